@@ -1,0 +1,105 @@
+"""Config: an immutable map from key to text, and the only place where text becomes a typed value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import overload
+
+from homeport.config.errors import ConfigError
+
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+
+
+class Config(Mapping[str, str]):
+    """Immutable configuration; equal and hashable by content, iterated in key order."""
+
+    __slots__ = ("_hash", "_values")
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values: dict[str, str] = {str(k): str(v) for k, v in sorted((values or {}).items())}
+        self._hash: int | None = None
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(tuple(self._values.items()))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Config) and self._values == other._values
+
+    def __repr__(self) -> str:
+        return f"Config({len(self._values)} keys)"
+
+    def merged(self, over: Mapping[str, str]) -> Config:
+        """This configuration with ``over`` laid on top of it."""
+        return Config({**self._values, **over})
+
+    def subset(self, prefix: str) -> Config:
+        """The keys that start with ``prefix``, without it."""
+        return Config({k[len(prefix) :]: v for k, v in self._values.items() if k.startswith(prefix)})
+
+    def require(self, key: str, remedy: str) -> str:
+        """The value of ``key``, blank counting as missing.
+
+        Raises:
+            ConfigError: the key is missing.
+        """
+        value = self._values.get(key, "").strip()
+        if not value:
+            raise ConfigError(key, None, "it is required", remedy)
+        return value
+
+    @overload
+    def get_str(self, key: str, default: str) -> str: ...
+    @overload
+    def get_str(self, key: str, default: None = None) -> str | None: ...
+    def get_str(self, key: str, default: str | None = None) -> str | None:
+        """The trimmed value of ``key``, or ``default`` where it is missing or blank."""
+        value = self._values.get(key, "").strip()
+        return value or default
+
+    def get_int(self, key: str, default: int, *, minimum: int | None = None) -> int:
+        """The value of ``key`` as a whole number.
+
+        Raises:
+            ConfigError: the value is not a whole number, or is below ``minimum``.
+        """
+        text = self.get_str(key)
+        if text is None:
+            return default
+        try:
+            number = int(text)
+        except ValueError:
+            raise ConfigError(key, text, "it must be a whole number", f"write a number, such as {default}") from None
+        if minimum is not None and number < minimum:
+            raise ConfigError(key, text, f"it must be at least {minimum}", f"write {minimum} or more")
+        return number
+
+    def get_bool(self, key: str, *, default: bool) -> bool:
+        """The value of ``key`` as true or false.
+
+        Raises:
+            ConfigError: the value is neither.
+        """
+        text = self.get_str(key)
+        if text is None:
+            return default
+        if text.lower() in _TRUE:
+            return True
+        if text.lower() in _FALSE:
+            return False
+        raise ConfigError(key, text, "it must be true or false", "write true or false")
+
+    def get_list(self, key: str) -> tuple[str, ...]:
+        """The comma-separated items of ``key``, trimmed, blanks dropped, in the order given."""
+        return tuple(item for item in (part.strip() for part in self._values.get(key, "").split(",")) if item)

@@ -1,0 +1,114 @@
+"""All that user code imports: tasks, their context, stores and the collector.
+
+A job names either or both of
+
+* a pipeline, ``task.pipeline.class=module:function``: ``pipeline(frame: DataFrame) -> DataFrame``, run in local Spark
+  over each micro-batch; it keeps the column ``task`` (and ``offset``, unless ``task.pipeline.unordered=true``);
+* a task class, ``task.class=module:Class``: a subclass of ``BatchTask``.
+
+The columns of a micro-batch are those of ``BATCH_SCHEMA``; a pipeline may drop and add columns as it likes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+BATCH_SCHEMA = pa.schema(
+    [
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("system", pa.string(), nullable=False),
+        pa.field("stream", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("headers", pa.map_(pa.string(), pa.binary())),
+    ]
+)
+"""One micro-batch as it enters the pipeline, or the task where there is no pipeline. ``timestamp`` is in ms since 1970.
+"""
+
+
+class KeyValueStore(Protocol):
+    """One task's part of one store. Keys and values are objects of the store's serdes.
+
+    Reads see this transaction's own writes. A write is in Kafka and in RocksDB when the transaction is committed, or
+    in neither.
+    """
+
+    def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
+        """The value of ``key``, None where there is none."""
+
+    def get_all(self, keys: list[Any]) -> dict[Any, Any]:
+        """The values of those of ``keys`` that have one."""
+
+    def put(self, key: Any, value: Any) -> None:  # noqa: ANN401
+        """``key`` has ``value``; None deletes it."""
+
+    def delete(self, key: Any) -> None:  # noqa: ANN401
+        """``key`` has no value."""
+
+    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
+        """Pairs with start <= key < end, in the order of the key's bytes, as they stand at the call."""
+
+    def all(self) -> Iterator[tuple[Any, Any]]:
+        """All pairs in the order of the key's bytes, as they stand at the call."""
+
+
+class MessageCollector(Protocol):
+    """Where a task's output goes. Nothing leaves before the end of the transaction."""
+
+    def send(
+        self,
+        stream: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        headers: dict[str, bytes] | None = None,
+    ) -> None:
+        """Sends one record to ``system.stream``, or to ``stream`` of the default system.
+
+        Without ``partition`` Kafka's default partitioner for Java clients (murmur2 of the key) places it.
+        """
+
+
+class TaskContext(Protocol):
+    """What a task may know of itself."""
+
+    @property
+    def task_name(self) -> str:
+        """Name of the task, such as ``Partition 3``."""
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The job's configuration."""
+
+    def store(self, name: str) -> KeyValueStore:
+        """The task's part of the store ``name``; KeyError, naming the known ones, where there is no such store."""
+
+
+class BatchTask(ABC):
+    """A task that is handed one Arrow table per micro-batch. One instance per task; never called concurrently."""
+
+    def init(self, context: TaskContext) -> None:
+        """Called once, after the stores are restored and before the first batch."""
+
+    @abstractmethod
+    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
+        """Processes the rows of this task, ordered by stream, partition and offset.
+
+        An exception fails the container; nothing of the open transaction is kept.
+        """
+
+    def end_transaction(self, collector: MessageCollector) -> None:
+        """Called once at the end of each transaction that had a batch for this task: the last chance to send and put.
+        """
+
+    def close(self) -> None:
+        """Called once when the container stops in order."""

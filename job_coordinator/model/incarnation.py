@@ -1,0 +1,36 @@
+"""One incarnation of a processor, and the transactional ids that fence incarnations and AM attempts.
+
+PURE. Ids are built from escaped parts with a separator that cannot occur in them (safety K3): job ("a", "1.0") and job
+("a.1", "0") differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from homeport.job_coordinator.model.ids import ProcessorId
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Incarnation:
+    """(processor, epoch): one start permit. The epoch grows by one at each permit and is never used again."""
+
+    processor_id: ProcessorId
+    epoch: int
+
+
+def _escaped(part: str) -> str:
+    return quote(part, safe="").replace(".", "%2E")
+
+
+def transactional_id(job_name: str, job_id: str, incarnation: Incarnation) -> str:
+    """``homeport.<job name>.<job id>.processor.<processor>.<epoch>``, each part escaped."""
+    parts = (job_name, job_id, "processor", incarnation.processor_id, str(incarnation.epoch))
+    return ".".join(("homeport", *(_escaped(p) for p in parts)))
+
+
+def am_transactional_id(job_name: str, job_id: str, submission: int, application_id: str, attempt: int) -> str:
+    """``homeport.<job name>.<job id>.am.<submission>.<application>.<attempt>``: one per rank (safety A1)."""
+    parts = (job_name, job_id, "am", str(submission), application_id, str(attempt))
+    return ".".join(("homeport", *(_escaped(p) for p in parts)))
