@@ -1,0 +1,101 @@
+"""The job: what each plane did in 2013, kept per tail number and emitted whenever it changes.
+
+``parse`` is the pipeline (Spark turns the JSON text into columns); ``PlaneSummary`` is the task (state and output).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LOG = logging.getLogger("flights")
+OUTPUT = "plane-summary"
+FIELDS = "tailnum string, dep_time int, dep_delay int, distance int, dest string"
+
+
+def parse(frame: DataFrame) -> DataFrame:
+    """One row per flight: where it came from, and the five fields that a summary needs."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415 - tasks import this module where there is no Spark
+
+    flight = sql.from_json(sql.col("value").cast("string"), FIELDS)
+    return frame.select("task", "stream", "partition", "offset", flight.alias("flight")).select(
+        "task", "stream", "partition", "offset", "flight.*"
+    )
+
+
+class PlaneSummary(BatchTask):
+    """Keeps one summary per tail number in the store ``planes`` and sends each changed one once per transaction.
+
+    Flights without a tail number belong to no plane: they are logged, counted per partition in the store ``skipped``,
+    and left out.
+    """
+
+    def init(self, context: TaskContext) -> None:
+        """Takes the stores."""
+        self._planes: KeyValueStore = context.store("planes")
+        self._skipped: KeyValueStore = context.store("skipped")
+        self._changed: dict[str, dict[str, Any]] = {}
+
+    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:  # noqa: ARG002 - sends at the end
+        """Adds the batch's flights to the summaries of their planes."""
+        nameless = pc.is_null(table["tailnum"])
+        self._skip(table.filter(nameless))
+        for tail_number, seen in _by_plane(table.filter(pc.invert(nameless))).items():
+            self._changed[tail_number] = seen = _added(self._before(tail_number), seen)
+            self._planes.put(tail_number, seen)
+
+    def end_transaction(self, collector: MessageCollector) -> None:
+        """Sends each summary that this transaction changed."""
+        for tail_number, summary in self._changed.items():
+            value = json.dumps({"tailnum": tail_number, **summary}, separators=(",", ":")).encode()
+            collector.send(OUTPUT, value, key=tail_number.encode())
+        self._changed.clear()
+
+    def _before(self, tail_number: str) -> dict[str, Any]:
+        known = self._changed.get(tail_number) or self._planes.get(tail_number)
+        return known or {"flights": 0, "cancelled": 0, "dep_delay_min": 0, "miles": 0, "last_airport": None}
+
+    def _skip(self, nameless: pa.Table) -> None:
+        for partition in pc.unique(nameless["partition"]).to_pylist():
+            offsets = nameless.filter(pc.equal(nameless["partition"], partition))["offset"].to_pylist()
+            LOG.info("%d flights without a tail number skipped: partition %d offsets %s", len(offsets), partition, offsets)
+            key = f"partition-{partition}"
+            self._skipped.put(key, (self._skipped.get(key) or 0) + len(offsets))
+
+
+def _by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:
+    """What this batch alone says of each of its planes; ``last_airport`` is None where no flight of it left."""
+    flown = pc.is_valid(flights["dep_time"])
+    flights = flights.append_column("cancelled", pc.cast(pc.invert(flown), pa.int64()))
+    flights = flights.append_column("miles", pc.if_else(flown, pc.cast(flights["distance"], pa.int64()), 0))
+    # "last" needs the order of the rows, hence one thread; skipping nulls, it is the last flight that was not cancelled.
+    flights = flights.append_column("airport", pc.if_else(flown, flights["dest"], pa.scalar(None, pa.string())))
+    rows = (
+        flights.group_by("tailnum", use_threads=False)
+        .aggregate([([], "count_all"), ("cancelled", "sum"), ("dep_delay", "sum"), ("miles", "sum"), ("airport", "last")])
+        .to_pylist()
+    )
+    return {
+        row["tailnum"]: {
+            "flights": row["count_all"],
+            "cancelled": row["cancelled_sum"],
+            "dep_delay_min": row["dep_delay_sum"] or 0,
+            "miles": row["miles_sum"],
+            "last_airport": row["airport_last"],
+        }
+        for row in rows
+    }
+
+
+def _added(before: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
+    sums = {name: before[name] + seen[name] for name in ("flights", "cancelled", "dep_delay_min", "miles")}
+    return {**sums, "last_airport": seen["last_airport"] or before["last_airport"]}

@@ -1,0 +1,110 @@
+"""Writes the flights of 2013 to the topic ``flights``: JSON, keyed by tail number, in order of time.
+
+    python examples/flights/producer.py --bootstrap-servers HOST:PORT [--rate RECORDS_PER_SECOND]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from data import FLIGHTS, read_flights, records
+
+TOPIC = "flights"
+OUTPUT_TOPIC = "plane-summary"
+PARTITIONS = 8
+CHUNK = 2_000
+
+
+def create_topics(bootstrap_servers: str) -> None:
+    """Both topics exist, with 8 partitions each; the output is compacted."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    new = [
+        NewTopic(TOPIC, PARTITIONS, 1),
+        NewTopic(OUTPUT_TOPIC, PARTITIONS, 1, config={"cleanup.policy": "compact"}),
+    ]
+    for future in admin.create_topics(new, operation_timeout=30).values():
+        try:
+            future.result(60)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+
+def refuse_a_second_run(bootstrap_servers: str) -> None:
+    """Ends the program where the topic holds records: a second copy of every flight would double the sums."""
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "flights-producer"})
+    try:
+        held = 0
+        for partition in range(PARTITIONS):
+            low, high = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
+            held += high - low
+    finally:
+        consumer.close()
+    if held:
+        raise SystemExit(f"error: topic {TOPIC} already holds {held} records; delete it before writing it again")
+
+
+def produce(bootstrap_servers: str, rate: int | None) -> None:
+    """Every flight is in the topic once, each plane's in order; ``rate`` is in records per second."""
+    failures: list[str] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(str(error))
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "linger.ms": 20,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 500_000,
+        }
+    )
+    started = time.monotonic()
+    for count, flight in enumerate(records(read_flights()), start=1):
+        key = flight["tailnum"]
+        producer.produce(
+            TOPIC,
+            json.dumps(flight, separators=(",", ":")),
+            key=key,
+            on_delivery=delivered,
+        )
+        if count % CHUNK == 0:
+            # Pacing a load is what waiting is for here: serve delivery reports until the chunk's time has come.
+            due = started + count / rate if rate else 0.0
+            producer.poll(max(0.0, due - time.monotonic()))
+            while rate and time.monotonic() < due:
+                producer.poll(due - time.monotonic())
+        if count % 50_000 == 0 or count == FLIGHTS:
+            print(f"produced {count:,} of {FLIGHTS:,} flights, {time.monotonic() - started:.1f} s", flush=True)
+    producer.flush(120)
+    if failures or len(producer):
+        raise SystemExit(f"error: {len(failures) + len(producer)} flights were not written: {failures[:1]}")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bootstrap-servers", required=True, help="the broker, HOST:PORT")
+    parser.add_argument("--rate", type=int, default=None, help="records per second (default: as fast as it goes)")
+    parser.add_argument("--topics-only", action="store_true", help="create the topics, write nothing")
+    options = parser.parse_args()
+    if options.rate is not None and options.rate <= 0:
+        sys.exit(f"error: --rate = {options.rate}: it must be at least 1; leave it out for full speed")
+    create_topics(options.bootstrap_servers)
+    if not options.topics_only:
+        refuse_a_second_run(options.bootstrap_servers)
+        produce(options.bootstrap_servers, options.rate)
+
+
+if __name__ == "__main__":
+    main()

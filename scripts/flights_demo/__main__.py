@@ -1,0 +1,286 @@
+"""Runs the main job on an embedded local YARN and Kafka, checks every plane, brings the job home again."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from flights_demo.job import EXAMPLE, ROOT, FlightsJob
+from flights_demo.screen import DemoError, Screen
+from flights_demo.verdict import (
+    PARTITIONS,
+    AtHome,
+    Reader,
+    compare,
+    next_offsets,
+    skipped_flights,
+    stores_at_home,
+)
+from homeport.config.errors import HomeportError
+from local_cluster.cluster import LocalCluster
+
+sys.path.insert(0, str(EXAMPLE))
+from data import FLIGHTS, WITHOUT_TAIL_NUMBER, expected_summaries  # noqa: E402 - the example is not a package
+
+CONSUME_LIMIT_S = 600.0
+TRANSACTIONS_BEFORE_KILL = 3
+
+
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
+    """The options; argparse ends the program where they are wrong."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/demo",
+        description="Starts a local YARN (3 nodes) and Kafka, runs the flights job in 3 containers until its input is"
+        " consumed, compares every plane with the right answer, stops the job, submits it again and"
+        " shows that each container came home to its state. Exit code 0: all of that held.",
+    )
+    parser.add_argument("--keep", action="store_true", help="leave cluster and job up, and say how to reach them")
+    parser.add_argument("--rate", type=int, metavar="N", help="pace the producer, in records per second")
+    parser.add_argument(
+        "--kill-container",
+        action="store_true",
+        help="SIGKILL one stream container after its third transaction; the result must be exact all the same",
+    )
+    options = parser.parse_args(argv)
+    if options.rate is not None and options.rate < 1:
+        parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
+    return options
+
+
+class Demo:
+    """One run; ``verdicts`` says of each thing that was promised whether it held."""
+
+    def __init__(self, options: argparse.Namespace, screen: Screen, cluster: LocalCluster) -> None:
+        self._options = options
+        self._screen = screen
+        self._cluster = cluster
+        self._job = FlightsJob(cluster.env(), cluster.bootstrap_servers)
+        self._reader = Reader(cluster.bootstrap_servers)
+        self._producer: subprocess.Popen[bytes] | None = None
+        self.verdicts: list[tuple[str, bool]] = []
+
+    def close(self) -> None:
+        """The producer has ended and nothing of the demo itself is connected."""
+        if self._producer is not None and self._producer.poll() is None:
+            self._producer.terminate()
+            self._producer.wait(30)
+        self._reader.close()
+
+    def run(self) -> None:
+        """All phases, in order; ``verdicts`` is filled."""
+        screen = self._screen
+        with screen.phase("topics, and the producer started"):
+            self._produce("--topics-only").wait(120)
+            rate = ["--rate", str(self._options.rate)] if self._options.rate else []
+            self._producer = self._produce(*rate)
+        with screen.phase("submit: the AM answers"):
+            self._job.submit()
+        for line in self._job.links:
+            screen.say(f"  {line}")
+        with screen.phase("containers placed, restored, taking input"):
+            first = self._job.wait_until_running(screen.progress)
+        with screen.phase("input consumed"):
+            self._consume()
+        with screen.phase("every plane compared"):
+            self._check_result()
+        self._come_home({c["processor_id"]: c["host"] for c in first})
+
+    def _produce(self, *arguments: str) -> subprocess.Popen[bytes]:
+        argv = [sys.executable, "producer.py", "--bootstrap-servers", self._cluster.bootstrap_servers, *arguments]
+        return subprocess.Popen(argv, cwd=EXAMPLE)  # noqa: S603 - our own program
+
+    def _consume(self) -> None:
+        """Until the checkpoints stand at the end of each input partition, the producer being done."""
+        assert self._producer is not None  # noqa: S101 - set by run()
+        victim = Victim(self._cluster, self._screen) if self._options.kill_container else None
+        deadline = time.monotonic() + CONSUME_LIMIT_S + (FLIGHTS / self._options.rate if self._options.rate else 0)
+        while True:
+            produced = self._producer.poll()
+            if produced not in (None, 0):
+                raise DemoError(f"the producer ended with exit code {produced}")
+            ends = [self._reader.end_offset("flights", p) for p in range(PARTITIONS)]
+            done = next_offsets(self._reader)
+            if victim is not None:
+                victim.look()
+            if produced == 0 and all(done[p] >= ends[p] for p in range(PARTITIONS)):
+                break
+            self._screen.progress(f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints")
+            if time.monotonic() > deadline:
+                raise DemoError(f"the input is not consumed in time: {done} of {ends}; {self._job.get('v1/status')}")
+            time.sleep(0.25)  # committed checkpoints are polled
+        self._screen.say(f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints")
+        self.verdicts.append((f"all {FLIGHTS:,} flights are consumed", sum(done.values()) == FLIGHTS))
+        if victim is not None:
+            self._job.wait_until_running(self._screen.progress)
+            self.verdicts.append(("one container was killed after its third transaction", victim.killed))
+
+    def _check_result(self) -> None:
+        expected = expected_summaries()
+        differences = compare(self._reader, expected)
+        for line in differences[:5]:
+            self._screen.say(f"DIFFERENT {line}")
+        self.verdicts.append(
+            (f"all {len(expected):,} planes are exactly right ({len(differences)} differ)", not differences)
+        )
+        skipped = skipped_flights(self._reader)
+        self.verdicts.append(
+            (
+                f"{skipped:,} flights without a tail number were skipped and counted",
+                skipped == WITHOUT_TAIL_NUMBER,
+            )
+        )
+
+    def _come_home(self, before: dict[str, str]) -> None:
+        """Stops the job in order, submits it again, and looks where it went and what it read."""
+        screen = self._screen
+        with screen.phase("stopped in order"):
+            model = self._job.get("")
+            hosts = {c["processor_id"]: c["host"] for c in self._job.containers()}
+            self._job.kill()
+        at_home = stores_at_home(self._reader, model, hosts, self._cluster.state_dir)
+        with screen.phase("submitted again: the AM answers"):
+            self._job.submit()
+        with screen.phase("containers back, restored, taking input"):
+            again = self._job.wait_until_running(screen.progress)
+        self._judge_home_coming(before, hosts, again, at_home)
+        if not self._options.keep:
+            with screen.phase("stopped in order again"):
+                self._job.kill()
+
+    def _judge_home_coming(
+        self,
+        first: dict[str, str],
+        last: dict[str, str],
+        again: list[dict[str, Any]],
+        at_home: dict[tuple[str, str], AtHome],
+    ) -> None:
+        rows = [("processor", "first on", "stopped on", "now on")]
+        rows += [(c["processor_id"], first[c["processor_id"]], last[c["processor_id"]], c["host"]) for c in again]
+        self._screen.table("Hosts", rows)
+        self.verdicts.append(
+            ("each container is back on its host", all(c["host"] == last[c["processor_id"]] for c in again))
+        )
+        rows = [("store", "task", "host", "OFFSET", "records after it", "restored", "how")]
+        exact = True
+        seen = set()
+        for container in again:
+            for store, tasks in container["restored"].items():
+                for task, restored in tasks.items():
+                    home = at_home[store, task]
+                    seen.add((store, task))
+                    exact &= restored["kind"] != "full" and restored["records"] == home.newer_records
+                    rows.append(
+                        (
+                            store,
+                            task,
+                            home.host,
+                            home.offset,
+                            str(home.newer_records),
+                            str(restored["records"]),
+                            restored["kind"],
+                        )
+                    )
+        self._screen.table("Restored at the second start", [rows[0], *sorted(rows[1:])])
+        self.verdicts.append(
+            ("no store was restored in full; each read only what follows its OFFSET", exact and seen == set(at_home))
+        )
+
+    def how_to_reach(self) -> None:
+        """What ``--keep`` prints."""
+        kill = shlex.join(self._job.command("kill"))
+        lines = [
+            ("shell", f'eval "$(scripts/dev-cluster env --name {self._cluster.name})"'),
+            ("Kafka", self._cluster.bootstrap_servers),
+            ("YARN", self._cluster.rm_url),
+            ("JobModel", f"curl {self._job.url}"),
+            ("status", f"curl {self._job.url}v1/status"),
+            ("logs", f"scripts/dev-cluster logs --name {self._cluster.name}"),
+            ("stop the job", kill),
+            ("stop it all", f"scripts/dev-cluster down --name {self._cluster.name}"),
+        ]
+        self._screen.table("Kept", lines)
+
+
+class Victim:
+    """Watches the containers' history, and kills the first container that has committed its third transaction."""
+
+    def __init__(self, cluster: LocalCluster, screen: Screen) -> None:
+        self._cluster = cluster
+        self._screen = screen
+        self.killed = False
+
+    def look(self) -> None:
+        """Kills, once, when the time has come."""
+        if self.killed:
+            return
+        for node in self._cluster.status()["nodes"]:
+            folder = self._cluster.state_dir(node["host"]) / "flights-1" / ".history"
+            for file in sorted(folder.glob("*.jsonl")):
+                lines = [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")]
+                if sum(line["event"] == "transaction-committed" for line in lines) >= TRANSACTIONS_BEFORE_KILL:
+                    last = lines[-1]
+                    os.kill(last["pid"], signal.SIGKILL)
+                    self.killed = True
+                    self._screen.say(f"killed processor {last['processor_id']} (pid {last['pid']} on {node['host']})")
+                    return
+
+
+def cluster_name() -> str:
+    """One name per clone: a demo that crashed is cleaned by the next one, two clones do not meet."""
+    return "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+
+
+def _interrupted(_: int, __: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Command line; 0 where every verdict held."""
+    options = parse_arguments(sys.argv[1:])
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    screen = Screen()
+    cluster = LocalCluster(cluster_name())
+    demo: Demo | None = None
+    held = False
+    try:
+        with screen.phase("local cluster: YARN with 3 nodes, Kafka"):
+            cluster.up(screen.say)
+        demo = Demo(options, screen, cluster)
+        demo.run()
+        held = all(ok for _, ok in demo.verdicts)
+        if options.keep:
+            demo.how_to_reach()
+    except (DemoError, HomeportError) as error:
+        screen.say(f"FAILED: {error}")
+        screen.say(f"logs: {cluster.log_dir}")
+    except KeyboardInterrupt:
+        screen.say("interrupted; cleaning up")
+    finally:
+        # Cleaning up must not be cut short by a second Ctrl-C: it is bounded by itself.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        if demo is not None:
+            demo.close()
+        if not (options.keep and held):
+            screen.say("taking the cluster down")
+            cluster.down()
+    screen.phases()
+    if demo is not None:
+        screen.table("Verdict", [("held" if ok else "FAILED", text) for text, ok in demo.verdicts])
+    print(f"\n{'PASSED' if held else 'FAILED'}", flush=True)
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

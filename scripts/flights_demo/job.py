@@ -1,0 +1,91 @@
+"""The job as its user sees it: ``run-job``, the AM's status page, and the pids below it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flights_demo.screen import DemoError
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "flights"
+CONTAINERS = 3
+
+
+class FlightsJob:
+    """The flights job on one local cluster."""
+
+    def __init__(self, env: dict[str, str], bootstrap_servers: str) -> None:
+        self._env = {**os.environ, **env}
+        self._bootstrap_servers = bootstrap_servers
+        self.application = ""
+        self.url = ""
+        self.links: list[str] = []
+
+    def command(self, operation: str) -> list[str]:
+        """The command line of ``run-job`` for this job; what ``--keep`` prints is this."""
+        return [
+            str(ROOT / "scripts" / "run-job"),
+            f"--config-path={EXAMPLE / 'flights.properties'}",
+            f"--config=systems.kafka.consumer.bootstrap.servers={self._bootstrap_servers}",
+            f"--config=yarn.package.path={EXAMPLE / 'package'}",
+            f"--operation={operation}",
+        ]
+
+    def _run_job(self, operation: str) -> str:
+        # Straight to the module: the wrapper's set-up has been done by the time the demo runs.
+        argv = [sys.executable, "-m", "homeport.appmaster.cli.run_job", *self.command(operation)[1:]]
+        done = subprocess.run(argv, env=self._env, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+        if done.returncode != 0:
+            raise DemoError(f"run-job --operation={operation} ended with {done.returncode}: {done.stdout.strip()}")
+        return done.stdout
+
+    def submit(self) -> None:
+        """The AM answers; ``application`` and ``url`` are set."""
+        out = self._run_job("run")
+        self.links = [line for line in out.splitlines() if line.strip()]
+        application = re.search(r"application_\d+_\d+", out)
+        url = re.search(r"http://127\.[\d.]+:\d+/", out)
+        if application is None or url is None:
+            raise DemoError(f"run-job printed no application id or no URL: {out!r}")
+        self.application, self.url = application.group(), url.group()
+
+    def kill(self) -> None:
+        """The job has ended in order: whole transactions, OFFSET files written."""
+        self._run_job("kill")
+
+    def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
+        """The JSON that the AM answers at ``path``."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(self.url + path, timeout=10) as response:
+            return json.load(response)
+
+    def containers(self) -> list[dict[str, Any]]:
+        """The containers of the status page, by processor."""
+        return sorted(self.get("v1/status")["containers"], key=lambda c: c["processor_id"])
+
+    def wait_until_running(self, progress: Callable[[str], None], limit_s: float = 120.0) -> list[dict[str, Any]]:
+        """All containers have restored and take input.
+
+        Raises:
+            DemoError: they do not within ``limit_s`` seconds; the message has the last failures.
+        """
+        deadline = time.monotonic() + limit_s
+        while True:
+            status = self.get("v1/status")
+            containers = sorted(status["containers"], key=lambda c: c["processor_id"])
+            phases = [f"{c['processor_id']} {c['phase']} on {c.get('host') or '-'}" for c in containers]
+            if len(containers) == CONTAINERS and all(c["phase"] == "running" for c in containers):
+                return containers
+            if time.monotonic() > deadline:
+                raise DemoError(f"not all containers run after {limit_s:.0f} s: {phases}; {status.get('failures')}")
+            progress("containers: " + ", ".join(phases))
+            time.sleep(0.3)  # the status page is polled; it has no event to wait for

@@ -1,0 +1,124 @@
+"""Is the result right? Answers read from Kafka and from the state directories alone, with Kafka's own client.
+
+Nothing of the job's code is used for it but the form of the OFFSET file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from flights_demo.screen import DemoError
+from homeport.container.progress.offset_file import decode_offset_file
+
+INPUT, OUTPUT, PARTITIONS = "flights", "plane-summary", 8
+CHECKPOINTS = "__samza_checkpoint_ver_1_for_flights_1"
+
+
+class Reader:
+    """Reads whole topic partitions, committed records only."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": "flights-demo",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "fetch.queue.backoff.ms": 10,
+            }
+        )
+
+    def close(self) -> None:
+        """The connection is closed."""
+        self._consumer.close()
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        """The offset that the next record would get."""
+        return int(self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1])
+
+    def records(self, topic: str, partition: int, start: int = OFFSET_BEGINNING) -> Iterator[tuple[bytes | None, ...]]:
+        """(key, value) of each record from ``start`` to the end as it stands now."""
+        self._consumer.assign([TopicPartition(topic, partition, start)])
+        while True:
+            message = self._consumer.poll(30)
+            if message is None:
+                raise DemoError(f"Kafka did not answer within 30 s for {topic}, partition {partition}")
+            error = message.error()
+            if error is None:
+                yield message.key(), message.value()
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public constant
+                return
+            else:
+                raise DemoError(f"reading {topic}, partition {partition}: {error}")
+
+
+def next_offsets(reader: Reader) -> dict[int, int]:
+    """The next offset of each input partition after the newest checkpoints; 0 where there is none."""
+    offsets = dict.fromkeys(range(PARTITIONS), 0)
+    for _, value in reader.records(CHECKPOINTS, 0):
+        if value is None:
+            continue
+        for entry in json.loads(value).values():
+            if entry["stream"] == INPUT:
+                offsets[int(entry["partition"])] = int(entry["offset"]) + 1
+    return offsets
+
+
+def compare(reader: Reader, expected: dict[str, dict[str, Any]]) -> list[str]:
+    """What differs between the newest summary of each plane and the right one: one line per plane, none if exact."""
+    found: dict[str, Any] = {}
+    for partition in range(PARTITIONS):
+        for key, value in reader.records(OUTPUT, partition):
+            found[(key or b"").decode()] = None if value is None else json.loads(value)
+    differences = []
+    for tail_number in sorted(expected.keys() | found.keys()):
+        right, got = expected.get(tail_number), found.get(tail_number)
+        if right != got:
+            differences.append(f"{tail_number}: expected {right}, found {got}")
+    return differences
+
+
+def skipped_flights(reader: Reader) -> int:
+    """How many flights without a tail number the job's state says it skipped."""
+    newest: dict[bytes | None, int] = {}
+    for partition in range(PARTITIONS):
+        for key, value in reader.records("flights-skipped-changelog", partition):
+            newest[key] = 0 if value is None else int(value)
+    return sum(newest.values())
+
+
+@dataclass(frozen=True)
+class AtHome:
+    """What a task's store holds on its host while nothing runs: its OFFSET, and the changelog records after it."""
+
+    host: str
+    offset: str
+    newer_records: int
+
+
+def stores_at_home(
+    reader: Reader, model: dict[str, Any], hosts: dict[str, str], state_dir: Callable[[str], Path]
+) -> dict[tuple[str, str], AtHome]:
+    """For each (store, task): its OFFSET file on the host of its processor, and what the changelog has after it."""
+    stores = {"planes": "flights-planes-changelog", "skipped": "flights-skipped-changelog"}
+    found = {}
+    for processor_id, container in model["containers"].items():
+        host = hosts[processor_id]
+        for task, task_model in container["tasks"].items():
+            for store, changelog in stores.items():
+                directory = state_dir(host) / "flights-1" / store / task.replace(" ", "_")
+                file = directory / "OFFSET"
+                if not file.exists():
+                    raise DemoError(f"no OFFSET file in {directory} after an orderly stop")
+                offset = decode_offset_file(file.read_bytes())
+                partition = task_model["changelog-partition"]
+                newer = sum(1 for _ in reader.records(changelog, partition, int(offset) + 1))
+                found[store, task] = AtHome(host, offset, newer)
+    return found
