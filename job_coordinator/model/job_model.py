@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from homeport.config.config import Config
+from homeport.config.system_stream import SystemStream as SystemStream
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 
 
@@ -18,17 +19,6 @@ class TaskMode(Enum):
 
     ACTIVE = "Active"
     STANDBY = "Standby"
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class SystemStream:
-    """One stream (a Kafka topic) of one system (a Kafka cluster)."""
-
-    system: str
-    stream: str
-
-    def __str__(self) -> str:
-        return f"{self.system}.{self.stream}"
 
 
 @dataclass(frozen=True, order=True, slots=True)

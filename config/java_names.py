@@ -1,0 +1,113 @@
+"""The one table of Samza's Java class names and the short names that this project uses for the same things.
+
+Both forms are accepted wherever a class is configured. Where a Java name is part of bytes (checkpoint keys), the Java
+name is written. User classes are named ``module:Class`` and pass through unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from homeport.config.errors import ConfigError
+
+_USER_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+class Kind(Enum):
+    """What a configured class is for; each kind has its own part of the table."""
+
+    SSP_GROUPER = "grouper of partitions into tasks"
+    TASK_NAME_GROUPER = "grouper of tasks into containers"
+    SERDE = "serde"
+    STORE = "store factory"
+    CHECKPOINT = "checkpoint factory"
+    SYSTEM = "system factory"
+
+
+_TABLE: dict[Kind, dict[str, str]] = {
+    Kind.SSP_GROUPER: {
+        "group-by-partition": "org.apache.samza.container.grouper.stream.GroupByPartitionFactory",
+        "group-by-system-stream-partition": (
+            "org.apache.samza.container.grouper.stream.GroupBySystemStreamPartitionFactory"
+        ),
+        "all-ssp-to-single-task": (
+            "org.apache.samza.container.grouper.stream.AllSspToSingleTaskGrouperFactory"
+        ),
+    },
+    Kind.TASK_NAME_GROUPER: {
+        "group-by-container-count": (
+            "org.apache.samza.container.grouper.task.GroupByContainerCountFactory"
+        ),
+        "group-by-container-ids": (
+            "org.apache.samza.container.grouper.task.GroupByContainerIdsFactory"
+        ),
+        "single-container": (
+            "org.apache.samza.container.grouper.task.SingleContainerGrouperFactory"
+        ),
+    },
+    Kind.SERDE: {
+        "string": "org.apache.samza.serializers.StringSerdeFactory",
+        "json": "org.apache.samza.serializers.JsonSerdeFactory",
+        "bytes": "org.apache.samza.serializers.ByteSerdeFactory",
+        "integer": "org.apache.samza.serializers.IntegerSerdeFactory",
+        "long": "org.apache.samza.serializers.LongSerdeFactory",
+        "double": "org.apache.samza.serializers.DoubleSerdeFactory",
+    },
+    Kind.STORE: {
+        "rocksdb": "org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory",
+    },
+    Kind.CHECKPOINT: {
+        "kafka": "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory",
+    },
+    Kind.SYSTEM: {
+        "kafka": "org.apache.samza.system.kafka.KafkaSystemFactory",
+    },
+}
+
+_ALIASES = {
+    "org.apache.samza.serializers.JsonSerdeV2Factory": "json",
+}
+"""Further Java names of things that have one already; never written."""
+
+_SHORT = {java: short for names in _TABLE.values() for short, java in names.items()} | _ALIASES
+
+SERDES = tuple(_TABLE[Kind.SERDE])
+"""Names of the serdes that need no entry in ``serializers.registry``."""
+
+
+def is_user_class(name: str) -> bool:
+    """Whether ``name`` has the form ``module:Class`` (or ``module:function``)."""
+    return _USER_CLASS.fullmatch(name) is not None
+
+
+def short_name(kind: Kind, name: str) -> str | None:
+    """Our name for ``name``, which may be Java's, ours, or a user's ``module:Class``; None where unknown."""
+    short = _SHORT.get(name, name)
+    return short if short in _TABLE[kind] or is_user_class(short) else None
+
+
+def java_name(kind: Kind, name: str) -> str | None:
+    """Java's name for ``name``; a user's ``module:Class`` stays as it is; None where unknown."""
+    short = short_name(kind, name)
+    return None if short is None else _TABLE[kind].get(short, short)
+
+
+def known_names(kind: Kind) -> tuple[str, ...]:
+    """Our names of this kind, in the table's order, for messages."""
+    return tuple(_TABLE[kind])
+
+
+def class_name(kind: Kind, key: str, value: str, *, java: bool = False) -> str:
+    """The one name of the class that is the value of ``key``: Java's where ``java``, else ours.
+
+    Raises:
+        ConfigError: no class of this kind has that name.
+    """
+    name = java_name(kind, value) if java else short_name(kind, value)
+    if name is None:
+        known = ", ".join(known_names(kind))
+        raise ConfigError(
+            key, value, f"no such {kind.value} is known", f"write one of {known}, or module:Class"
+        )
+    return name

@@ -1,0 +1,142 @@
+"""The types of configuration keys. ``keys`` holds the keys themselves.
+
+A name may hold parts in angle brackets (``systems.<system>.samza.factory``), which are given when it is read. Reading
+goes through ``Config``, the only place where text becomes a value.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+
+_PART = re.compile(r"<\w+>")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """One key. ``legacy``: Samza's older names, read where the present one is missing."""
+
+    name: str
+    meaning: str
+    source: str
+    unit: str = ""
+    legacy: tuple[str, ...] = ()
+
+    def named(self, *parts: str) -> str:
+        """The full name, ``parts`` put in place of the angle brackets from left to right."""
+        remaining = list(parts)
+        return _PART.sub(lambda _: remaining.pop(0), self.name)
+
+    def given(self, config: Config, *parts: str) -> str:
+        """The name under which ``config`` has a value: the present one, else a legacy one, else the present one."""
+        name = self.named(*parts)
+        return next((n for n in (name, *self.legacy) if config.get_str(n) is not None), name)
+
+    def is_set(self, config: Config, *parts: str) -> bool:
+        """Whether ``config`` has a value that is not blank."""
+        return config.get_str(self.given(config, *parts)) is not None
+
+    def matches(self, name: str) -> bool:
+        """Whether ``name`` is this key, or one of its legacy names, with any parts."""
+        pattern = ".+?".join(re.escape(piece) for piece in _PART.split(self.name))
+        return re.fullmatch(pattern, name) is not None or name in self.legacy
+
+    def check(self, config: Config, name: str) -> None:
+        """Raises ConfigError where the value of ``name``, which this key matches, is not of its type."""
+
+    @property
+    def default_text(self) -> str:
+        """The default as the reference table shows it."""
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextKey(Key):
+    """A key whose value is text; ``choices``, where given, are all that it may be."""
+
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+
+    def read(self, config: Config, *parts: str) -> str | None:
+        """The value, else the default."""
+        name = self.given(config, *parts)
+        self.check(config, name)
+        return config.get_str(name) or self.default
+
+    def check(self, config: Config, name: str) -> None:
+        """Raises ConfigError where the value is not one of the choices."""
+        value = config.get_str(name)
+        if value is not None and self.choices and value not in self.choices:
+            allowed = " or ".join(self.choices)
+            raise ConfigError(name, value, f"it must be {allowed}", f"write {allowed}")
+
+    @property
+    def default_text(self) -> str:
+        """The default as the reference table shows it."""
+        return self.default or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntKey(Key):
+    """A key whose value is a whole number, not below ``minimum``; no default: it may be missing."""
+
+    default: int | None = None
+    minimum: int = 0
+
+    def read(self, config: Config, *parts: str) -> int:
+        """The value, else the default, which the key must have."""
+        value = self.find(config, *parts)
+        if value is None:
+            raise ConfigError(self.named(*parts), None, "it is required", "set it")
+        return value
+
+    def find(self, config: Config, *parts: str) -> int | None:
+        """The value, else the default, else None."""
+        name = self.given(config, *parts)
+        if config.get_str(name) is None:
+            return self.default
+        return self._number(config, name)
+
+    def check(self, config: Config, name: str) -> None:
+        """Raises ConfigError where the value is not a number, or is too small."""
+        self._number(config, name)
+
+    def _number(self, config: Config, name: str) -> int:
+        return config.get_int(name, self.default or self.minimum, minimum=self.minimum)
+
+    @property
+    def default_text(self) -> str:
+        """The default as the reference table shows it."""
+        return "" if self.default is None else str(self.default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoolKey(Key):
+    """A key whose value is true or false."""
+
+    default: bool
+
+    def read(self, config: Config, *parts: str) -> bool:
+        """The value, else the default."""
+        return config.get_bool(self.given(config, *parts), default=self.default)
+
+    def check(self, config: Config, name: str) -> None:
+        """Raises ConfigError where the value is neither true nor false."""
+        config.get_bool(name, default=self.default)
+
+    @property
+    def default_text(self) -> str:
+        """The default as the reference table shows it."""
+        return str(self.default).lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListKey(Key):
+    """A key whose value is a comma-separated list."""
+
+    def read(self, config: Config, *parts: str) -> tuple[str, ...]:
+        """The items, in the order given."""
+        return config.get_list(self.given(config, *parts))
