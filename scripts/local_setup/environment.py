@@ -1,0 +1,225 @@
+"""The clone's own virtual environment ``.venv``: pinned packages, and homeport itself.
+
+Made once, checked by stamps that are written last: what was interrupted has no stamp and is made
+again. One lock per clone, so that two commands at once do not build over each other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from local_setup.prerequisites import require_java_tools
+from local_setup.progress import Progress, SetupError, run_logged
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+SHARE = VENV / "share" / "homeport"
+BUILD = ROOT / "build"
+LOG = BUILD / "setup.log"
+PINS = ROOT / "scripts" / "constraints.txt"
+PACKAGES = ("appmaster", "config", "container", "job_coordinator")
+
+_BUILD_TOOLS = ("pip", "setuptools", "wheel")
+_NEEDED_BYTES = 4 * 1024**3
+"""1.1 GB stay in .venv; building pyspark's wheel needs the rest for a minute."""
+_VENV_STAMP = SHARE / "environment.stamp"
+_INSTALL_STAMP = SHARE / "homeport.stamp"
+
+
+def cache_dir() -> Path:
+    """Where downloads live that all clones share: HOMEPORT_CACHE_DIR or the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(os.environ.get("HOMEPORT_CACHE_DIR") or f"{base}/homeport").expanduser().absolute()
+
+
+def ensure(progress: Progress, *, java: bool, spark: bool) -> dict[str, str]:
+    """The environment variables for a command of this clone, everything it needs being there.
+
+    Args:
+        progress: told of every step that really does something.
+        java: the command starts Java programs (YARN, Kafka, Skein, Spark).
+        spark: it starts Spark sessions, so the class-data archive must be up to date.
+
+    Raises:
+        SetupError: something is missing or failed; the message says what to do.
+    """
+    env = {"HOMEPORT_CACHE_DIR": str(cache_dir())}
+    with _exclusive(progress):
+        home = None
+        if java or spark:
+            home = require_java_tools(progress, LOG)
+            env["JAVA_HOME"] = str(home)
+            if shutil.which("java") is None:
+                env["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{home / 'bin'}"
+        _ensure_packages(progress)
+        _ensure_homeport(progress)
+        _ensure_links()
+        if spark and home is not None:
+            _ensure_spark(progress, home)
+    return env
+
+
+@contextmanager
+def _exclusive(progress: Progress) -> Iterator[None]:
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / "setup.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with progress.step("waiting for another set-up of this clone"):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def pins() -> list[str]:
+    """The exact requirements of the constraints file, without comments."""
+    lines = (line.split("#")[0].strip() for line in PINS.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+def _ensure_packages(progress: Progress) -> None:
+    # Not the patch version: any 3.11 found today may drive an environment that another one made.
+    version = ".".join(platform.python_version_tuple()[:2])
+    place = f"python {version} {platform.machine()} in {VENV}"
+    digest = hashlib.sha256("\n".join(pins()).encode()).hexdigest()
+    wanted = f"{place}\n{digest}\n"
+    stamp = _read(_VENV_STAMP)
+    if stamp == wanted and (VENV / "bin" / "python").exists():
+        return
+    progress.say(f"Making the Python environment {VENV} (about a minute, once)")
+    LOG.unlink(missing_ok=True)
+    _require_room()
+    _VENV_STAMP.unlink(missing_ok=True)
+    if not stamp.startswith(place + "\n"):
+        _new_venv(progress)
+    with _scratch() as scratch:
+        pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--progress-bar=off"]
+        env = _pip_env(scratch)
+        tools = [pin for pin in pins() if pin.split("==")[0] in _BUILD_TOOLS]
+        run_logged(progress, "build tools", [*pip, *tools], LOG, env=env)
+        # The list is complete: nothing is resolved here, and "pip check" below proves it.
+        exact = [*pip, "--no-deps", "--no-build-isolation", "-r", str(PINS)]
+        run_logged(progress, f"{len(pins())} pinned packages", exact, LOG, env=env)
+        run_logged(progress, "pip check", [*pip[:3], "check"], LOG, env=env)
+    _write(_VENV_STAMP, wanted)
+
+
+def _new_venv(progress: Progress) -> None:
+    if VENV.is_symlink() or (VENV.exists() and not SHARE.is_dir()):
+        raise SetupError(f"{VENV} is there but was not made by scripts/; move it away and repeat")
+    if VENV.exists():
+        with progress.step("removing an incomplete or outdated environment"):
+            shutil.rmtree(VENV)
+    SHARE.mkdir(parents=True)
+    run_logged(progress, "virtual environment", [sys.executable, "-m", "venv", str(VENV)], LOG)
+
+
+def _require_room() -> None:
+    free = shutil.disk_usage(ROOT).free
+    if free < _NEEDED_BYTES:
+        raise SetupError(
+            f"{ROOT} has {free / 1e9:.1f} GB free, set-up needs {_NEEDED_BYTES / 1e9:.1f} GB; "
+            "make room or move the clone to a larger disk"
+        )
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for temporary files of this set-up, on the disk whose room was checked."""
+    scratch = BUILD / "tmp"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _pip_env(scratch: Path) -> dict[str, str]:
+    """This environment without what would send pip's work elsewhere; mirrors stay as set."""
+    dropped = {"PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_CONSTRAINT"}
+    env = {name: value for name, value in os.environ.items() if name not in dropped}
+    return {
+        **env,
+        "TMPDIR": str(scratch),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INPUT": "1",
+        "PIP_ROOT_USER_ACTION": "ignore",
+    }
+
+
+def _package_files() -> list[Path]:
+    """Everything that setup.cfg puts into the installed package, in sorted order."""
+    files = [ROOT / "setup.cfg", ROOT / "pyproject.toml", ROOT / "LICENSE"]
+    for package in PACKAGES:
+        for folder, below, names in os.walk(ROOT / package):
+            below[:] = [name for name in below if name != "__pycache__"]
+            files += (Path(folder, name) for name in names if not name.endswith(".pyc"))
+    return sorted(file for file in files if file.is_file())
+
+
+def _sources_digest() -> str:
+    digest = hashlib.sha256()
+    for file in _package_files():
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(ROOT)} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _ensure_homeport(progress: Progress) -> None:
+    """Install homeport from the tree, not editable: YARN runs what stands in site-packages."""
+    if list(VENV.glob("lib/python3.*/site-packages/homeport-dev.pth")):
+        return  # a developer has linked the tree into this environment by hand
+    wanted = _sources_digest() + "\n"
+    if _read(_INSTALL_STAMP) == wanted:
+        return
+    _INSTALL_STAMP.unlink(missing_ok=True)
+    with _scratch() as scratch:
+        # Built from a copy: setuptools leaves build/ and *.egg-info where it builds.
+        copy = scratch / "homeport"
+        for file in (*_package_files(), ROOT / "README.md"):
+            target = copy / file.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if file.is_file():
+                shutil.copyfile(file, target)
+        command = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--no-deps", "--no-index"]
+        command += ["--no-build-isolation", "--force-reinstall", str(copy)]
+        run_logged(progress, "homeport into .venv", command, LOG, env=_pip_env(scratch))
+    _write(_INSTALL_STAMP, wanted)
+
+
+def _ensure_links() -> None:
+    """The tree of links by which the tools see the sources (scripts/link_namespace.sh)."""
+    namespace = BUILD / "ns" / "homeport"
+    if not all((namespace / package).is_dir() for package in PACKAGES):
+        progress = Progress()
+        run_logged(progress, "links", [str(ROOT / "scripts" / "link_namespace.sh")], LOG)
+
+
+def _ensure_spark(progress: Progress, java_home: Path) -> None:
+    from spark_archive import ensure_spark_archive  # noqa: PLC0415 - only commands with Spark
+
+    os.environ["JAVA_HOME"] = str(java_home)
+    ensure_spark_archive(progress.say, VENV)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_suffix(".new")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,114 @@
+"""What a machine must have before anything of ours can be made: JDK 17, Maven, libcrypt.so.1.
+
+Missing things are installed where that is possible without asking (root on a system with apt-get);
+everywhere else one message names all of them and how to get them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_setup.progress import Progress, SetupError, run_logged
+
+JAVA_MAJOR = 17
+"""Hadoop 3.5, Kafka 4.3 and Spark 4.3 all run on it; the class-data archives are made by it."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """One thing that is not there: what it is for, and where it comes from."""
+
+    what: str
+    why: str
+    apt_package: str
+
+
+def find_java_home() -> Path | None:
+    """Home of a Java 17: JAVA_HOME, the java on PATH, else the first in the usual folders."""
+    for home in _candidates():
+        if (home / "bin" / "java").is_file() and _major(home) == JAVA_MAJOR:
+            return home
+    return None
+
+
+def _candidates() -> Iterator[Path]:
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        yield Path(named)
+    on_path = shutil.which("java")
+    if on_path:
+        yield Path(on_path).resolve().parent.parent
+    for folder in ("/usr/lib/jvm", "/opt/java", "/opt", "/usr/java"):
+        yield from sorted(Path(folder).glob("*"))
+    for below_home in (".sdkman/candidates/java", ".jdks"):
+        yield from sorted((Path.home() / below_home).glob("*"))
+
+
+def _major(home: Path) -> int:
+    """Major version from the ``release`` file that every JDK and JRE has; 0 if there is none."""
+    try:
+        lines = (home / "release").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return 0
+    for line in lines:
+        key, _, value = line.partition("=")
+        if key == "JAVA_VERSION":
+            first = value.strip('" ').split(".")[0]
+            return int(first) if first.isdigit() else 0
+    return 0
+
+
+def _missing() -> list[Missing]:
+    found = []
+    if find_java_home() is None:
+        found.append(
+            Missing(
+                f"Java {JAVA_MAJOR} (JDK or JRE)", "YARN, Kafka, Spark", "openjdk-17-jre-headless"
+            )
+        )
+    if shutil.which("mvn") is None:
+        found.append(Missing("Maven (mvn)", "fetches the jars of YARN and Kafka", "maven"))
+    try:
+        ctypes.CDLL("libcrypt.so.1")
+    except OSError:
+        found.append(Missing("libcrypt.so.1", "TLS library inside Skein", "libcrypt1"))
+    return found
+
+
+def require_java_tools(progress: Progress, log: Path) -> Path:
+    """The home of a Java 17, with Maven and libcrypt.so.1 there too; installs what is missing.
+
+    Raises:
+        SetupError: something is missing and cannot be installed from here; the message names all
+            of it, in one go, with the command that would install it.
+    """
+    missing = _missing()
+    if missing and os.geteuid() == 0 and shutil.which("apt-get"):
+        packages = [m.apt_package for m in missing]
+        env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        run_logged(
+            progress, "package list (apt-get update)", ["apt-get", "update", "-q"], log, env=env
+        )
+        install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *packages]
+        run_logged(progress, f"system packages ({' '.join(packages)})", install, log, env=env)
+        missing = _missing()
+    home = find_java_home()
+    if missing or home is None:
+        raise SetupError(_advice(missing))
+    return home
+
+
+def _advice(missing: list[Missing]) -> str:
+    names = "\n".join(f"  {m.what}: {m.why}" for m in missing)
+    packages = " ".join(m.apt_package for m in missing)
+    return (
+        f"this machine lacks:\n{names}\n"
+        f"Install, on Debian or Ubuntu: sudo apt-get install {packages}\n"
+        f"Elsewhere: any Java {JAVA_MAJOR} (found by JAVA_HOME, PATH or /usr/lib/jvm), "
+        "any Maven 3.6 or later, and the compatibility package of libcrypt.so.1 (libxcrypt-compat)."
+    )

@@ -1,0 +1,130 @@
+"""Progress on screen: one line per step with its seconds, and a live line while a step runs.
+
+Everything goes to stderr; stdout belongs to the command that is set up.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+_QUIET_SECONDS = 15.0
+"""Without a terminal, a step that takes long says so this often."""
+_REFRESH_SECONDS = 0.5
+_TAIL_LINES = 25
+
+
+class SetupError(Exception):
+    """Set-up cannot go on; the message says what to do, and no traceback is of use."""
+
+
+class Progress:
+    """Prints steps as they start, run and end."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        print(text, file=self._stream, flush=True)
+
+    @contextmanager
+    def step(self, title: str, detail: Callable[[], str] = str) -> Iterator[None]:
+        """Run the body as a step: its title with a running clock, and one closing line.
+
+        Args:
+            title: what is being done.
+            detail: what it is busy with now; asked for while the step runs.
+        """
+        start = time.monotonic()
+        done = threading.Event()
+        ticker = threading.Thread(
+            target=self._tick, args=(title, start, done, detail), name="progress", daemon=True
+        )
+        ticker.start()
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            done.set()
+            ticker.join()
+            seconds = time.monotonic() - start
+            verdict = "FAILED after " if failed else ""
+            self._rewrite(f"  {title}: {verdict}{seconds:.1f} s", end="\n")
+
+    def _tick(
+        self, title: str, start: float, done: threading.Event, detail: Callable[[], str]
+    ) -> None:
+        pause = _REFRESH_SECONDS if self._live else _QUIET_SECONDS
+        if self._live:
+            self._rewrite(f"  {title} ...", end="")
+        while not done.wait(pause):
+            seconds = time.monotonic() - start
+            line = f"  {title} ... {seconds:.0f} s  {detail()}".rstrip()
+            self._rewrite(line, end="" if self._live else "\n")
+
+    def _rewrite(self, line: str, end: str) -> None:
+        if self._live:
+            width = os.get_terminal_size(self._stream.fileno()).columns or 80
+            line = "\r\x1b[K" + line[: width - 1]
+        print(line, file=self._stream, end=end, flush=True)
+
+
+def run_logged(
+    progress: Progress,
+    title: str,
+    command: Sequence[str],
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> None:
+    """Run ``command`` as one step, its output appended to ``log``.
+
+    Raises:
+        SetupError: it could not be started or ended with another code than 0; the message holds
+            the end of its output and the log's path.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as sink:
+        sink.write(f"$ {' '.join(command)}\n".encode())
+        sink.flush()
+        start = sink.tell()
+        with progress.step(title, lambda: _last_line(log)):
+            try:
+                code = subprocess.run(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=sink,
+                    stderr=subprocess.STDOUT,
+                    env=env,
+                    cwd=cwd,
+                    check=False,
+                ).returncode
+            except OSError as error:
+                raise SetupError(f"{title}: {command[0]} cannot be started: {error}") from error
+            if code != 0:
+                shown = "\n".join("    " + line for line in _tail(log, start))
+                raise SetupError(f"{title} failed with code {code}:\n{shown}\n  whole log: {log}")
+
+
+def _tail(log: Path, start: int) -> list[str]:
+    with log.open("rb") as source:
+        source.seek(start)
+        return source.read().decode(errors="replace").splitlines()[-_TAIL_LINES:]
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as source:
+        source.seek(max(0, log.stat().st_size - 400))
+        lines = source.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
