@@ -1,0 +1,183 @@
+"""Facts that reach the allocator. Each is named for its evidence, never for what was asked.
+
+PURE. An event is an immutable value; the shell builds it, hands it to ``step`` and forgets it. Events may come late,
+twice or out of order: ``step`` is total. What the world does wrong is an event, never an exception.
+
+What an event does not say: when it happened. The allocator knows no clock; a deadline is a timer that the shell
+holds, and its end is a ``TimerFired``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+class TimerKind(Enum):
+    """What a timer limits."""
+
+    REQUEST_EXPIRY = "request-expiry"
+    """How long a request may stay without a resource; its key is the request."""
+    CHECK_IN = "check-in"
+    """How long a launcher that YARN runs may take until it checks in; its key is the request."""
+    RETRY_WINDOW = "retry-window"
+    """How long a failure is remembered; its key is the processor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """Name of one timer. Setting a timer that is armed starts it anew.
+
+    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for RETRY_WINDOW; the other is None.
+    """
+
+    kind: TimerKind
+    request_id: RequestId | None = None
+    processor_id: ProcessorId | None = None
+
+    def __str__(self) -> str:
+        key = self.processor_id if self.request_id is None else self.request_id
+        return f"{self.kind.value}:{key}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobModelPublished:
+    """The JobModel that the permits of this job will name is in the coordinator stream.
+
+    Shapes: ``processors`` {processor_id: host it last ran on, None where unknown}, all active;
+    ``epochs`` {processor_id: last epoch ever permitted} (absent: 0); ``unfenced`` {processor_id: every
+    incarnation that was permitted to own one of its tasks and that no later one reported fenced} (absent: none).
+    """
+
+    version: int
+    processors: Mapping[ProcessorId, Host | None]
+    epochs: Mapping[ProcessorId, int] = field(default_factory=dict)
+    unfenced: Mapping[ProcessorId, tuple[Incarnation, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HostsObserved:
+    """These hosts, and no others, are live: all of them, not the change."""
+
+    hosts: tuple[Host, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherCheckedIn:
+    """A launcher polled: it lives on ``host``, and ``running`` is its child (None: it has none).
+
+    ``request_id`` is the request that its Skein container was added for, as its environment says.
+    """
+
+    resource_id: ResourceId
+    host: Host
+    running: Incarnation | None
+    request_id: RequestId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceAllocated:
+    """Skein says that the container of this request is RUNNING: granted and launched, not yet checked in."""
+
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceEnded:
+    """A YARN container is gone.
+
+    With ``resource_id``: evidence that what ran in it has stopped (YARN reported the end **and** its launcher has
+    been silent for the whole limit). With ``request_id`` only: Skein's word, which ends a request that no launcher
+    has checked in for (also when adding the container failed) and a launcher without a child, but is no evidence
+    that an incarnation stopped (safety P1).
+    """
+
+    request_id: RequestId | None = None
+    resource_id: ResourceId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherSilent:
+    """A launcher has been silent for so long that it has killed its child by its own rule, or is gone."""
+
+    resource_id: ResourceId
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """A timer that was set, and not cancelled since, has run out."""
+
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerStarted:
+    """A stream container reported: its listed predecessors are fenced, its stores restored, its locality written."""
+
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerStopped:
+    """A launcher reported that it waited for this incarnation and it is gone, or that it will never run it."""
+
+    incarnation: Incarnation
+    cause: StopCause
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownRequested:
+    """Somebody entitled to it asked for the orderly end of the job."""
+
+
+Event = (
+    JobModelPublished
+    | HostsObserved
+    | LauncherCheckedIn
+    | ResourceAllocated
+    | ResourceEnded
+    | LauncherSilent
+    | TimerFired
+    | ContainerStarted
+    | ContainerStopped
+    | ShutdownRequested
+)
+
+
+def named(incarnation: Incarnation | None) -> str:
+    """``0@3`` for epoch 3 of processor 0, ``nothing`` for None: for people, never parsed."""
+    return f"{incarnation.processor_id}@{incarnation.epoch}" if incarnation else "nothing"
+
+
+def describe(event: Event) -> str:
+    """One short line for logs and for the ``cause`` of what follows from ``event``."""
+    detail = ""
+    match event:
+        case JobModelPublished():
+            detail = f" version {event.version}, {len(event.processors)} processors"
+        case HostsObserved():
+            detail = f" {', '.join(sorted(event.hosts)) or 'none'}"
+        case LauncherCheckedIn():
+            detail = f" {event.resource_id} on {event.host} running {named(event.running)}"
+        case ResourceAllocated():
+            detail = f" request {event.request_id}"
+        case ResourceEnded():
+            detail = f" {event.resource_id or f'request {event.request_id}'}"
+        case LauncherSilent():
+            detail = f" {event.resource_id}"
+        case TimerFired():
+            detail = f" {event.timer}"
+        case ContainerStarted():
+            detail = f" {named(event.incarnation)}"
+        case ContainerStopped():
+            cause = event.cause.value
+            detail = f" {named(event.incarnation)} {cause}, exit code {event.exit_code}"
+        case ShutdownRequested():
+            pass
+    return f"{type(event).__name__}{detail}"

@@ -1,0 +1,140 @@
+"""What ``step`` wants done: records to be written first, then instructions to be carried out in order.
+
+PURE. Contract for the shell:
+
+1. All records of a decision are flushed to the coordinator stream **before** any of its instructions is run.
+2. Instructions are run in the order given. Every one may be repeated and must then change nothing.
+3. The answer to a check-in is ``order_for(decision.instructions, resource_id)`` of the decision that this very
+   check-in led to; None means ``wait`` (with a child: go on). PermitContainer comes only as such an answer. Orders
+   given to a launcher by other decisions (StopContainer, ReleaseResource) come again at its next check-in, so the
+   shell need not keep them.
+4. What comes of an instruction returns as an event; a refusal too (adding a container failed: ``ResourceEnded`` of
+   its request).
+
+``cause`` names the event that an instruction follows from; it is for people and takes no part in comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from homeport.appmaster.allocation.events import Timer
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+class JobResult(Enum):
+    """How the application ends; the names are YARN's final states."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    KILLED = "KILLED"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProcessorEpoch:
+    """Record: this epoch of the processor is about to be permitted, and whom it must fence (safety I1, L3)."""
+
+    processor_id: ProcessorId
+    epoch: int
+    model_version: int
+    fence: tuple[Incarnation, ...]
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestResource:
+    """Ask for one container: on ``host`` and nowhere else, or where there is room (None).
+
+    The request's number travels in the container's environment and comes back with its check-in.
+    """
+
+    request_id: RequestId
+    host: Host | None
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest:
+    """End the Skein container of this request, whatever has become of it; nothing to do where it has ended."""
+
+    request_id: RequestId
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PermitContainer:
+    """Tell the launcher ``run``. It comes again, the same, until the launcher says that the incarnation runs.
+
+    One child per epoch (safety C4): a launcher that has run it already answers ``stopped``.
+    """
+
+    resource_id: ResourceId
+    incarnation: Incarnation
+    model_version: int
+    fence: tuple[Incarnation, ...]
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StopContainer:
+    """Tell the launcher ``stop`` this incarnation. It comes again at each check-in until a stop is reported.
+
+    A launcher that does not run it reports ``stopped`` as well, and never runs it from then on.
+    """
+
+    resource_id: ResourceId
+    incarnation: Incarnation
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseResource:
+    """Tell the launcher ``exit``: it is not needed, or no longer."""
+
+    resource_id: ResourceId
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Hand in ``TimerFired(timer)`` after this long; a timer that is armed starts anew."""
+
+    timer: Timer
+    delay_ms: int
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    """Forget this timer."""
+
+    timer: Timer
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EndJob:
+    """End the application with this result: nothing of the job runs any more. Given once, and last of all."""
+
+    result: JobResult
+    diagnostics: str
+    cause: str = field(default="", compare=False)
+
+
+Record = WriteProcessorEpoch
+
+LauncherOrder = PermitContainer | StopContainer | ReleaseResource
+
+Instruction = RequestResource | CancelRequest | LauncherOrder | SetTimer | CancelTimer | EndJob
+
+
+def order_for(instructions: Iterable[Instruction], resource_id: ResourceId) -> LauncherOrder | None:
+    """What the launcher ``resource_id`` is to be told: the last order for it; None where there is none."""
+    order: LauncherOrder | None = None
+    for instruction in instructions:
+        if isinstance(instruction, LauncherOrder) and instruction.resource_id == resource_id:
+            order = instruction
+    return order

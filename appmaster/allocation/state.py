@@ -1,0 +1,300 @@
+"""What the allocator knows, as one frozen value, and the table of what may befall a container.
+
+PURE. Rules for editing: a field that can be computed from others is not stored; a time is never stored (deadlines
+and windows are timers that the shell holds); everything that changes a phase goes through ``TRANSITIONS``.
+
+Theory. A *container* here is a processor on its way to a resource: it waits, is permitted on a launcher, runs,
+stops. A *resource* is a launcher that checked in; it outlives the stream containers it runs. A request belongs to
+one waiting container; its grant, the check-in, may serve another (matching is by host). What the table cannot
+express is in ``invariants``: who holds which resource, which timers are armed.
+
+Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Irregular: an expired request leads back
+to QUEUED; a stop on a launcher that lives leads to ASSIGNED on the same launcher; the job's end leads every waiting
+container to STOPPED and every other through STOPPING.
+
+What this module does not know: time, Kafka, YARN, the tasks of a processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from homeport.appmaster.allocation.events import Timer, TimerKind
+from homeport.appmaster.allocation.instructions import JobResult
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+class ContainerRole(Enum):
+    """Whether the tasks of a processor process input or keep replicas."""
+
+    ACTIVE = "active"
+    STANDBY = "standby"
+
+
+class ContainerPhase(Enum):
+    """Where a processor is on its way."""
+
+    QUEUED = "queued"
+    """Needs a resource and has not asked: no host is known yet, or its host is being asked for another."""
+    REQUESTED = "requested"
+    """Its request is outstanding; the expiry timer runs."""
+    ALLOCATED = "allocated"
+    """Skein runs its launcher, which has not checked in; the check-in timer runs."""
+    ASSIGNED = "assigned"
+    """A launcher that lives is set aside for it and gets the permit with its next check-in."""
+    STARTING = "starting"
+    """Permitted; it fences, restores, writes its locality."""
+    RUNNING = "running"
+    """Reported started."""
+    STOPPING = "stopping"
+    """Ordered to stop; there is no evidence of the stop yet."""
+    STOPPED = "stopped"
+    """Stopped, or never started, because the job ends."""
+    FINISHED = "finished"
+    """Its tasks came to their end. Never restarted."""
+    FAILED = "failed"
+    """Given up: its failures exceeded the retry keys, and the job goes on without it."""
+
+
+WAITING = frozenset(
+    {
+        ContainerPhase.QUEUED,
+        ContainerPhase.REQUESTED,
+        ContainerPhase.ALLOCATED,
+        ContainerPhase.ASSIGNED,
+    }
+)
+"""Phases without an incarnation that may run, on the way to one."""
+
+ASKING = frozenset({ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED})
+"""Phases with a request of its own."""
+
+LIVE = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING, ContainerPhase.STOPPING})
+"""Phases with an incarnation that must be taken to run."""
+
+TERMINAL = frozenset({ContainerPhase.STOPPED, ContainerPhase.FINISHED, ContainerPhase.FAILED})
+"""Phases that are never left."""
+
+
+class JobPhase(Enum):
+    """Where the job is."""
+
+    NEW = "new"
+    """No JobModel yet."""
+    ACTIVE = "active"
+    """Containers are placed and kept running."""
+    ENDING = "ending"
+    """The result is decided; what runs is being stopped."""
+    ENDED = "ended"
+    """EndJob has been given."""
+
+
+class Happening(Enum):
+    """What befalls one container. The first group comes from events, the second from our own decisions."""
+
+    CHECKED_IN = "launcher checked in"
+    ALLOCATED = "request allocated"
+    EXPIRED = "request expired"
+    LAUNCH_FAILED = "no launcher came of the request"
+    STARTED = "container started"
+    STOPPED = "container stopped"
+    RESOURCE_LOST = "resource lost"
+
+    PLACED = "placed"
+    GIVEN_AWAY = "its grant served another"
+    JOB_ENDING = "job ends"
+
+
+_P = ContainerPhase
+_H = Happening
+
+TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase]]] = (
+    MappingProxyType(
+        {
+            _P.QUEUED: {
+                _H.PLACED: frozenset({_P.REQUESTED, _P.ASSIGNED}),
+                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.REQUESTED: {
+                _H.ALLOCATED: frozenset({_P.ALLOCATED}),
+                _H.EXPIRED: frozenset({_P.QUEUED}),
+                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.FAILED}),
+                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.ALLOCATED: {
+                _H.EXPIRED: frozenset({_P.QUEUED}),
+                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.FAILED}),
+                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.ASSIGNED: {
+                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.STARTING: {
+                _H.CHECKED_IN: frozenset({_P.STARTING}),
+                _H.STARTED: frozenset({_P.RUNNING}),
+                _H.STOPPED: frozenset({_P.ASSIGNED, _P.FINISHED, _P.FAILED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.FAILED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPING}),
+            },
+            _P.RUNNING: {
+                _H.CHECKED_IN: frozenset({_P.RUNNING}),
+                _H.STARTED: frozenset({_P.RUNNING}),
+                _H.STOPPED: frozenset({_P.ASSIGNED, _P.FINISHED, _P.FAILED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.FAILED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPING}),
+            },
+            _P.STOPPING: {
+                _H.CHECKED_IN: frozenset({_P.STOPPING}),
+                _H.STARTED: frozenset({_P.STOPPING}),
+                _H.STOPPED: frozenset({_P.STOPPED, _P.FINISHED}),
+                _H.RESOURCE_LOST: frozenset({_P.STOPPED}),
+            },
+            _P.STOPPED: {},
+            _P.FINISHED: {},
+            _P.FAILED: {},
+        }
+    )
+)
+"""phase -> what befalls the container -> the phases it may be in afterwards.
+
+A happening of the first group that is missing in a row is stale there: counted, and nothing changes. One of the
+second group that is missing is a bug of ours.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorSettings:
+    """The part of the configuration that decides; the shell reads it from ``ClusterManagerConfig`` and ``JobConfig``.
+
+    ``retry_count``: failures that are forgiven, below zero all of them. ``strict_hosts``: hosts that can be asked
+    for by name, fixed when the application was submitted; None: every live host.
+    """
+
+    host_affinity_enabled: bool
+    retry_count: int
+    retry_window_ms: int
+    fail_job_after_retries: bool
+    request_timeout_ms: int
+    check_in_timeout_ms: int
+    strict_hosts: tuple[Host, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Predecessor:
+    """An incarnation that its successors must fence; ``is_stopped``: its launcher waited for it and said so."""
+
+    incarnation: Incarnation
+    is_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    """One processor and where it is.
+
+    ``epoch`` is the last one ever permitted, ``model_version`` the version that incarnation runs, ``fence`` the list
+    of its permit (empty where an earlier driver gave it). ``home`` is the host with its state (None: none known, or
+    affinity off). ``wanted`` is the host it asks for, or is queued for; None: none or any. ``tried`` are the hosts
+    that had no room in this round of asking, sorted. ``unfenced`` are the incarnations that the next permit must
+    list, oldest first. ``failures`` counts those charged within the window; ``last_failure`` is the story of the last.
+    """
+
+    processor_id: ProcessorId
+    role: ContainerRole = ContainerRole.ACTIVE
+    phase: ContainerPhase = ContainerPhase.QUEUED
+    epoch: int = 0
+    model_version: int = 0
+    fence: tuple[Incarnation, ...] = ()
+    home: Host | None = None
+    wanted: Host | None = None
+    tried: tuple[Host, ...] = ()
+    request_id: RequestId | None = None
+    resource_id: ResourceId | None = None
+    unfenced: tuple[Predecessor, ...] = ()
+    failures: int = 0
+    last_failure: str = ""
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """The incarnation of the last permit."""
+        return Incarnation(self.processor_id, self.epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceState:
+    """One launcher that checked in. A released one is kept until it is known to be gone."""
+
+    resource_id: ResourceId
+    host: Host
+    request_id: RequestId | None
+    is_released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The result that the job will end with."""
+
+    result: JobResult
+    diagnostics: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorState:
+    """All that the allocator knows. Hashable; containers and resources sorted by id; hosts None until observed."""
+
+    settings: AllocatorSettings
+    phase: JobPhase = JobPhase.NEW
+    model_version: int = 0
+    hosts: tuple[Host, ...] | None = None
+    containers: tuple[ContainerState, ...] = ()
+    resources: tuple[ResourceState, ...] = ()
+    timers: frozenset[Timer] = frozenset()
+    ending: Ending | None = None
+    next_request_id: int = 1
+    stale_events: int = 0
+
+    def container(self, processor_id: ProcessorId) -> ContainerState | None:
+        """The container of ``processor_id``; None where the model has none."""
+        return next((c for c in self.containers if c.processor_id == processor_id), None)
+
+    def resource(self, resource_id: ResourceId) -> ResourceState | None:
+        """The launcher ``resource_id``; None where it is not known."""
+        return next((r for r in self.resources if r.resource_id == resource_id), None)
+
+    def holder(self, resource_id: ResourceId) -> ContainerState | None:
+        """The container that holds this resource; None where none does."""
+        return next((c for c in self.containers if c.resource_id == resource_id), None)
+
+
+def initial_state(settings: AllocatorSettings) -> AllocatorState:
+    """The state before any event."""
+    return AllocatorState(settings)
+
+
+def expiry_timer(request_id: RequestId) -> Timer:
+    """The timer that limits how long this request may stay without a resource."""
+    return Timer(TimerKind.REQUEST_EXPIRY, request_id=request_id)
+
+
+def check_in_timer(request_id: RequestId) -> Timer:
+    """The timer that limits how long the launcher of this request may take to check in."""
+    return Timer(TimerKind.CHECK_IN, request_id=request_id)
+
+
+def retry_window_timer(processor_id: ProcessorId) -> Timer:
+    """The timer whose end forgets the failures of this processor."""
+    return Timer(TimerKind.RETRY_WINDOW, processor_id=processor_id)
