@@ -1,6 +1,7 @@
 """What launcher, stream container and AM say to each other: immutable values and their JSON form.
 
-PURE. The routes and fields are those of the interfaces page, "HTTP between launcher, container and AM".
+PURE. The routes and fields are those of the interfaces page, "HTTP between launcher, container and
+AM".
 """
 
 from __future__ import annotations
@@ -13,8 +14,16 @@ from typing import Any
 from homeport.config.errors import WireError
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.json_values import (
+    as_object,
+    optional_field,
+    required_field,
+    shown,
+)
 
-TOKEN_FILE_NAME = "homeport-token"
+_MAX_SECONDS = 1e9
+
+TOKEN_FILE_NAME = "homeport-token"  # noqa: S105 - the name of the file, not a token
 """Name under which the job's bearer token is localised in every container's working directory."""
 
 
@@ -28,7 +37,7 @@ class OrderKind(Enum):
 
 
 class StopCause(Enum):
-    """Why a stream container ended; the cause, never the exit code, decides what the allocator does."""
+    """Why a stream container ended; this, never the exit code, decides what the allocator does."""
 
     FINISHED = "finished"
     ORDERED = "ordered"
@@ -39,18 +48,17 @@ class StopCause(Enum):
 
 
 class RestoreKind(Enum):
-    """How a store came to its content at a start: nothing to read, only what follows OFFSET, or all of it."""
+    """What of a changelog a store read at a start: nothing, what follows OFFSET, or all of it."""
 
     NONE = "none"
     TAIL = "tail"
     FULL = "full"
 
 
-def _field(body: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:  # noqa: ANN401 - JSON value
-    value = body.get(name)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-        raise WireError(f"field {name!r} is missing or of the wrong type: {value!r}")
-    return value
+def _incarnation(body: Mapping[str, Any]) -> Incarnation:
+    return Incarnation(
+        ProcessorId(required_field(body, "processor_id", str)), required_field(body, "epoch", int)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,10 @@ class CheckIn:
 
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/check-in``."""
-        running = self.running and {"processor_id": self.running.processor_id, "epoch": self.running.epoch}
+        running = self.running and {
+            "processor_id": self.running.processor_id,
+            "epoch": self.running.epoch,
+        }
         return {
             "resource_id": self.resource_id,
             "skein_id": self.skein_id,
@@ -78,19 +89,15 @@ class CheckIn:
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> CheckIn:
-        """The check-in that ``body`` carries; WireError where a field is missing or of the wrong type."""
-        running = body.get("running")
-        if running is not None and not isinstance(running, dict):
-            raise WireError(f"field 'running' is neither null nor an object: {running!r}")
+        """The check-in that ``body`` carries; WireError where a field is missing or wrong."""
+        running = optional_field(body, "running", dict)
         return CheckIn(
-            resource_id=ResourceId(_field(body, "resource_id", str)),
-            skein_id=_field(body, "skein_id", str),
-            attempt=_field(body, "attempt", int),
-            host=host_of(_field(body, "host", str)),
-            pid=_field(body, "pid", int),
-            running=None
-            if running is None
-            else Incarnation(ProcessorId(_field(running, "processor_id", str)), _field(running, "epoch", int)),
+            resource_id=ResourceId(required_field(body, "resource_id", str)),
+            skein_id=required_field(body, "skein_id", str),
+            attempt=required_field(body, "attempt", int),
+            host=host_of(required_field(body, "host", str)),
+            pid=required_field(body, "pid", int),
+            running=None if running is None else _incarnation(running),
         )
 
 
@@ -98,8 +105,8 @@ class CheckIn:
 class Order:
     """The AM's answer to a check-in.
 
-    ``incarnation``, ``model_version`` and ``fence`` are set with RUN (and name what to stop with STOP).
-    ``next_ms``: when to poll again.
+    ``incarnation``, ``model_version`` and ``fence`` are set with RUN (and name what to stop with
+    STOP). ``next_ms``: when to poll again.
     """
 
     kind: OrderKind
@@ -123,30 +130,34 @@ class Order:
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Order:
-        """The order that ``body`` carries; WireError where a field is missing or of the wrong type."""
+        """The order that ``body`` carries; WireError where a field is missing or wrong."""
         try:
             kind = OrderKind(body.get("order"))
         except ValueError:
-            raise WireError(f"unknown order {body.get('order')!r}") from None
-        incarnation = None
-        if body.get("processor_id") is not None:
-            incarnation = Incarnation(ProcessorId(_field(body, "processor_id", str)), _field(body, "epoch", int))
+            raise WireError(f"unknown order {shown(body.get('order'))}") from None
+        incarnation = None if body.get("processor_id") is None else _incarnation(body)
+        model_version = optional_field(body, "model_version", int)
+        if kind is OrderKind.RUN and (incarnation is None or model_version is None):
+            raise WireError("the order to run lacks processor_id or model_version")
         return Order(
             kind=kind,
-            next_ms=_field(body, "next_ms", int),
-            lease_ms=_field(body, "lease_ms", int),
+            next_ms=required_field(body, "next_ms", int),
+            lease_ms=required_field(body, "lease_ms", int),
             incarnation=incarnation,
-            model_version=body.get("model_version"),
+            model_version=model_version,
             fence=tuple(
-                Incarnation(ProcessorId(_field(i, "processor_id", str)), _field(i, "epoch", int))
-                for i in _field(body, "fence", list)
+                _incarnation(as_object(item, "item of 'fence'"))
+                for item in required_field(body, "fence", list)
             ),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """How one store of one task was restored: offsets read (inclusive; None where nothing was) and records read."""
+    """How one store of one task was restored.
+
+    Offsets of the first and last record read, both None where nothing was read; number of records.
+    """
 
     kind: RestoreKind
     from_offset: int | None
@@ -155,7 +166,26 @@ class Restored:
 
     def to_json(self) -> dict[str, Any]:
         """``{kind, from, to, records}``."""
-        return {"kind": self.kind.value, "from": self.from_offset, "to": self.to_offset, "records": self.records}
+        return {
+            "kind": self.kind.value,
+            "from": self.from_offset,
+            "to": self.to_offset,
+            "records": self.records,
+        }
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> Restored:
+        """What ``body`` says of one store; WireError where a field is missing or wrong."""
+        try:
+            kind = RestoreKind(body.get("kind"))
+        except ValueError:
+            raise WireError(f"unknown kind of restore {shown(body.get('kind'))}") from None
+        return Restored(
+            kind=kind,
+            from_offset=optional_field(body, "from", int),
+            to_offset=optional_field(body, "to", int),
+            records=required_field(body, "records", int),
+        )
 
 
 @dataclass(frozen=True)
@@ -174,23 +204,34 @@ class Started:
         return {
             "processor_id": self.incarnation.processor_id,
             "epoch": self.incarnation.epoch,
-            "restored": {s: {t: r.to_json() for t, r in tasks.items()} for s, tasks in self.restored.items()},
+            "restored": {
+                s: {t: r.to_json() for t, r in tasks.items()} for s, tasks in self.restored.items()
+            },
             "seconds": dict(self.seconds),
         }
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Started:
-        """The message that ``body`` carries; WireError where a field is missing or of the wrong type."""
+        """The message that ``body`` carries; WireError where a field is missing or wrong."""
         restored: dict[str, dict[str, Restored]] = {}
-        for store, tasks in _field(body, "restored", dict).items():
+        for store, tasks in required_field(body, "restored", dict).items():
+            of_store = as_object(tasks, f"'restored' of store {shown(store)}")
             restored[store] = {
-                task: Restored(RestoreKind(r["kind"]), r["from"], r["to"], r["records"]) for task, r in tasks.items()
+                task: Restored.from_json(as_object(entry, f"'restored' of task {shown(task)}"))
+                for task, entry in of_store.items()
             }
+        seconds = required_field(body, "seconds", dict)
         return Started(
-            Incarnation(ProcessorId(_field(body, "processor_id", str)), _field(body, "epoch", int)),
-            restored,
-            {str(k): float(v) for k, v in _field(body, "seconds", dict).items()},
+            _incarnation(body), restored, {phase: _seconds(seconds, phase) for phase in seconds}
         )
+
+
+def _seconds(body: Mapping[str, Any], phase: str) -> float:
+    value = body[phase]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < _MAX_SECONDS:
+        raise WireError(f"phase {shown(phase)} has no number of seconds: {shown(value)}")
+    return float(value)
 
 
 @dataclass(frozen=True)
@@ -214,14 +255,14 @@ class Stopped:
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Stopped:
-        """The message that ``body`` carries; WireError where a field is missing or of the wrong type."""
+        """The message that ``body`` carries; WireError where a field is missing or wrong."""
         try:
             cause = StopCause(body.get("cause"))
         except ValueError:
-            raise WireError(f"unknown cause {body.get('cause')!r}") from None
+            raise WireError(f"unknown cause {shown(body.get('cause'))}") from None
         return Stopped(
-            Incarnation(ProcessorId(_field(body, "processor_id", str)), _field(body, "epoch", int)),
+            _incarnation(body),
             cause,
-            _field(body, "exit_code", int),
-            tuple(str(line) for line in _field(body, "last_lines", list)),
+            required_field(body, "exit_code", int),
+            tuple(str(line) for line in required_field(body, "last_lines", list)),
         )

@@ -1,7 +1,7 @@
-"""One incarnation of a processor, and the transactional ids that fence incarnations and AM attempts.
+"""Incarnations of processors, and the transactional ids that fence them and AM attempts.
 
-PURE. Ids are built from escaped parts with a separator that cannot occur in them (safety K3): job ("a", "1.0") and job
-("a.1", "0") differ.
+PURE. Ids are built from escaped parts with a separator that cannot occur in them (safety K3): job
+("a", "1.0") and job ("a.1", "0") differ.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 
 @dataclass(frozen=True, order=True, slots=True)
 class Incarnation:
-    """(processor, epoch): one start permit. The epoch grows by one at each permit and is never used again."""
+    """(processor, epoch): one start permit. The epoch grows at each permit and never recurs."""
 
     processor_id: ProcessorId
     epoch: int
@@ -30,7 +30,12 @@ def transactional_id(job_name: str, job_id: str, incarnation: Incarnation) -> st
     return ".".join(("homeport", *(_escaped(p) for p in parts)))
 
 
-def am_transactional_id(job_name: str, job_id: str, submission: int, application_id: str, attempt: int) -> str:
-    """``homeport.<job name>.<job id>.am.<submission>.<application>.<attempt>``: one per rank (safety A1)."""
+def am_transactional_id(
+    job_name: str, job_id: str, submission: int, application_id: str, attempt: int
+) -> str:
+    """One id per rank: ``homeport.<job name>.<job id>.am.<submission>.<application>.<attempt>``.
+
+    Source: safety A1.
+    """
     parts = (job_name, job_id, "am", str(submission), application_id, str(attempt))
     return ".".join(("homeport", *(_escaped(p) for p in parts)))

@@ -36,7 +36,7 @@ class SystemStreamPartition:
         return SystemStream(self.system, self.stream)
 
     def __str__(self) -> str:
-        """Samza's form, which is part of checkpoint bytes: ``SystemStreamPartition [kafka, in, 0]``."""
+        """Samza's form, part of checkpoint bytes: ``SystemStreamPartition [kafka, in, 0]``."""
         bucket = "" if self.key_bucket < 0 else f", {self.key_bucket}"
         return f"SystemStreamPartition [{self.system}, {self.stream}, {self.partition}{bucket}]"
 
@@ -68,5 +68,8 @@ class JobModel:
 
     @property
     def max_change_log_stream_partitions(self) -> int:
-        """Partitions that each changelog topic needs: 1 + the highest changelog partition; 0 without tasks."""
-        return max((t.changelog_partition + 1 for c in self.containers.values() for t in c.tasks.values()), default=0)
+        """Partitions each changelog topic needs: 1 + the highest one; 0 where there is no task."""
+        return max(
+            (t.changelog_partition + 1 for c in self.containers.values() for t in c.tasks.values()),
+            default=0,
+        )

@@ -1,0 +1,95 @@
+"""First fault of any JobModel, whoever built it.
+
+PURE. Knows nothing of how a JobModel is calculated, so that it can judge every grouper, a user's
+own one included. Run on each JobModel before it is published: a fault found here is a bug of the
+grouper, not of the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskMode,
+    TaskModel,
+)
+
+
+def first_fault(model: JobModel) -> str | None:
+    """One sentence about the first fault of ``model``, None where it has none.
+
+    What holds of a model without fault: there is a container, and each has a task; keys and names
+    agree; a task name occurs once; an active task has an input; an input partition belongs to one
+    active task, or, when it is broadcast, to all; active tasks do not share a changelog partition.
+    """
+    return next(_faults(model), None)
+
+
+def _faults(model: JobModel) -> Iterator[str]:
+    if not model.containers:
+        yield "the job has no container"
+    for key in sorted(model.containers):
+        yield from _container_faults(key, model.containers[key])
+    yield from _duplicate_task_names(model)
+    active = [task for task in _tasks(model) if task.task_mode is TaskMode.ACTIVE]
+    yield from _input_faults(active, broadcast_partitions(model.config))
+    yield from _changelog_faults(active)
+
+
+def _tasks(model: JobModel) -> Iterator[TaskModel]:
+    for key in sorted(model.containers):
+        tasks = model.containers[key].tasks
+        yield from (tasks[name] for name in sorted(tasks))
+
+
+def _container_faults(key: ProcessorId, container: ContainerModel) -> Iterator[str]:
+    if container.processor_id != key:
+        yield f"the container listed as {key!r} says it is {container.processor_id!r}"
+    if not container.tasks:
+        yield f"container {key!r} has no task"
+    for name in sorted(container.tasks):
+        task = container.tasks[name]
+        if task.task_name != name:
+            yield f"the task listed as {name!r} in container {key!r} says it is {task.task_name!r}"
+        if task.changelog_partition < 0:
+            yield f"task {name!r} has the changelog partition {task.changelog_partition}"
+
+
+def _duplicate_task_names(model: JobModel) -> Iterator[str]:
+    containers: dict[TaskName, ProcessorId] = {}
+    for key in sorted(model.containers):
+        for name in sorted(model.containers[key].tasks):
+            if name in containers:
+                yield f"task {name!r} is in container {containers[name]!r} and in container {key!r}"
+            containers[name] = key
+
+
+def _input_faults(
+    active: list[TaskModel], broadcast: frozenset[SystemStreamPartition]
+) -> Iterator[str]:
+    owners: dict[SystemStreamPartition, TaskName] = {}
+    for task in active:
+        name, own = task.task_name, task.system_stream_partitions
+        if not own:
+            yield f"task {name!r} has no input"
+        for ssp in own:
+            if ssp in owners and (ssp not in broadcast or owners[ssp] == name):
+                yield f"{ssp} is an input of task {owners[ssp]!r} and of task {name!r}"
+            owners[ssp] = name
+        for ssp in sorted(broadcast.difference(own)):
+            yield f"{ssp} is broadcast and is not an input of task {name!r}"
+
+
+def _changelog_faults(active: list[TaskModel]) -> Iterator[str]:
+    owners: dict[int, TaskName] = {}
+    for task in active:
+        partition = task.changelog_partition
+        if partition in owners:
+            names = f"{owners[partition]!r} and {task.task_name!r}"
+            yield f"tasks {names} share the changelog partition {partition}"
+        owners[partition] = task.task_name

@@ -1,0 +1,127 @@
+"""The launcher's, the container's and run-job's end of the job coordinator's HTTP routes.
+
+SHELL. Synchronous and of the standard library alone, so that a launcher starts fast; nothing is
+retried here, as only the caller knows how long it may wait. Proxies named in the environment are
+not used: the AM is a neighbour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from homeport.config.errors import ConfigError, UnavailableError, WireError
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.model.codec import decode_job_model
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
+
+_OK: Final = 200
+_SERVER_FAULT: Final = 500
+
+
+class CoordinatorClient:
+    """Speaks to the AM at one URL; thread-safe, each call has a connection of its own.
+
+    Every call raises UnavailableError where there is no answer in time, or the AM says that it
+    cannot serve, and WireError where the AM refuses the request or answers what cannot be
+    understood (which is also how a stranger answers who has taken the port of an AM that is gone).
+    """
+
+    def __init__(self, url: str, token: str | None, timeout_s: float = 5.0) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            url: ``http://host:port/``, the value of SAMZA_COORDINATOR_URL.
+            token: the job's bearer token; without it secrets are masked and only reading works.
+            timeout_s: longest wait, in seconds, for the connection and each piece of the answer.
+
+        Raises:
+            ConfigError: the URL is not of that form.
+        """
+        self._url = url if url.endswith("/") else f"{url}/"
+        self._host, self._port, self._base = _address(self._url)
+        self._token = None if token is None else token.strip()
+        self._timeout_s = timeout_s
+
+    @property
+    def url(self) -> str:
+        """The AM's URL, with a slash at its end."""
+        return self._url
+
+    def job_model(self, version: int | None = None) -> JobModel:
+        """The JobModel of that version, or the present one; secrets masked without a token."""
+        return decode_job_model(self._call("GET", "" if version is None else f"?version={version}"))
+
+    def check_in(self, message: CheckIn) -> Order:
+        """Tells the AM what runs here and returns what to do next."""
+        return Order.from_json(self._post("v1/check-in", message.to_json()))
+
+    def started(self, message: Started) -> None:
+        """The AM knows that this stream container has started."""
+        self._post("v1/started", message.to_json())
+
+    def stopped(self, message: Stopped) -> None:
+        """The AM knows that this stream container is gone."""
+        self._post("v1/stopped", message.to_json())
+
+    def shutdown(self) -> None:
+        """The AM has begun the orderly end of the job."""
+        self._post("v1/shutdown", {})
+
+    def status(self) -> dict[str, Any]:
+        """The state of the job: job, containers, hosts, last failures."""
+        return parse_object(self._call("GET", "v1/status"), "the status")
+
+    def _post(self, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return parse_object(self._call("POST", route, compact_json(body)), f"the answer to {route}")
+
+    def _call(self, method: str, route: str, body: bytes | None = None) -> bytes:
+        """The body of a good answer to one request."""
+        target = f"{method} {self._url}{route}"
+        headers = {"Connection": "close", "Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        connection = HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+        try:
+            connection.request(method, f"{self._base}{route}", body, headers)
+            answer = connection.getresponse()
+            status, content = answer.status, answer.read()
+        except (OSError, HTTPException) as error:
+            reason = str(error) or type(error).__name__
+            raise UnavailableError(f"{target}: no answer from the AM: {reason}") from error
+        finally:
+            connection.close()
+        if status == _OK:
+            return content
+        message = f"{target}: {status} {_error_text(content)}"
+        raise UnavailableError(message) if status >= _SERVER_FAULT else WireError(message)
+
+
+def _address(url: str) -> tuple[str, int | None, str]:
+    """Host, port and path of ``url``."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if host is None or parts.scheme != "http" or parts.query or parts.fragment:
+        raise ConfigError(
+            "SAMZA_COORDINATOR_URL",
+            url,
+            "it must be of the form http://host:port/",
+            "take it from the output of run-job",
+        )
+    return host, port, parts.path
+
+
+def _error_text(content: bytes) -> str:
+    """What the body of a refusal says in one line; empty where it is not of our form."""
+    try:
+        return " ".join(str(parse_object(content, "the answer").get("error", "")).split())
+    except WireError:
+        return ""

@@ -1,0 +1,304 @@
+"""The job coordinator's HTTP server: the JobModel, and the word of launchers and containers.
+
+SHELL. Decides nothing: every answer comes from a ``JobCoordinatorBackend``. Reading is open to
+whoever reaches the port, with secrets masked; the job's bearer token shows them, and is needed for
+every POST. A wrong token is refused also where none is needed: its sender would otherwise run on
+masked values.
+
+Source: design, section 5; interfaces, "HTTP between launcher, container and AM"; Samza's routes:
+reference, 2.3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from aiohttp import ETag, web
+
+from homeport.config import keys
+from homeport.config.errors import UnavailableError, WireError
+from homeport.config.secrets import masked
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.model.codec import encode_container_model, encode_job_model
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.json_values import compact_json, parse_object, shown
+from homeport.job_coordinator.model.locality_model import (
+    LocalityModel,
+    encode_locality,
+    encode_processor_locality,
+)
+
+MAX_BODY_BYTES: Final = 1024 * 1024
+"""Longest body of a POST."""
+
+_SHUTDOWN_S: Final = 2.0
+"""How long requests under way may still take when the server stops."""
+
+_RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
+_VERSION = re.compile(r"\d{1,18}", re.ASCII)
+_TRUSTED = "homeport.trusted"
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_log = logging.getLogger(__name__)
+
+
+class JobCoordinatorBackend(Protocol):
+    """What the server serves. Called on the server's event loop, so nothing here may block.
+
+    UnavailableError is answered by 503, WireError by 400. Any other exception is logged and
+    answered by 500: whoever must end the AM attempt on it has to see to that before it gets here.
+    """
+
+    def job_model(self, version: int | None) -> JobModel | None:
+        """The JobModel of that version, or the present one; None where there is none."""
+
+    def locality(self) -> Mapping[ProcessorId, Host]:
+        """{processor_id: host} of the last successful start of each."""
+
+    def is_running(self, resource_id: ResourceId) -> bool:
+        """Whether a stream container that this AM permitted runs there."""
+
+    async def check_in(self, message: CheckIn) -> Order:
+        """What that launcher is to do now."""
+
+    async def started(self, message: Started) -> None:
+        """A stream container has started."""
+
+    async def stopped(self, message: Stopped) -> None:
+        """A stream container has ended."""
+
+    async def shutdown(self) -> None:
+        """The orderly end of the job has been ordered; returns at once."""
+
+    def status(self) -> Mapping[str, Any]:
+        """The state of the job, as JSON values and without secrets."""
+
+
+class JobCoordinatorServer:
+    """Serves one job on the running event loop, between ``start`` and ``stop``."""
+
+    def __init__(self, backend: JobCoordinatorBackend, token: str, host: str, port: int) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            backend: where the answers come from.
+            token: the job's bearer token; white space around it does not count.
+            host: address to listen on.
+            port: port to listen on; 0 for any free one.
+        """
+        self._backend = backend
+        self._token = token.strip().encode()
+        if not self._token:
+            raise ValueError("the job's token is empty: everyone would hold it")
+        self._host = host
+        self._port = port
+        self._runner: web.AppRunner | None = None
+        self._encoded: dict[bool, tuple[JobModel, bytes, ETag]] = {}
+
+    async def start(self) -> tuple[str, int]:
+        """The server answers; returns the address and port that it listens on.
+
+        Raises:
+            UnavailableError: it cannot listen there.
+        """
+        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=_SHUTDOWN_S)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._host, self._port).start()
+        except OSError as error:
+            await runner.cleanup()
+            raise UnavailableError(
+                f"cannot listen on {self._host}:{self._port}: {error.strerror or error}; "
+                f"{keys.JOB_COORDINATOR_URL_PORT.name}=0 takes any free port"
+            ) from None
+        self._runner = runner
+        address = runner.addresses[0]
+        return address[0], address[1]
+
+    async def stop(self) -> None:
+        """The port is closed, requests under way have ended; to stop again changes nothing."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    def _application(self) -> web.Application:
+        app = web.Application(
+            client_max_size=MAX_BODY_BYTES, middlewares=[_errors_as_json, self._check_token]
+        )
+        app.add_routes(
+            [
+                web.get("/", self._get_job_model),
+                web.get("/locality", self._get_locality),
+                web.get("/containerHeartbeat", self._get_heartbeat),
+                web.get("/config", self._get_config),
+                web.get("/v1/status", self._get_status),
+                web.get("/v1/processors/{processor_id}/model", self._get_container_model),
+                web.post("/v1/check-in", self._post_check_in),
+                web.post("/v1/started", self._post_started),
+                web.post("/v1/stopped", self._post_stopped),
+                web.post("/v1/shutdown", self._post_shutdown),
+            ]
+        )
+        return app
+
+    @web.middleware
+    async def _check_token(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        offered = scheme.lower() == "bearer"
+        trusted = offered and hmac.compare_digest(
+            given.strip().encode("utf-8", "surrogateescape"), self._token
+        )
+        if not trusted and (offered or request.method not in {"GET", "HEAD"}):
+            reason = "the bearer token is not this job's" if offered else "a bearer token is needed"
+            return _error(HTTPStatus.UNAUTHORIZED, reason, {"WWW-Authenticate": "Bearer"})
+        request[_TRUSTED] = trusted
+        return await handler(request)
+
+    async def _get_job_model(self, request: web.Request) -> web.StreamResponse:
+        body, etag = self._encode(
+            self._model(_version(request)), mask_secrets=not request[_TRUSTED]
+        )
+        headers = {
+            "Cache-Control": "private, no-cache" if request[_TRUSTED] else "no-cache",
+            "Vary": "Authorization, Accept-Encoding",
+        }
+        response: web.Response
+        if any(known.value in {etag.value, "*"} for known in request.if_none_match or ()):
+            response = web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        else:
+            response = _json(body, headers)
+            response.enable_compression()
+        response.etag = etag
+        return response
+
+    async def _get_locality(self, request: web.Request) -> web.StreamResponse:
+        model = LocalityModel.of(self._backend.locality())
+        processor_id = request.query.get("processorId")
+        if processor_id is None:
+            return _json(encode_locality(model))
+        return _json(encode_processor_locality(model.locality_of(ProcessorId(processor_id))))
+
+    async def _get_heartbeat(self, request: web.Request) -> web.StreamResponse:
+        resource_id = request.query.get("executionContainerId", "")
+        if _RESOURCE_ID.fullmatch(resource_id) is None:
+            raise WireError(
+                f"executionContainerId is not the id of a YARN container: {shown(resource_id)}"
+            )
+        return _json(compact_json({"alive": self._backend.is_running(ResourceId(resource_id))}))
+
+    async def _get_config(self, request: web.Request) -> web.StreamResponse:
+        config = self._model(None).config
+        return _json(compact_json(dict(config if request[_TRUSTED] else masked(config))))
+
+    async def _get_status(self, _request: web.Request) -> web.StreamResponse:
+        return _json(compact_json(dict(self._backend.status())))
+
+    async def _get_container_model(self, request: web.Request) -> web.StreamResponse:
+        processor_id = ProcessorId(request.match_info["processor_id"])
+        container = self._model(None).containers.get(processor_id)
+        if container is None:
+            return _error(HTTPStatus.NOT_FOUND, f"the job has no processor {shown(processor_id)}")
+        return _json(encode_container_model(container))
+
+    async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
+        order = await self._backend.check_in(CheckIn.from_json(await _body(request)))
+        return _json(compact_json(order.to_json()))
+
+    async def _post_started(self, request: web.Request) -> web.StreamResponse:
+        await self._backend.started(Started.from_json(await _body(request)))
+        return _json(b"{}")
+
+    async def _post_stopped(self, request: web.Request) -> web.StreamResponse:
+        await self._backend.stopped(Stopped.from_json(await _body(request)))
+        return _json(b"{}")
+
+    async def _post_shutdown(self, _request: web.Request) -> web.StreamResponse:
+        await self._backend.shutdown()
+        return _json(b"{}")
+
+    def _model(self, version: int | None) -> JobModel:
+        model = self._backend.job_model(version)
+        if model is None and version is None:
+            raise UnavailableError("there is no JobModel yet; ask again")
+        if model is None:
+            raise _NotFoundError(f"there is no JobModel of version {version}")
+        return model
+
+    def _encode(self, model: JobModel, *, mask_secrets: bool) -> tuple[bytes, ETag]:
+        """The model's bytes and tag; the last ones are kept, as all containers ask for the same."""
+        known = self._encoded.get(mask_secrets)
+        if known is not None and known[0] is model:
+            return known[1], known[2]
+        body = encode_job_model(model, mask_secrets=mask_secrets)
+        # Weak: the compressed form goes out under the same tag.
+        etag = ETag(hashlib.sha256(body).hexdigest()[:32], is_weak=True)
+        self._encoded[mask_secrets] = (model, body, etag)
+        return body, etag
+
+
+class _NotFoundError(Exception):
+    """What the path or the query names does not exist."""
+
+
+_STATUS_OF = {
+    _NotFoundError: HTTPStatus.NOT_FOUND,
+    WireError: HTTPStatus.BAD_REQUEST,
+    UnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+@web.middleware
+async def _errors_as_json(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        kept = {name: value for name, value in error.headers.items() if name == "Allow"}
+        text = f"{error.reason}: {request.method} {request.path}"
+        return _error(HTTPStatus(error.status), text, kept)
+    except (_NotFoundError, WireError, UnavailableError) as error:
+        status = next(status for kind, status in _STATUS_OF.items() if isinstance(error, kind))
+        return _error(status, str(error))
+    except (ConnectionError, web.RequestPayloadError):
+        # The caller is gone: nobody reads this answer.
+        return _error(HTTPStatus.BAD_REQUEST, "the body broke off")
+    except Exception:  # noqa: BLE001 - one answer's fault, told in the log, ends no running job
+        _log.exception("%s %s failed", request.method, request.path)
+        text = "internal error; its story is in the log of the AM"
+        return _error(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+
+
+def _version(request: web.Request) -> int | None:
+    text = request.query.get("version")
+    if text is None:
+        return None
+    if _VERSION.fullmatch(text) is None:
+        raise WireError(f"version is not a number: {shown(text)}")
+    return int(text)
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    return parse_object(await request.read(), "the body")
+
+
+def _json(body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+def _error(
+    status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    line = " ".join(message.split())
+    return web.Response(
+        status=status,
+        body=compact_json({"error": line}),
+        content_type="application/json",
+        headers=headers,
+    )

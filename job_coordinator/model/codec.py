@@ -1,0 +1,151 @@
+"""JSON form of the JobModel, as Samza 1.8 writes and reads it.
+
+PURE. Rules for editing: the order of the fields below *is* the format; the golden bytes in the unit
+tests hold it still. The odd ones out: ``keyBucket`` is the only name in camel case, and an input
+partition lists its own number before its stream. Unknown fields are ignored on reading, so that a
+newer writer can add some.
+
+``max-change-log-stream-partitions`` follows from the tasks; it is written, and what is read of it
+is not believed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.config.config import Config
+from homeport.config.errors import WireError
+from homeport.config.secrets import masked
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskMode,
+    TaskModel,
+)
+from homeport.job_coordinator.model.json_values import (
+    as_object,
+    compact_json,
+    optional_field,
+    parse_object,
+    required_field,
+    shown,
+)
+
+
+def encode_job_model(model: JobModel, *, mask_secrets: bool) -> bytes:
+    """The JobModel as compact JSON, everything in the order of its name: equal models, equal bytes.
+
+    Args:
+        model: what is encoded.
+        mask_secrets: whether secret values of the configuration are replaced by asterisks.
+    """
+    config = masked(model.config) if mask_secrets else model.config
+    return compact_json(
+        {
+            "config": dict(config),
+            "containers": {
+                id_: _container(model.containers[id_]) for id_ in sorted(model.containers)
+            },
+            "max-change-log-stream-partitions": model.max_change_log_stream_partitions,
+        }
+    )
+
+
+def encode_container_model(container: ContainerModel) -> bytes:
+    """One container of a JobModel, in the form it has inside one."""
+    return compact_json(_container(container))
+
+
+def decode_job_model(data: bytes) -> JobModel:
+    """The JobModel that ``data`` holds.
+
+    Old forms are read too: a container that names itself by the number ``container-id``, a task
+    without ``task-mode`` (active), a partition without ``keyBucket`` (-1).
+
+    Raises:
+        WireError: not JSON, or a field is missing or of the wrong type.
+    """
+    body = parse_object(data, "JobModel")
+    containers = {
+        ProcessorId(id_): _read_container(as_object(container, f"container {id_!r}"))
+        for id_, container in required_field(body, "containers", dict).items()
+    }
+    return JobModel(
+        _read_config(required_field(body, "config", dict)), dict(sorted(containers.items()))
+    )
+
+
+def _container(container: ContainerModel) -> dict[str, Any]:
+    return {
+        "processor-id": container.processor_id,
+        "tasks": {name: _task(container.tasks[name]) for name in sorted(container.tasks)},
+    }
+
+
+def _task(task: TaskModel) -> dict[str, Any]:
+    return {
+        "task-name": task.task_name,
+        "system-stream-partitions": [_partition(ssp) for ssp in task.system_stream_partitions],
+        "changelog-partition": task.changelog_partition,
+        "task-mode": task.task_mode.value,
+    }
+
+
+def _partition(ssp: SystemStreamPartition) -> dict[str, Any]:
+    return {
+        "system": ssp.system,
+        "partition": ssp.partition,
+        "stream": ssp.stream,
+        "keyBucket": ssp.key_bucket,
+    }
+
+
+def _read_config(body: dict[str, Any]) -> Config:
+    return Config({key: required_field(body, key, str) for key in body})
+
+
+def _read_container(body: dict[str, Any]) -> ContainerModel:
+    tasks = {
+        TaskName(name): _read_task(as_object(task, f"task {name!r}"))
+        for name, task in required_field(body, "tasks", dict).items()
+    }
+    return ContainerModel(_read_processor_id(body), dict(sorted(tasks.items())))
+
+
+def _read_processor_id(body: dict[str, Any]) -> ProcessorId:
+    if body.get("processor-id") is not None:
+        return ProcessorId(required_field(body, "processor-id", str))
+    if body.get("container-id") is not None:
+        # Samza 0.13 and older. Samza reads the text "1" here as container 0; it is refused instead.
+        return ProcessorId(str(required_field(body, "container-id", int)))
+    raise WireError("JobModel was missing processor-id and container-id")
+
+
+def _read_task(body: dict[str, Any]) -> TaskModel:
+    mode = optional_field(body, "task-mode", str)
+    try:
+        task_mode = TaskMode(mode) if mode else TaskMode.ACTIVE
+    except ValueError:
+        raise WireError(f"unknown task-mode {shown(mode)}") from None
+    partitions = [
+        _read_partition(as_object(ssp, "system-stream-partition"))
+        for ssp in required_field(body, "system-stream-partitions", list)
+    ]
+    return TaskModel(
+        task_name=TaskName(required_field(body, "task-name", str)),
+        system_stream_partitions=tuple(sorted(partitions)),
+        changelog_partition=required_field(body, "changelog-partition", int),
+        task_mode=task_mode,
+    )
+
+
+def _read_partition(body: dict[str, Any]) -> SystemStreamPartition:
+    key_bucket = optional_field(body, "keyBucket", int)
+    return SystemStreamPartition(
+        system=required_field(body, "system", str),
+        stream=required_field(body, "stream", str),
+        partition=required_field(body, "partition", int),
+        key_bucket=-1 if key_bucket is None else key_bucket,
+    )
