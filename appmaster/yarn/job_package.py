@@ -1,0 +1,117 @@
+"""The job's own code: a folder, zip or tar.gz that YARN localises as ``__package``.
+
+Source: interfaces, "Job package"; the name is the reference's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from homeport.config.errors import ConfigError
+
+PACKAGE_KEY = "yarn.package.path"
+PACKAGE_NAME = "__package"
+
+_ARCHIVE_SUFFIXES = (".zip", ".tar.gz", ".tgz")
+_EXCLUDED_FOLDERS = frozenset(
+    {"__pycache__", ".git", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+)
+# Zip knows no time before 1980; one fixed time makes equal folders equal archives.
+_ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPackage:
+    """A package ready to be shipped.
+
+    ``archive``: the file to localise; ``import_path``: what goes on PYTHONPATH to import from it
+    here.
+    """
+
+    archive: Path
+    import_path: Path
+
+
+def package_path(value: str | None) -> Path:
+    """The path that ``yarn.package.path`` means, which exists and is a folder, zip or tar.gz.
+
+    Raises:
+        ConfigError: the key is missing, or names nothing of the kind.
+    """
+    if value is None:
+        raise ConfigError(
+            PACKAGE_KEY,
+            None,
+            "it is required",
+            "let it name the folder, zip or tar.gz with the job's Python code",
+        )
+    parts = urlsplit(value)
+    if parts.scheme not in {"", "file"}:
+        raise ConfigError(
+            PACKAGE_KEY, value, "it must be a local path or a file: URL", "copy the package here"
+        )
+    path = Path(unquote(parts.path) if parts.scheme else value).expanduser().absolute()
+    if not path.exists():
+        raise ConfigError(
+            PACKAGE_KEY, value, f"{path} does not exist", "correct the path or build the package"
+        )
+    if path.is_file() and not path.name.endswith(_ARCHIVE_SUFFIXES):
+        raise ConfigError(
+            PACKAGE_KEY,
+            value,
+            "it must be a folder, .zip, .tar.gz or .tgz",
+            "pack it as one of these",
+        )
+    return path
+
+
+@contextlib.contextmanager
+def prepared(path: Path) -> Iterator[PreparedPackage]:
+    """The package at ``path``, packed or unpacked as need be; temporary files are gone afterwards.
+
+    Raises:
+        ConfigError: an archive that cannot be read, or an unreadable folder.
+    """
+    with tempfile.TemporaryDirectory(prefix="homeport-package-") as name:
+        folder = Path(name)
+        try:
+            if path.is_dir():
+                package = PreparedPackage(zip_folder(path, folder / "package.zip"), path)
+            elif path.name.endswith(".zip"):
+                _require_zip(path)
+                package = PreparedPackage(path, path)
+            else:
+                with tarfile.open(path) as archive:
+                    archive.extractall(folder / "unpacked", filter="data")
+                package = PreparedPackage(path, folder / "unpacked")
+        except (OSError, tarfile.TarError, zipfile.BadZipFile, EOFError) as e:
+            raise ConfigError(
+                PACKAGE_KEY, str(path), f"it cannot be read ({e})", "build the package again"
+            ) from None
+        yield package
+
+
+def zip_folder(folder: Path, target: Path) -> Path:
+    """``target`` holds the files below ``folder`` in sorted order, without byte code."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            relative = path.relative_to(folder)
+            if _EXCLUDED_FOLDERS.intersection(relative.parts) or not path.is_file():
+                continue
+            entry = zipfile.ZipInfo(relative.as_posix(), _ENTRY_TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (path.stat().st_mode & 0o777) << 16
+            archive.writestr(entry, path.read_bytes())
+    return target
+
+
+def _require_zip(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        archive.namelist()

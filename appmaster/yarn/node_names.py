@@ -1,0 +1,68 @@
+"""Addresses of machines: a table of names first, then the system's resolver.
+
+On a local cluster the names nm1, nm2, ... are known to the JVMs only, through a hosts file that is
+not /etc/hosts (``HOMEPORT_HOSTS_FILE``). Where the variable is not set, names resolve by the system
+alone.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from homeport.config.errors import UnavailableError
+
+HOSTS_FILE_VARIABLE = "HOMEPORT_HOSTS_FILE"
+
+
+def read_hosts_file(path: Path) -> dict[str, str]:
+    """{name in lower case: address} of a file like /etc/hosts; a name's first entry counts."""
+    table: dict[str, str] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        fields = line.partition("#")[0].split()
+        for name in fields[1:]:
+            table.setdefault(name.lower(), fields[0])
+    return table
+
+
+class NodeNames:
+    """Resolves names of machines; reads the table once, because the file may be gone later."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        self._table = dict(table)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> NodeNames:
+        """The names in the file of ``HOMEPORT_HOSTS_FILE``; none where there is no such file."""
+        path = environment.get(HOSTS_FILE_VARIABLE, "")
+        try:
+            return cls(read_hosts_file(Path(path)) if path else {})
+        except OSError:
+            return cls({})
+
+    def known_address(self, name: str) -> str | None:
+        """The address of ``name`` in the table; None where it is not there."""
+        return self._table.get(name.strip().lower())
+
+    def address(self, name: str) -> str:
+        """The IPv4 address of ``name``.
+
+        Raises:
+            UnavailableError: neither table nor system knows it.
+        """
+        known = self.known_address(name)
+        if known is not None:
+            return known
+        try:
+            return socket.gethostbyname(name)
+        except OSError as e:
+            raise UnavailableError(
+                f"host name {name!r} has no address ({e}): make it resolvable, or list it in "
+                f"the file that {HOSTS_FILE_VARIABLE} names"
+            ) from None
+
+    def with_known_address(self, endpoint: str) -> str:
+        """``host:port`` with the address of the host where the table has it; else as it is."""
+        host, separator, port = endpoint.rpartition(":")
+        return f"{self.known_address(host) or host}{separator}{port}" if separator else endpoint

@@ -1,0 +1,280 @@
+"""What the ResourceManager says about nodes and applications, by its REST interface.
+
+Finds the ResourceManager as any Hadoop client does: by ``yarn-site.xml`` (and ``core-site.xml``) in
+the folder that ``HADOOP_CONF_DIR`` names. No JVM is started; every call has a time limit and fails
+as one line.
+"""
+
+from __future__ import annotations
+
+import getpass
+import http.client
+import json
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.model.ids import Host, host_of
+
+CONF_DIR_VARIABLE = "HADOOP_CONF_DIR"
+APPLICATION_TYPE = "skein"
+ACTIVE_STATES = frozenset({"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"})
+ENDED_STATES = frozenset({"FINISHED", "FAILED", "KILLED"})
+
+_TIMEOUT_S = 10.0
+_VARIABLE = re.compile(r"\$\{([^${}]+)\}")
+_MAX_SUBSTITUTIONS = 20
+_DEFAULT_PORTS = {"http": 8088, "https": 8090}
+# Proxies named in the environment are not used: the cluster is a neighbour.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One NodeManager: its host, whether it runs, what it has in all and free (MB, cores)."""
+
+    host: Host
+    is_running: bool
+    total_mb: int
+    total_cores: int
+    available_mb: int
+    available_cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """One application as the ResourceManager reports it.
+
+    ``final_status`` is UNDEFINED until the end.
+    """
+
+    application_id: str
+    name: str
+    state: str
+    final_status: str
+    diagnostics: str
+    tracking_url: str
+    am_log_url: str
+    started_ms: int
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
+        return self.state in ACTIVE_STATES
+
+
+def read_hadoop_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """{key: value} of those XML files of ``folder`` that exist, later files winning.
+
+    ``${key}`` is not replaced.
+
+    Raises:
+        UnavailableError: a file is not XML.
+    """
+    values: dict[str, str] = {}
+    for name in names:
+        path = folder / name
+        if not path.is_file():
+            continue
+        try:
+            root = ET.parse(path).getroot()  # noqa: S314 - the administrator's own file
+        except ET.ParseError as e:
+            raise UnavailableError(f"{path} is not a Hadoop configuration file ({e})") from None
+        for entry in root.iter("property"):
+            key = (entry.findtext("name") or "").strip()
+            if key:
+                values[key] = (entry.findtext("value") or "").strip()
+    return values
+
+
+def substituted(values: Mapping[str, str], text: str) -> str:
+    """``text`` with each ``${key}`` replaced by its value, as in Hadoop; unknown ones stay."""
+    for _ in range(_MAX_SUBSTITUTIONS):
+        replaced = _VARIABLE.sub(lambda m: values.get(m.group(1), m.group(0)), text)
+        if replaced == text:
+            break
+        text = replaced
+    return text
+
+
+def resource_manager_urls(values: Mapping[str, str]) -> tuple[str, ...]:
+    """Base URLs of the ResourceManagers that a client configuration names, in its order."""
+    scheme = "https" if values.get("yarn.http.policy") == "HTTPS_ONLY" else "http"
+    key = (
+        "yarn.resourcemanager.webapp.https.address"
+        if scheme == "https"
+        else "yarn.resourcemanager.webapp.address"
+    )
+    ids = [
+        i.strip() for i in values.get("yarn.resourcemanager.ha.rm-ids", "").split(",") if i.strip()
+    ]
+    urls = []
+    for suffix in [f".{i}" for i in ids] or [""]:
+        address = substituted(values, values.get(key + suffix, ""))
+        if not address or "${" in address:
+            host = substituted(values, values.get(f"yarn.resourcemanager.hostname{suffix}", ""))
+            address = f"{host}:{_DEFAULT_PORTS[scheme]}" if host else ""
+        if address:
+            urls.append(f"{scheme}://{address}")
+    return tuple(urls)
+
+
+def _application_of(body: Mapping[str, Any]) -> Application:
+    return Application(
+        application_id=str(body["id"]),
+        name=str(body.get("name", "")),
+        state=str(body.get("state", "")),
+        final_status=str(body.get("finalStatus", "")),
+        diagnostics=str(body.get("diagnostics") or "").strip(),
+        tracking_url=str(body.get("trackingUrl") or ""),
+        am_log_url=str(body.get("amContainerLogs") or ""),
+        started_ms=int(body.get("startedTime", 0)),
+    )
+
+
+def _node_of(body: Mapping[str, Any]) -> Node:
+    available_mb = int(body.get("availMemoryMB", 0))
+    available_cores = int(body.get("availableVirtualCores", 0))
+    return Node(
+        host=host_of(str(body["nodeHostName"])),
+        is_running=body.get("state") == "RUNNING",
+        total_mb=available_mb + int(body.get("usedMemoryMB", 0)),
+        total_cores=available_cores + int(body.get("usedVirtualCores", 0)),
+        available_mb=available_mb,
+        available_cores=available_cores,
+    )
+
+
+class ResourceManagerRest:
+    """The ResourceManager's REST interface. Safe to use from several threads."""
+
+    def __init__(self, urls: Sequence[str], source: str) -> None:
+        self._urls = tuple(urls)
+        self._source = source
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> ResourceManagerRest:
+        """The ResourceManager that the Hadoop client configuration in ``folder`` names.
+
+        Raises:
+            UnavailableError: the folder has no yarn-site.xml, or that names no ResourceManager.
+        """
+        if not (folder / "yarn-site.xml").is_file():
+            raise UnavailableError(
+                f"{CONF_DIR_VARIABLE} = {str(folder)!r} has no yarn-site.xml: let it name the "
+                "folder with the cluster's Hadoop configuration"
+            )
+        urls = resource_manager_urls(read_hadoop_files(folder, ("core-site.xml", "yarn-site.xml")))
+        if not urls:
+            raise UnavailableError(
+                f"{folder / 'yarn-site.xml'} names no ResourceManager: set "
+                "yarn.resourcemanager.webapp.address"
+            )
+        return cls(urls, str(folder))
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> ResourceManagerRest:
+        """The ResourceManager that the folder in ``HADOOP_CONF_DIR`` names.
+
+        Raises:
+            UnavailableError: the variable is not set, or as for ``from_folder``.
+        """
+        folder = environment.get(CONF_DIR_VARIABLE, "")
+        if not folder:
+            raise UnavailableError(
+                f"{CONF_DIR_VARIABLE} is not set: let it name the folder with the cluster's "
+                "Hadoop configuration"
+            )
+        return cls.from_folder(Path(folder))
+
+    @property
+    def url(self) -> str:
+        """Base URL of the (first) ResourceManager, for people."""
+        return self._urls[0]
+
+    def require_reachable(self) -> None:
+        """Returns if a ResourceManager answers.
+
+        Raises:
+            UnavailableError: none does.
+        """
+        self._get("/ws/v1/cluster/info")
+
+    def nodes(self) -> tuple[Node, ...]:
+        """All NodeManagers that the ResourceManager knows, lost ones included, by host."""
+        body = self._get("/ws/v1/cluster/nodes").get("nodes") or {}
+        return tuple(sorted((_node_of(n) for n in body.get("node") or ()), key=lambda n: n.host))
+
+    def running_hosts(self) -> frozenset[Host]:
+        """Hosts whose NodeManager is RUNNING."""
+        return frozenset(n.host for n in self.nodes() if n.is_running)
+
+    def applications(self, name: str) -> tuple[Application, ...]:
+        """The Skein applications named ``name`` that are remembered, oldest first."""
+        query = urllib.parse.urlencode({"applicationTypes": APPLICATION_TYPE})
+        body = self._get(f"/ws/v1/cluster/apps?{query}").get("apps") or {}
+        found = [_application_of(a) for a in body.get("app") or () if a.get("name") == name]
+        return tuple(sorted(found, key=lambda a: (a.started_ms, a.application_id)))
+
+    def application(self, application_id: str) -> Application | None:
+        """The application of that id; None where the ResourceManager does not know it."""
+        try:
+            return _application_of(self._get(f"/ws/v1/cluster/apps/{application_id}")["app"])
+        except KeyError:
+            return None
+
+    def setting(self, key: str) -> str | None:
+        """The value of ``key`` in the ResourceManager's configuration; None where untold."""
+        try:
+            body = self._get("/conf?" + urllib.parse.urlencode({"name": key, "format": "json"}))
+        except UnavailableError:
+            return None
+        value = (body.get("property") or {}).get("value")
+        return None if value is None else str(value)
+
+    def kill(self, application_id: str) -> None:
+        """Asks the ResourceManager to kill the application; it ends a little later.
+
+        Raises:
+            UnavailableError: refused, or no answer.
+        """
+        user = urllib.parse.urlencode({"user.name": getpass.getuser()})
+        path = f"/ws/v1/cluster/apps/{application_id}/state?{user}"
+        self._request("PUT", path, json.dumps({"state": "KILLED"}).encode())
+
+    def _get(self, path: str) -> dict[str, Any]:
+        return self._request("GET", path, None)
+
+    def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
+        """The first answer of any ResourceManager; {} for an answer of 404 or without a body."""
+        failure: Exception | None = None
+        for url in self._urls:
+            headers = {"Accept": "application/json", "Content-Type": "application/json"}
+            request = urllib.request.Request(  # noqa: S310 - the scheme is ours
+                url + path, data=body, headers=headers, method=method
+            )
+            try:
+                with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
+                    text = answer.read()
+                parsed = json.loads(text) if text else {}
+            except urllib.error.HTTPError as e:
+                with e:
+                    if e.code == http.client.NOT_FOUND:
+                        return {}
+                failure = e
+            except (OSError, http.client.HTTPException, ValueError) as e:
+                # ValueError: a standby answers in plain text, another program on the port in HTML
+                failure = e
+            else:
+                return parsed if isinstance(parsed, dict) else {}
+        raise UnavailableError(
+            f"YARN ResourceManager at {', '.join(self._urls)} (from {self._source}) does not "
+            f"answer ({failure}): start it, or let {CONF_DIR_VARIABLE} name the right configuration"
+        )

@@ -1,0 +1,253 @@
+"""The Skein application of a job: specification, files that travel with it, submission.
+
+Skein fixes placement per service when the application is submitted, so there is one service per
+known host, strictly bound to it, and ``any``, bound to none; all have no instance until the driver
+adds one.
+Source: design 6, "One zero-instance service per known or configured host".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shlex
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from homeport.appmaster.yarn.job_package import PACKAGE_NAME
+from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
+from homeport.appmaster.yarn.resource_manager_rest import read_hadoop_files
+from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
+from homeport.appmaster.yarn.submission_file import (
+    SUBMISSION_FILE_NAME,
+    SubmissionFile,
+    coordinator_part,
+)
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.sections import ClusterManagerConfig, JobConfig, YarnConfig
+from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
+from homeport.job_coordinator.model.ids import Host, host_of
+
+ANY_SERVICE = "any"
+APPLICATION_TAG = "homeport"
+TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
+
+TUNED_YARN_SITE = {
+    # Half of it is how often Skein's AM talks to the ResourceManager: 0.2 s instead of 5 s.
+    "yarn.am.liveness-monitor.expiry-interval-ms": "400",
+    # A node that is gone must not hold up the containers of the others.
+    "yarn.client.nodemanager-connect.max-wait-ms": "2000",
+    "yarn.client.nodemanager-connect.retry-interval-ms": "1000",
+    "ipc.client.connect.timeout": "2000",
+    "ipc.client.connect.max.retries.on.timeouts": "1",
+}
+"""What the AM's own yarn-site.xml has beyond the cluster's; nothing else reads that file."""
+
+_AM_JAVA_OPTIONS = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData "
+    "--add-opens=java.base/java.util=ALL-UNNAMED"  # Skein's web page needs it
+)
+_MIN_AM_HEAP_MB = 96
+
+
+def application_name(config: Config) -> str:
+    """The name of the job on YARN: ``<job.name>_<job.id>``, as the reference has it."""
+    job = JobConfig.of(config)
+    return f"{job.name}_{job.id}"
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """``HOMEPORT_CACHE_DIR``, by default ``${XDG_CACHE_HOME:-~/.cache}/homeport``."""
+    given = environment.get("HOMEPORT_CACHE_DIR", "")
+    if given:
+        return Path(given).expanduser().absolute()
+    base = environment.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache").absolute() / "homeport"
+
+
+def token_path(environment: Mapping[str, str], application_id: str) -> Path:
+    """Where the bearer token of an application is, for its submitter's tools."""
+    given = environment.get(TOKEN_VARIABLE, "")
+    return Path(given) if given else cache_folder(environment) / "tokens" / application_id
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """``path`` holds ``data``, and nobody but its owner could ever read it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+
+
+def services_of(hosts: Iterable[Host]) -> dict[Host, str]:
+    """{host: name of its service}, numbered in the order of the hosts' names."""
+    return {host: f"h-{index}" for index, host in enumerate(sorted(set(hosts)))}
+
+
+def known_hosts(config: Config, running: Iterable[Host]) -> frozenset[Host]:
+    """The hosts of the ResourceManager's list and those of ``cluster-manager.hosts``."""
+    return frozenset(running) | {host_of(h) for h in ClusterManagerConfig.of(config).hosts}
+
+
+def private_yarn_site(hadoop_conf_dir: Path) -> bytes:
+    """A complete copy of the client's yarn-site.xml with ``TUNED_YARN_SITE`` laid over it."""
+    values = read_hadoop_files(hadoop_conf_dir, ("yarn-site.xml",)) | TUNED_YARN_SITE
+    root = ET.Element("configuration")
+    for key, value in sorted(values.items()):
+        entry = ET.SubElement(root, "property")
+        ET.SubElement(entry, "name").text = key
+        ET.SubElement(entry, "value").text = value
+    return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+@dataclass(frozen=True)
+class Submission:
+    """All that one submission depends on.
+
+    ``package``: archive with the job's code; ``python``: interpreter on the nodes.
+    """
+
+    config: Config
+    number: int
+    hosts: frozenset[Host]
+    package: Path
+    python: str
+    hadoop_conf_dir: Path
+
+
+def am_java_options(memory_mb: int, environment: Mapping[str, str]) -> str:
+    """Options of the AM's JVM: a quarter of the memory is heap, as the driver lives there too."""
+    options = f"-Xmx{max(_MIN_AM_HEAP_MB, memory_mb // 4)}m {_AM_JAVA_OPTIONS}"
+    hosts_file = environment.get(HOSTS_FILE_VARIABLE, "")
+    if hosts_file:
+        options += f" -Djava.net.preferIPv4Stack=true -Djdk.net.hosts.file={hosts_file}"
+    return options
+
+
+def specification(
+    submission: Submission, files: Path, security: object, environment: Mapping[str, str]
+) -> Any:  # noqa: ANN401 - a skein.ApplicationSpec; skein has no types
+    """The application's specification, after writing its private files into ``files``."""
+    skein = import_skein(environment)
+    config = submission.config
+    yarn, manager = YarnConfig.of(config), ClusterManagerConfig.of(config)
+    services = services_of(submission.hosts)
+    content = SubmissionFile(coordinator_part(config), submission.number, services)
+    write_private(files / SUBMISSION_FILE_NAME, content.to_bytes())
+    write_private(files / TOKEN_FILE_NAME, secrets.token_urlsafe(32).encode())
+    (files / "yarn-site.xml").write_bytes(private_yarn_site(submission.hadoop_conf_dir))
+    token = skein.File(str(files / TOKEN_FILE_NAME), type="FILE")
+    package = skein.File(str(submission.package), type="ARCHIVE")
+    python = shlex.quote(submission.python)
+
+    def service(nodes: list[str]) -> object:
+        return skein.Service(
+            instances=0,
+            nodes=nodes,
+            relax_locality=False,
+            resources=skein.Resources(
+                memory=manager.container_memory_mb, vcores=manager.container_cpu_cores
+            ),
+            files={TOKEN_FILE_NAME: token, PACKAGE_NAME: package},
+            env={"PYTHONUNBUFFERED": "1"},
+            script=f"exec {python} -m homeport.container.runtime.launcher",
+            allow_failures=True,
+            max_restarts=0,
+        )
+
+    master = skein.Master(
+        resources=skein.Resources(memory=yarn.am_memory_mb, vcores=yarn.am_cpu_cores),
+        files={
+            TOKEN_FILE_NAME: token,
+            SUBMISSION_FILE_NAME: skein.File(str(files / SUBMISSION_FILE_NAME), type="FILE"),
+            "yarn-site.xml": skein.File(str(files / "yarn-site.xml"), type="FILE"),
+        },
+        env=_am_environment(yarn, environment),
+        # Any JVM below the driver would take the variable too, and say so on its standard error.
+        script=(
+            f"unset _JAVA_OPTIONS\nexec {python} -m homeport.appmaster.runtime.application_master"
+        ),
+        security=security,
+    )
+    return skein.ApplicationSpec(
+        name=application_name(config),
+        queue=yarn.queue,
+        tags={APPLICATION_TAG},
+        max_attempts=yarn.am_max_attempts,
+        master=master,
+        services={
+            ANY_SERVICE: service([]),
+            **{name: service([host]) for host, name in services.items()},
+        },
+    )
+
+
+def _am_environment(yarn: YarnConfig, environment: Mapping[str, str]) -> dict[str, str]:
+    result = {
+        "PYTHONUNBUFFERED": "1",
+        "_JAVA_OPTIONS": am_java_options(yarn.am_memory_mb, environment),
+    }
+    if environment.get(HOSTS_FILE_VARIABLE):
+        result[HOSTS_FILE_VARIABLE] = environment[HOSTS_FILE_VARIABLE]
+    return result
+
+
+def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein has no types
+    """The module skein, imported so that it writes nothing into the user's home folder."""
+    os.environ.setdefault("SKEIN_CONFIG", str(cache_folder(environment) / "skein-config"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it compares versions with distutils
+        import skein  # noqa: PLC0415 - it reads the environment when it is imported
+
+    return skein
+
+
+@contextlib.contextmanager
+def skein_client(security: object, log: Path, environment: Mapping[str, str]) -> Iterator[Any]:
+    """A connection to YARN through Skein's driver, a JVM that is gone afterwards.
+
+    Raises:
+        UnavailableError: Java, the ``yarn`` command or YARN cannot be reached; the message names
+        the log.
+    """
+    java = environment.get("JAVA_HOME", "")
+    if shutil.which(f"{java}/bin/java" if java else "java", path=environment.get("PATH")) is None:
+        raise UnavailableError(f"no Java at JAVA_HOME = {java!r}: let it name a JDK 17 or later")
+    if shutil.which("yarn", path=environment.get("PATH")) is None:
+        raise UnavailableError("no `yarn` command on PATH: add the bin folder of the Hadoop client")
+    skein = import_skein(environment)
+    skein.core._SKEIN_JAR = str(ensure_patched_jar(cache_folder(environment)))  # noqa: SLF001 - there is no other way
+    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with skein.Client(security=security, log=str(log)) as client:
+            yield client
+    except (skein.exceptions.SkeinError, ValueError, OSError) as e:
+        first = str(e).strip().splitlines()
+        raise UnavailableError(
+            f"Skein cannot submit to YARN ({first[0] if first else type(e).__name__}): see {log}"
+        ) from None
+
+
+def submit(submission: Submission, log: Path, environment: Mapping[str, str]) -> str:
+    """Submits the application; its id. Afterwards its token is where ``token_path`` says.
+
+    Raises:
+        UnavailableError: as for ``skein_client``.
+    """
+    skein = import_skein(environment)
+    security = skein.Security.new_credentials()
+    with tempfile.TemporaryDirectory(prefix="homeport-submission-") as name:
+        files = Path(name)
+        spec = specification(submission, files, security, environment)
+        with skein_client(security, log, environment) as client:
+            application_id = str(client.submit(spec))
+        kept = cache_folder(environment) / "tokens" / application_id
+        write_private(kept, (files / TOKEN_FILE_NAME).read_bytes())
+    return application_id

@@ -1,0 +1,73 @@
+"""What ``run-job`` hands to the AM: a private file localised into the AM's working directory.
+
+It holds the part of the configuration that finds the coordinator stream (where the AM reads the
+rest), the submission number and the services by host. It is a file, not environment, because the
+configuration may hold secrets and YARN writes a container's environment into its logs.
+Source: the reference's SAMZA_COORDINATOR_SYSTEM_CONFIG; safety A1 for the submission number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.errors import WireError
+from homeport.config.sections import JobConfig
+from homeport.job_coordinator.model.ids import Host, host_of
+
+SUBMISSION_FILE_NAME = "homeport-coordinator.json"
+
+
+@dataclass(frozen=True)
+class SubmissionFile:
+    """Content of the file.
+
+    Shapes: ``services`` {host: name of the Skein service whose containers run there and nowhere
+    else}.
+    """
+
+    config: Config
+    number: int
+    services: Mapping[Host, str]
+
+    def to_bytes(self) -> bytes:
+        """The file's bytes."""
+        body = {
+            "submission": self.number,
+            "config": dict(self.config),
+            "services": dict(sorted(self.services.items())),
+        }
+        return json.dumps(body, indent=1).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> SubmissionFile:
+        """The content that ``data`` carries.
+
+        Raises:
+            WireError: not such a file.
+        """
+        try:
+            body = json.loads(data)
+            return SubmissionFile(
+                Config(body["config"]),
+                int(body["submission"]),
+                {host_of(h): str(s) for h, s in body["services"].items()},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise WireError(f"{SUBMISSION_FILE_NAME} is not a submission file: {e!r}") from None
+
+
+def coordinator_part(config: Config) -> Config:
+    """The keys that are needed to read the coordinator stream, and no others."""
+    job = JobConfig.of(config)
+    system = f"systems.{job.coordinator_system}."
+    return Config(
+        {
+            "job.name": job.name,
+            "job.id": job.id,
+            "job.coordinator.system": job.coordinator_system,
+            **{key: value for key, value in config.items() if key.startswith(system)},
+        }
+    )

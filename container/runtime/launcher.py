@@ -1,0 +1,548 @@
+"""First process in a YARN container: asks the AM what to run, is the stream container's parent.
+
+It polls the AM. On ``run`` it spawns the stream container of that incarnation; on ``stop`` it ends
+it in order; on ``exit`` it goes. What it says of its child it knows, because it has waited for it:
+that word is the evidence of a stop on which the AM starts a successor (safety P1). Rules:
+
+* One child per incarnation. Asked again to run one that has ended, it answers that it has stopped
+  (safety C4).
+* Without an answer for the AM-lost time it kills its child and goes. The time counts from the
+  moment the last answered check-in was *sent*, on CLOCK_BOOTTIME, which goes on while a machine
+  sleeps (safety C1); a thread of its own watches it, so that a call that hangs delays nothing.
+* The child is spawned from the main thread with parent-death signal SIGKILL: the signal follows the
+  thread, not the process (safety C5). Child and launcher share the process group, which is what
+  YARN signals.
+* Everything is imported at start and the child's log stays open, because YARN may remove both
+  folders early.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import (
+    TOKEN_FILE_NAME,
+    CheckIn,
+    Order,
+    OrderKind,
+    StopCause,
+    Stopped,
+)
+from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+PACKAGE_FOLDER = "__package"
+LAST_LINES = 20
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+_CALL_TIMEOUT_S = 3.0
+_TAIL_BYTES = 32 * 1024
+_WATCH_STEP_S = 1.0
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+log = logging.getLogger("launcher")
+
+
+def boot_ms() -> int:
+    """Milliseconds since the machine started, time asleep included."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherSettings:
+    """What the environment tells a launcher. Units: ms."""
+
+    coordinator_url: str
+    token_file: Path
+    resource_id: ResourceId
+    skein_id: str
+    host: Host
+    attempt: int
+    log_folder: Path
+    interval_ms: int
+    am_lost_timeout_ms: int
+    shutdown_ms: int
+    history_folder: Path | None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> LauncherSettings:
+        """The settings of this container.
+
+        Raises:
+            ConfigError: a variable is missing or not a number.
+        """
+        resource_id = _required(environment, "CONTAINER_ID")
+        log_folder = environment.get("LOG_DIRS", "").split(",")[0] or "."
+        history = environment.get("HOMEPORT_HISTORY_DIR", "")
+        return cls(
+            coordinator_url=_required(environment, "SAMZA_COORDINATOR_URL"),
+            token_file=Path(environment.get("HOMEPORT_TOKEN_FILE") or TOKEN_FILE_NAME).absolute(),
+            resource_id=ResourceId(resource_id),
+            skein_id=environment.get("SKEIN_CONTAINER_ID", ""),
+            host=host_of(_required(environment, "NM_HOST")),
+            attempt=attempt_of(resource_id),
+            log_folder=Path(log_folder).absolute(),
+            interval_ms=_number(environment, "HOMEPORT_CHECK_IN_INTERVAL_MS", 500),
+            am_lost_timeout_ms=_number(environment, "HOMEPORT_AM_LOST_TIMEOUT_MS", 10_000),
+            shutdown_ms=_number(environment, "HOMEPORT_SHUTDOWN_MS", 30_000),
+            history_folder=_below_state_folder(history, environment) if history else None,
+        )
+
+
+def attempt_of(resource_id: str) -> int:
+    """The YARN attempt in a container id: 2 for ``container_1700000000000_0001_02_000003``.
+
+    Raises:
+        ConfigError: not YARN's form.
+    """
+    try:
+        return int(resource_id.split("_")[-2])
+    except (IndexError, ValueError):
+        raise ConfigError(
+            "CONTAINER_ID",
+            resource_id,
+            "it must be a YARN container id",
+            "start the launcher by YARN",
+        ) from None
+
+
+def cause_of(exit_code: int, *, ordered: bool) -> StopCause:
+    """Why a child ended: by Python's exit code (minus the signal that ended it) and our orders."""
+    if exit_code == 0:
+        return StopCause.FINISHED
+    if ordered and exit_code in {EXIT_TERMINATED, -signal.SIGTERM, -signal.SIGKILL}:
+        return StopCause.ORDERED
+    if exit_code in {EXIT_TERMINATED, -signal.SIGTERM}:
+        return StopCause.SIGNALLED
+    if exit_code == -signal.SIGKILL:
+        return StopCause.KILLED
+    return StopCause.FAILED
+
+
+def last_lines(text: bytes, count: int = LAST_LINES) -> tuple[str, ...]:
+    """The last ``count`` lines of ``text`` that are not blank."""
+    lines = text.decode("utf-8", "replace").splitlines()
+    return tuple([line.rstrip() for line in lines if line.strip()][-count:])
+
+
+def permit_json(order: Order) -> str:
+    """The argument ``--permit`` of a stream container, from an order to run."""
+    incarnation = order.incarnation
+    if incarnation is None:
+        raise WireError("an order to run names no incarnation")
+    fence = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in order.fence]
+    permit = {
+        "processor_id": incarnation.processor_id,
+        "epoch": incarnation.epoch,
+        "model_version": order.model_version,
+        "fence": fence,
+    }
+    return json.dumps(permit, separators=(",", ":"))
+
+
+class Deadline:
+    """Calls ``on_passed`` once, from a thread of its own, when the deadline has passed.
+
+    The deadline can be moved until then.
+    """
+
+    def __init__(self, at_boot_ms: int, on_passed: Callable[[], None]) -> None:
+        self._at = at_boot_ms
+        self._on_passed = on_passed
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._watch, name="deadline", daemon=True)
+        self._thread.start()
+
+    def move(self, at_boot_ms: int) -> None:
+        """The deadline is ``at_boot_ms`` from now on."""
+        with self._changed:
+            self._at = at_boot_ms
+
+    def close(self) -> None:
+        """It will not pass any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _watch(self) -> None:
+        with self._changed:
+            while not self._closed and (left_ms := self._at - boot_ms()) > 0:
+                # Waits are on a clock that stands still while the machine sleeps, hence short.
+                self._changed.wait(min(left_ms / 1000, _WATCH_STEP_S))
+            if self._closed:
+                return
+        self._on_passed()
+
+
+@dataclass(slots=True)
+class _Child:
+    """The running stream container."""
+
+    incarnation: Incarnation
+    process: subprocess.Popen[bytes]
+    log_fd: int
+    pid_fd: int
+    ordered: bool = False
+    stopping: bool = False
+    kill_at_ms: int | None = None
+
+
+class Launcher:
+    """The launcher of one YARN container. ``run`` must be called from the main thread."""
+
+    def __init__(
+        self,
+        settings: LauncherSettings,
+        client: CoordinatorClient,
+        history: HistoryWriter | None,
+        command: tuple[str, ...] = (
+            sys.executable,
+            "-m",
+            "homeport.container.runtime.stream_container",
+        ),
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._history = history
+        self._command = command
+        self._folder = Path.cwd()
+        self._child: _Child | None = None
+        self._ended: dict[Incarnation, Stopped] = {}
+        self._report: Stopped | None = None
+        self._leaving: int | None = (
+            None  # exit code, once we are to go as soon as the child has gone
+        )
+        self._lost = False
+        self._next_ms = settings.interval_ms
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        self._wake_out.setblocking(False)  # noqa: FBT003
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake_out, selectors.EVENT_READ)
+        self._deadline: Deadline | None = None
+
+    def run(self) -> int:
+        """Runs until ordered to exit, signalled, refused, or the AM is lost; the exit code.
+
+        Afterwards the child is gone and has been waited for.
+        """
+        signal.signal(signal.SIGTERM, self._on_sigterm)
+        signal.set_wakeup_fd(self._wake_in.fileno(), warn_on_full_buffer=False)
+        self._deadline = Deadline(boot_ms() + self._settings.am_lost_timeout_ms, self._on_am_lost)
+        try:
+            while True:
+                self._look_after_child()
+                if self._lost:
+                    return self._leave_lost()
+                if self._leaving is not None and self._is_done():
+                    return self._leaving
+                self._talk()
+                self._wait()
+        finally:
+            self._deadline.close()
+            self._kill_child("the launcher ends")
+
+    def _is_done(self) -> bool:
+        return self._child is None and self._report is None
+
+    # -- talking to the AM
+
+    def _talk(self) -> None:
+        """One report, one check-in, and what its answer asks for; no answer changes nothing."""
+        try:
+            if self._report is not None:
+                self._deliver(self._report)
+                self._report = None
+            if self._leaving is None or self._child is not None:
+                self._obey(self._check_in())
+        except UnavailableError as e:
+            log.warning("no answer from the AM: %s", e)
+        except WireError as e:
+            log.error("the AM refuses this launcher: %s", e)  # noqa: TRY400 - one line, no traceback
+            self._kill_child("refused")
+            self._report = None
+            self._leaving = 1
+
+    def _deliver(self, report: Stopped) -> None:
+        try:
+            self._client.stopped(report)
+        except WireError as e:
+            # Nothing else can be done with it: the AM that it was meant for is another one.
+            log.warning("the AM refuses the report of %s: %s", report.incarnation, e)
+
+    def _check_in(self) -> Order:
+        """One poll. It names the stream container's pid while there is one, else our own."""
+        settings = self._settings
+        sent_ms = boot_ms()
+        order = self._client.check_in(
+            CheckIn(
+                resource_id=settings.resource_id,
+                skein_id=settings.skein_id,
+                attempt=settings.attempt,
+                host=settings.host,
+                pid=self._child.process.pid if self._child else os.getpid(),
+                running=self._child.incarnation if self._child else None,
+            )
+        )
+        if self._deadline is not None:
+            self._deadline.move(sent_ms + settings.am_lost_timeout_ms)
+        self._next_ms = max(order.next_ms, 1)
+        return order
+
+    def _obey(self, order: Order) -> None:
+        if order.kind is OrderKind.RUN:
+            self._obey_run(order)
+        elif order.kind is OrderKind.STOP:
+            self._obey_stop(order.incarnation)
+        elif order.kind is OrderKind.EXIT and self._leaving is None:
+            log.info("ordered to exit")
+            self._leaving = 0
+            self._stop_child(ordered=True)
+
+    def _obey_run(self, order: Order) -> None:
+        incarnation = order.incarnation
+        if incarnation is None:
+            raise WireError("an order to run names no incarnation")
+        if self._leaving is not None or (self._child and self._child.incarnation == incarnation):
+            return
+        if incarnation in self._ended:
+            self._report = self._ended[incarnation]
+        elif self._child is not None:
+            log.error(
+                "ordered to run %s while %s runs: not done", incarnation, self._child.incarnation
+            )
+        else:
+            self._event("permit-received", incarnation, model_version=order.model_version)
+            self._spawn(order, incarnation)
+
+    def _obey_stop(self, incarnation: Incarnation | None) -> None:
+        if self._child is not None and incarnation in {None, self._child.incarnation}:
+            self._stop_child(ordered=True)
+        elif incarnation is not None:
+            # Never started here, or ended already: either way it will not run here any more.
+            never_run = Stopped(incarnation, StopCause.ORDERED, 0)
+            self._report = self._ended.setdefault(incarnation, never_run)
+
+    # -- the child
+
+    def _spawn(self, order: Order, incarnation: Incarnation) -> None:
+        settings = self._settings
+        name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
+        settings.log_folder.mkdir(parents=True, exist_ok=True)
+        log_fd = os.open(settings.log_folder / name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        environment = dict(
+            os.environ,
+            SAMZA_CONTAINER_ID=incarnation.processor_id,
+            EXECUTION_ENV_CONTAINER_ID=settings.resource_id,
+            HOMEPORT_TOKEN_FILE=str(settings.token_file),
+            PYTHONPATH=_python_path(self._folder / PACKAGE_FOLDER, os.environ),
+        )
+        process = subprocess.Popen(
+            [*self._command, "--permit", permit_json(order)],
+            stdin=subprocess.DEVNULL,
+            stdout=log_fd,
+            stderr=log_fd,
+            env=environment,
+            # The other thread only waits on a condition and holds no lock of libc.
+            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - two system calls
+        )
+        self._child = _Child(incarnation, process, log_fd, os.pidfd_open(process.pid))
+        self._selector.register(self._child.pid_fd, selectors.EVENT_READ)
+        log.info(
+            "processor %s epoch %d runs as pid %d, log %s",
+            incarnation.processor_id,
+            incarnation.epoch,
+            process.pid,
+            settings.log_folder / name,
+        )
+        self._event("child-started", incarnation, child_pid=process.pid)
+
+    def _stop_child(self, *, ordered: bool) -> None:
+        """The child, if any, is told to end in order; it is killed after ``task.shutdown.ms``.
+
+        Args:
+            ordered: whether the AM wants it; a signal to the launcher is no order of the AM's.
+        """
+        child = self._child
+        if child is None or child.stopping:
+            return
+        child.ordered = ordered
+        child.stopping = True
+        child.kill_at_ms = boot_ms() + self._settings.shutdown_ms
+        self._signal_child(signal.SIGTERM)
+        log.info("stopping processor %s epoch %d", *_parts(child.incarnation))
+
+    def _look_after_child(self) -> None:
+        """Reaps a child that has ended, and kills one whose time to stop is over."""
+        child = self._child
+        if child is None:
+            return
+        exit_code = child.process.poll()
+        if exit_code is not None:
+            self._bury(child, exit_code)
+        elif self._leaving is not None and not child.stopping:
+            self._stop_child(ordered=False)  # it was being spawned when the signal came
+        elif child.kill_at_ms is not None and boot_ms() >= child.kill_at_ms:
+            log.error(
+                "processor %s epoch %d did not stop in time: killed", *_parts(child.incarnation)
+            )
+            child.kill_at_ms = None
+            self._signal_child(signal.SIGKILL)
+
+    def _bury(self, child: _Child, exit_code: int) -> None:
+        size = os.fstat(child.log_fd).st_size
+        tail = os.pread(child.log_fd, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+        cause = cause_of(exit_code, ordered=child.ordered)
+        self._selector.unregister(child.pid_fd)
+        os.close(child.pid_fd)
+        os.close(child.log_fd)
+        self._child = None
+        self._report = Stopped(child.incarnation, cause, exit_code, last_lines(tail))
+        self._ended[child.incarnation] = self._report
+        log.info(
+            "processor %s epoch %d %s, exit code %d",
+            *_parts(child.incarnation),
+            cause.value,
+            exit_code,
+        )
+        self._event("child-stopped", child.incarnation, cause=cause.value, exit_code=exit_code)
+
+    def _kill_child(self, why: str) -> None:
+        """No child runs afterwards."""
+        child = self._child
+        if child is None:
+            return
+        log.warning("killing processor %s epoch %d: %s", *_parts(child.incarnation), why)
+        self._signal_child(signal.SIGKILL)
+        self._bury(child, child.process.wait())
+
+    def _signal_child(self, number: signal.Signals) -> None:
+        child = self._child
+        if child is not None:
+            with contextlib.suppress(ProcessLookupError, OSError):
+                signal.pidfd_send_signal(child.pid_fd, number)
+
+    # -- waking up
+
+    def _wait(self) -> None:
+        """Waits for the child's end, a signal, or the time of the next poll."""
+        if self._lost or (self._leaving is not None and self._is_done()):
+            return
+        timeout_ms = self._next_ms
+        if self._child is not None and self._child.kill_at_ms is not None:
+            timeout_ms = min(timeout_ms, max(0, self._child.kill_at_ms - boot_ms()))
+        for key, _ in self._selector.select(timeout_ms / 1000):
+            if key.fileobj is self._wake_out:
+                with contextlib.suppress(BlockingIOError):
+                    self._wake_out.recv(4096)
+
+    def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
+        if self._leaving is None:
+            self._leaving = EXIT_TERMINATED
+            self._stop_child(ordered=False)
+
+    def _on_am_lost(self) -> None:
+        """Called by the deadline's thread."""
+        self._lost = True
+        self._signal_child(signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            self._wake_in.send(b"\0")
+
+    def _leave_lost(self) -> int:
+        log.error("the AM has not answered for %d ms: leaving", self._settings.am_lost_timeout_ms)
+        self._kill_child("the AM is lost")
+        return 1
+
+    def _event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
+        if self._history is not None:
+            self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
+
+
+def _parts(incarnation: Incarnation) -> tuple[str, int]:
+    return incarnation.processor_id, incarnation.epoch
+
+
+def _die_with_parent(parent: int) -> Callable[[], None]:
+    def hook() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the signal was set
+            os._exit(1)
+
+    return hook
+
+
+def _python_path(package: Path, environment: Mapping[str, str]) -> str:
+    return os.pathsep.join(p for p in (str(package), environment.get("PYTHONPATH", "")) if p)
+
+
+def _required(environment: Mapping[str, str], name: str) -> str:
+    value = environment.get(name, "")
+    if not value:
+        raise ConfigError(name, None, "the launcher needs it", "start the launcher by the AM")
+    return value
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name, "")
+    if not text:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigError(
+            name, text, "it must be a number of ms", f"set a number such as {default}"
+        ) from None
+
+
+def _below_state_folder(history: str, environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("LOGGED_STORE_BASE_DIR") or "state").absolute() / history
+
+
+def main() -> int:
+    """Runs the launcher of this YARN container."""
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        settings = LauncherSettings.from_environment(os.environ)
+        token = settings.token_file.read_text(encoding="utf-8").strip()
+        client = CoordinatorClient(settings.coordinator_url, token, timeout_s=_CALL_TIMEOUT_S)
+        history = None
+        if settings.history_folder is not None:
+            history = HistoryWriter(settings.history_folder, "launcher", settings.host)
+        log.info(
+            "launcher of %s on %s, AM %s",
+            settings.resource_id,
+            settings.host,
+            settings.coordinator_url,
+        )
+        return Launcher(settings, client, history).run()
+    except (HomeportError, OSError) as e:
+        log.error("launcher failed: %s", e)  # noqa: TRY400 - one line says it all
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
