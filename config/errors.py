@@ -34,6 +34,10 @@ class UnavailableError(HomeportError):
     """Something outside (Kafka, the ResourceManager, the AM) did not answer; the message names it and a remedy."""
 
 
+class FencedError(HomeportError):
+    """Kafka refused a write because a newer holder of the same transactional id exists: this process must end."""
+
+
 class WireError(HomeportError):
     """Bytes from a topic, a file or a socket that do not have the agreed form."""
 

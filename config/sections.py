@@ -14,6 +14,7 @@ from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name, known_names, short_name
+from homeport.config.key_types import TextKey
 from homeport.config.kafka_names import Role, connection_properties, map_client_properties
 from homeport.config.system_stream import SystemStream
 
@@ -45,7 +46,7 @@ def checkpoint_topic(job_name: str, job_id: str) -> str:
     return f"__samza_checkpoint_ver_1_for_{job_name.replace('_', '-')}_{job_id.replace('_', '-')}"
 
 
-def _system_or_default(config: Config, key: keys.TextKey) -> str:
+def _system_or_default(config: Config, key: TextKey) -> str:
     system = key.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
     if system is None:
         raise ConfigError(
@@ -147,7 +148,7 @@ class JobConfig:
         return f"{self.name}-{self.id}"
 
 
-def _factory(config: Config, key: keys.TextKey, kind: Kind, *parts: str, java: bool = False) -> str:
+def _factory(config: Config, key: TextKey, kind: Kind, *parts: str, java: bool = False) -> str:
     return class_name(kind, key.named(*parts), key.read(config, *parts) or "", java=java)
 
 
@@ -331,7 +332,7 @@ class SystemConfig:
         """The serde of the values of ``stream``, as ``serde_name`` gives it; None where none is configured."""
         return self._serde(stream, keys.STREAM_MSG_SERDE, keys.SYSTEM_MSG_SERDE)
 
-    def _serde(self, stream: str, own: keys.TextKey, general: keys.TextKey) -> str | None:
+    def _serde(self, stream: str, own: TextKey, general: TextKey) -> str | None:
         for key in (own.named(self.name, stream), general.named(self.name)):
             name = self._config.get_str(key)
             if name is not None:

@@ -1,0 +1,136 @@
+"""The coordinator stream as its readers see it: the latest record of every key.
+
+``CoordinatorStream`` is what managers need of a stream; ``StreamState`` folds records, in their order, into the present
+state; ``InMemoryCoordinatorStream`` is the stream without Kafka, for tests.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+
+_LOG = logging.getLogger(__name__)
+
+
+class CoordinatorStream(Protocol):
+    """What managers need: the present state, new records, and a way to write."""
+
+    def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """Reads to the head; the records that are new since the last call, in their order."""
+
+    def latest(self, message_type: str) -> Mapping[str, CoordinatorStreamMessage]:
+        """{key: last record} of one type as of the last catch-up, deleted keys left out."""
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """All messages are in the stream, in their order, when this returns; where it raises, see the class."""
+
+
+class StreamState:
+    """The latest record of every key. Records of unknown types are kept too.
+
+    A locality record of an incarnation that had been succeeded when the record was written (a slow or woken-up one) is
+    left out: what was true before it stays (design, section 4). One that was written in time stays valid when a later
+    incarnation is permitted and has not yet written its own.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[str, dict[str, CoordinatorStreamMessage]] = {}
+        self._text_versions: set[tuple[str, str]] = set()
+
+    def apply(self, message: CoordinatorStreamMessage) -> None:
+        """``message`` is the next record of the stream."""
+        self._note_version(message)
+        if self._is_late_locality(message):
+            _LOG.info("ignored: %s %r of a succeeded incarnation", message.type, message.key)
+            return
+        records = self._latest.setdefault(message.type, {})
+        # taken out first, so that the order of a dict is the order of last writes
+        records.pop(message.key, None)
+        if not message.is_tombstone:
+            records[message.key] = message
+
+    def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
+        """{key: last record} of one type, deleted keys left out, in the order in which they were written."""
+        return dict(self._latest.get(message_type, {}))
+
+    def with_text_versions_deleted(
+        self, messages: Iterable[CoordinatorStreamMessage]
+    ) -> tuple[CoordinatorStreamMessage, ...]:
+        """``messages``, each preceded by the tombstone of its twin whose key has a text version, where there is one.
+
+        Without it the twin would come back when a tombstone of ours has been compacted away: to Kafka the two keys
+        have nothing in common.
+        """
+        found: list[CoordinatorStreamMessage] = []
+        for message in messages:
+            if (message.type, message.key) in self._text_versions and not message.has_text_version:
+                found.append(
+                    CoordinatorStreamMessage(
+                        message.type, message.key, None, has_text_version=True
+                    )
+                )
+            found.append(message)
+        return tuple(found)
+
+    def _note_version(self, message: CoordinatorStreamMessage) -> None:
+        if message.has_text_version:
+            name = (message.type, message.key)
+            if message.is_tombstone:
+                self._text_versions.discard(name)
+            else:
+                self._text_versions.add(name)
+
+    def _is_late_locality(self, message: CoordinatorStreamMessage) -> bool:
+        if message.type == MessageType.SET_CONTAINER_HOST:
+            processor_id: str | None = message.key
+        elif message.type == MessageType.SET_TASK_HOST:
+            assignment = self._latest.get(MessageType.SET_TASK_CONTAINER, {}).get(message.key)
+            processor_id = assignment.value("containerId") if assignment else None
+        else:
+            return False
+        current = self._latest.get(MessageType.SET_PROCESSOR_EPOCH, {}).get(processor_id or "")
+        if current is None or message.is_tombstone:
+            return False
+        try:
+            written_by = wire.epoch(message)
+            return written_by is not None and written_by < wire.number(current, "epoch")
+        except WireError:
+            return False  # whoever reads the value reports it
+
+
+class InMemoryCoordinatorStream:
+    """A coordinator stream that lives in this process; it goes through the same bytes as the real one."""
+
+    def __init__(self, source: str = "homeport") -> None:
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self._source = source
+        self._state = StreamState()
+        self._position = 0
+
+    def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """Reads to the head; the records that are new since the last call, in their order."""
+        found = tuple(wire.decode(key, value) for key, value in self.log[self._position :])
+        self._position = len(self.log)
+        for message in found:
+            self._state.apply(message)
+        return found
+
+    def latest(self, message_type: str) -> Mapping[str, CoordinatorStreamMessage]:
+        """{key: last record} of one type as of the last catch-up, deleted keys left out."""
+        return self._state.latest(message_type)
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """All messages are in the stream, in their order, when this returns."""
+        for message in self._state.with_text_versions_deleted(messages):
+            stamped = message.stamped(
+                source=self._source, host="127.0.0.1", username="user", timestamp_ms=len(self.log)
+            )
+            self.log.append(wire.encode(stamped))

@@ -1,0 +1,326 @@
+"""Exact bytes of the coordinator stream's records.
+
+PURE. Rules for editing: compaction depends on byte-equal keys, so a key is written in one form only. Values are written
+in Samza 1.8's spelling with the document's spelling beside it, and read in both. What is not understood is kept, never
+rewritten. This module knows nothing of topics, time or who is writing: a message made here is *unstamped* (no source,
+host, user, time) until the store that writes it stamps it.
+
+Source: COORD, "Coordinator Stream Message Model".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from homeport.config.errors import WireError
+
+VERSION = 1
+"""Version of the key, written as a JSON number as Samza does; read as a number or, as the document has it, as text."""
+
+
+class MessageType(StrEnum):
+    """Types that this project or Samza knows; others are kept and ignored."""
+
+    SET_CONFIG = "set-config"
+    SET_CHANGELOG = "set-changelog"
+    SET_CONTAINER_HOST = "set-container-host-assignment"
+    SET_TASK_CONTAINER = "set-task-container-assignment"
+    SET_TASK_MODE = "set-task-mode-assignment"
+    SET_TASK_PARTITION = "set-task-partition-assignment"
+    SET_EXECUTION_ENV_CONTAINER_ID = "set-execution-env-container-id-mapping"
+    SET_JOB_COORDINATOR_METADATA = "set-job-coordinator-metadata"
+    SET_MIGRATION_INFO = "set-migration-info"
+    SET_TASK_HOST = "set-task-host-assignment"
+    SET_SUBMISSION = "set-submission"
+    SET_AM_EPOCH = "set-am-epoch"
+    SET_PROCESSOR_EPOCH = "set-processor-epoch"
+    SET_FENCED = "set-fenced"
+    SET_STOPPED = "set-stopped"
+    SET_JOB_MODEL_VERSION = "set-job-model-version"
+    SET_FAILOVER = "set-failover"
+    SET_RETRY_STATE = "set-retry-state"
+
+
+SUBMISSION_KEY = "submission"
+AM_EPOCH_KEY = "am"
+JOB_MODEL_VERSION_KEY = "job-model"
+_KNOWN_TYPES = frozenset(t.value for t in MessageType)
+
+
+@dataclass(frozen=True)
+class CoordinatorStreamMessage:
+    """One record. ``values`` None is a tombstone: the key has no value any more.
+
+    Shapes: ``values`` {name: text}, empty for a record of an unknown type that has another form.
+    Units: ``timestamp_ms`` milliseconds since 1970.
+    """
+
+    type: str
+    key: str
+    values: Mapping[str, str] | None
+    source: str = ""
+    host: str = ""
+    username: str = ""
+    timestamp_ms: int = 0
+    has_text_version: bool = False
+    """Whether the key's version is text, as in the document: the record has other key bytes than ours."""
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the record deletes its key."""
+        return self.values is None
+
+    def value(self, *names: str) -> str | None:
+        """The first of ``names`` that the values hold, None where they hold none of them."""
+        return next((self.values[n] for n in names if n in self.values), None) if self.values else None
+
+    def stamped(
+        self, *, source: str, host: str, username: str, timestamp_ms: int
+    ) -> CoordinatorStreamMessage:
+        """This message as written by ``source``; a source that it names already stays."""
+        return replace(
+            self,
+            source=self.source or source,
+            host=host,
+            username=username,
+            timestamp_ms=timestamp_ms,
+        )
+
+
+# ------------------------------------------------------------------------------------------- bytes
+
+_CONTROL = re.compile(r"\\\\|\\u00[01][0-9a-f]")
+
+
+def _json(value: object) -> bytes:
+    """Compact JSON as Jackson writes it: UTF-8, only control characters escaped, their hex digits in upper case."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    text = _CONTROL.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), text)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise WireError(f"text that is not Unicode cannot be written: {error}") from None
+
+
+def encode(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
+    """The record's key and value, byte for byte as Samza writes them; the value is None for a tombstone.
+
+    Raises:
+        WireError: a text holds half of a surrogate pair.
+    """
+    version = str(VERSION) if message.has_text_version else VERSION
+    key = _json([version, message.type, message.key])
+    if message.values is None:
+        return key, None
+    value = {
+        "host": message.host,
+        "source": message.source,
+        "values": dict(message.values),
+        "username": message.username,
+        "timestamp": message.timestamp_ms,
+    }
+    return key, _json(value)
+
+
+def decode(key: bytes | None, value: bytes | None) -> CoordinatorStreamMessage:
+    """The message that a record's bytes hold.
+
+    Raises:
+        WireError: the bytes are damaged, or the key's version is one that this reader does not know.
+    """
+    version, message_type, name = _decode_key(key)
+    values, envelope = _decode_value(value, message_type)
+    return CoordinatorStreamMessage(
+        type=message_type,
+        key=name,
+        values=values,
+        source=_text(envelope, "source"),
+        host=_text(envelope, "host"),
+        username=_text(envelope, "username"),
+        timestamp_ms=_timestamp(envelope),
+        has_text_version=isinstance(version, str),
+    )
+
+
+def _decode_key(key: bytes | None) -> tuple[int | str, str, str]:
+    if key is None:
+        raise WireError("the record has no key")
+    parts = _parse(key, "key")
+    if not isinstance(parts, list) or len(parts) != 3:  # noqa: PLR2004 - version, type, key
+        raise WireError(f"the key is not a list of three: {key[:200]!r}")
+    version, message_type, name = parts
+    if isinstance(version, bool) or version not in (VERSION, str(VERSION)):
+        raise WireError(f"the key has the unknown version {version!r}")
+    if not isinstance(message_type, str) or not isinstance(name, str):
+        raise WireError(f"the key's type or name is not text: {key[:200]!r}")
+    return version, message_type, name
+
+
+def _decode_value(
+    value: bytes | None, message_type: str
+) -> tuple[dict[str, str] | None, dict[str, Any]]:
+    if value is None:
+        return None, {}
+    if message_type not in _KNOWN_TYPES:
+        try:
+            envelope = _parse(value, "value")
+        except WireError:
+            return {}, {}
+        values = envelope.get("values") if isinstance(envelope, dict) else None
+        return (_texts(values), envelope) if isinstance(values, dict) else ({}, {})
+    envelope = _parse(value, "value")
+    values = envelope.get("values") if isinstance(envelope, dict) else None
+    if not isinstance(values, dict):
+        raise WireError(f"the value has no map 'values': {value[:200]!r}")
+    return _texts(values), envelope
+
+
+def _parse(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON value
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise WireError(f"the {what} is not JSON: {data[:200]!r}") from None
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    """Values as text. Null counts as missing, as Samza's reader has it; numbers and truth values as their JSON."""
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _text(envelope: dict[str, Any], name: str) -> str:
+    value = envelope.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _timestamp(envelope: dict[str, Any]) -> int:
+    value = envelope.get("timestamp")
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+# ------------------------------------------------------------------------------------ constructors
+
+
+def tombstone(message_type: str, key: str) -> CoordinatorStreamMessage:
+    """``key`` has no value any more."""
+    return CoordinatorStreamMessage(message_type, key, None)
+
+
+def set_config(name: str, value: str) -> CoordinatorStreamMessage:
+    """The configuration key ``name`` has ``value``."""
+    return CoordinatorStreamMessage(MessageType.SET_CONFIG, name, {"value": value})
+
+
+def set_changelog(task_name: str, partition: int) -> CoordinatorStreamMessage:
+    """The task's state is in ``partition`` of every changelog."""
+    number = str(partition)
+    values = {"Partition": number, "partition": number}
+    return CoordinatorStreamMessage(MessageType.SET_CHANGELOG, task_name, values)
+
+
+def set_container_host_assignment(
+    processor_id: str, host: str, epoch: int | None = None
+) -> CoordinatorStreamMessage:
+    """The processor last ran on ``host``, as its incarnation ``epoch`` says; None: said by an operator."""
+    values = {"jmx-url": "", "host": host, "jmx-tunneling-url": "", "hostname": host}
+    return CoordinatorStreamMessage(
+        MessageType.SET_CONTAINER_HOST, processor_id, values | _epoch(epoch)
+    )
+
+
+def set_task_host_assignment(
+    task_name: str, host: str, epoch: int | None = None
+) -> CoordinatorStreamMessage:
+    """The task last ran on ``host``, as the incarnation ``epoch`` of its processor says."""
+    return CoordinatorStreamMessage(
+        MessageType.SET_TASK_HOST, task_name, {"host": host} | _epoch(epoch)
+    )
+
+
+def set_task_container_assignment(task_name: str, processor_id: str) -> CoordinatorStreamMessage:
+    """The task belongs to the processor."""
+    return CoordinatorStreamMessage(
+        MessageType.SET_TASK_CONTAINER, task_name, {"containerId": processor_id}
+    )
+
+
+def set_submission(number: int, application: str | None = None) -> CoordinatorStreamMessage:
+    """The job was submitted for the ``number``-th time; ``application`` once YARN has named it (safety A1)."""
+    values = {"number": str(number)} | ({} if application is None else {"application": application})
+    return CoordinatorStreamMessage(MessageType.SET_SUBMISSION, SUBMISSION_KEY, values)
+
+
+def set_am_epoch(
+    submission: int, application: str, attempt: int, unfenced: list[dict[str, object]]
+) -> CoordinatorStreamMessage:
+    """An AM attempt has begun; ``unfenced`` are the lower ranks not yet reported fenced (safety A1)."""
+    values = {
+        "submission": str(submission),
+        "application": application,
+        "attempt": str(attempt),
+        "unfenced": _json(unfenced).decode(),
+    }
+    return CoordinatorStreamMessage(MessageType.SET_AM_EPOCH, AM_EPOCH_KEY, values)
+
+
+def set_processor_epoch(
+    processor_id: str, epoch: int, model_version: int, fence: list[dict[str, object]]
+) -> CoordinatorStreamMessage:
+    """The incarnation ``epoch`` of the processor is permitted; it fences those in ``fence`` (safety I1)."""
+    values = {
+        "epoch": str(epoch),
+        "model-version": str(model_version),
+        "fence": _json(fence).decode(),
+    }
+    return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
+
+
+def set_job_model_version(version: int, digest: str) -> CoordinatorStreamMessage:
+    """The job model in force, and the digest of its JSON."""
+    values = {"version": str(version), "digest": digest}
+    return CoordinatorStreamMessage(
+        MessageType.SET_JOB_MODEL_VERSION, JOB_MODEL_VERSION_KEY, values
+    )
+
+
+def _epoch(epoch: int | None) -> dict[str, str]:
+    return {} if epoch is None else {"epoch": str(epoch)}
+
+
+# ----------------------------------------------------------------------------------------- readers
+
+
+def number(message: CoordinatorStreamMessage, *names: str) -> int:
+    """The whole number under the first of ``names`` that is there.
+
+    Raises:
+        WireError: none is there, or it is not a number.
+    """
+    text = message.value(*names)
+    if text is None or not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
+        raise WireError(f"{message.type} {message.key!r}: {names[0]!r} is not a number: {text!r}")
+    return int(text)
+
+
+def changelog_partition(message: CoordinatorStreamMessage) -> int:
+    """The partition of a set-changelog record, in Samza's spelling or the document's."""
+    return number(message, "Partition", "partition")
+
+
+def host(message: CoordinatorStreamMessage) -> str | None:
+    """The host of a locality record, in Samza's spelling or the document's; None where it is missing or blank."""
+    text = message.value("host", "hostname")
+    return text.strip() or None if text else None
+
+
+def epoch(message: CoordinatorStreamMessage) -> int | None:
+    """The epoch of the incarnation that wrote a locality record; None where the writer knew none."""
+    return None if message.value("epoch") is None else number(message, "epoch")
