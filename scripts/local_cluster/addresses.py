@@ -1,0 +1,158 @@
+"""Addresses and ports that no other cluster on this machine has.
+
+Every cluster has a block 127.A.B.0/24: all of 127.0.0.0/8 is loopback on Linux and needs no set-up.
+A chosen port stays bound, without listening, until its daemon listens on it; a socket that allows
+reuse does not disturb the daemon, while the probe of another cluster, which does not, is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_cluster.errors import ClusterError
+
+ResourceManagerPorts = dict[str, int]
+
+KAFKA_PORT = 9092
+CONTROLLER_PORT = 9093
+NM_PORT = 8041
+LOCALIZER_PORT = 8040
+NM_WEB_PORT = 8042
+RM_ADDRESS = "127.0.0.1"
+RM_SERVICES = ("client", "scheduler", "tracker", "admin", "web")
+
+_KAFKA_OCTET = 2
+_FIRST_NODE_OCTET = 11
+_SECOND_OCTETS = range(64, 128)
+_TRIES = 50
+_LOWEST_RM_PORT = 20000
+_PORT_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+MAX_NODES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """All addresses of one cluster."""
+
+    #: The first three octets, as in ``127.77.12``.
+    block: str
+    #: Node name to address, in the order of the names.
+    nodes: dict[str, str]
+    #: Ports of the ResourceManager on 127.0.0.1 by service; empty in a cluster without nodes.
+    rm_ports: ResourceManagerPorts
+
+    @property
+    def kafka(self) -> str:
+        """Address of the broker and its controller."""
+        return f"{self.block}.{_KAFKA_OCTET}"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a Kafka client connects to."""
+        return f"{self.kafka}:{KAFKA_PORT}"
+
+    @property
+    def rm_url(self) -> str:
+        """Base of the ResourceManager's web service."""
+        return f"http://{RM_ADDRESS}:{self.rm_ports['web']}"
+
+
+def node_names(count: int) -> tuple[str, ...]:
+    """nm1 to nmN."""
+    return tuple(f"nm{number}" for number in range(1, count + 1))
+
+
+def node_addresses(block: str, nodes: Sequence[str]) -> dict[str, str]:
+    """The address of each node: the first has .11, the next .12 and so on."""
+    return {node: f"{block}.{_FIRST_NODE_OCTET + index}" for index, node in enumerate(nodes)}
+
+
+def fixed_endpoints(block: str, nodes: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Every (address, port) of the block that a daemon of the cluster will listen on."""
+    kafka = f"{block}.{_KAFKA_OCTET}"
+    return (
+        (kafka, KAFKA_PORT),
+        (kafka, CONTROLLER_PORT),
+        *(
+            (address, port)
+            for address in node_addresses(block, nodes).values()
+            for port in (NM_PORT, LOCALIZER_PORT, NM_WEB_PORT)
+        ),
+    )
+
+
+@contextlib.contextmanager
+def reserved(nodes: Sequence[str]) -> Iterator[Addresses]:
+    """Choose addresses for a cluster and keep them from other clusters inside the block.
+
+    The daemons must be listening when the block ends.
+
+    Raises:
+        ClusterError: no block or no port is free.
+    """
+    with contextlib.ExitStack() as held:
+        block = _reserve_block(held, nodes)
+        ports = _reserve_rm_ports(held) if nodes else {}
+        yield Addresses(block=block, nodes=node_addresses(block, nodes), rm_ports=ports)
+
+
+def _reserve_block(held: contextlib.ExitStack, nodes: Sequence[str]) -> str:
+    """Hold all ports of a random free block; returns its first three octets."""
+    failure: OSError | None = None
+    for _ in range(_TRIES):
+        block = f"127.{random.choice(_SECOND_OCTETS)}.{random.randrange(256)}"
+        with contextlib.ExitStack() as attempt:
+            try:
+                for address, port in fixed_endpoints(block, nodes):
+                    attempt.enter_context(_hold(address, port))
+            except OSError as error:
+                failure = error
+                continue
+            held.push(attempt.pop_all())
+            return block
+    wanted = sorted({port for _, port in fixed_endpoints("127.0.0", nodes)})
+    raise ClusterError(
+        f"no free block of loopback addresses for ports {wanted} ({failure}); "
+        "stop the program that listens on one of them on all addresses (ss -ltnp shows it)"
+    )
+
+
+def _reserve_rm_ports(held: contextlib.ExitStack) -> ResourceManagerPorts:
+    """Hold one free port on 127.0.0.1 per service, where no outgoing connection can take it."""
+    highest = _first_ephemeral_port()
+    candidates = list(range(min(_LOWEST_RM_PORT, highest // 2), highest))
+    random.shuffle(candidates)
+    ports: ResourceManagerPorts = {}
+    for port in candidates:
+        with contextlib.suppress(OSError):
+            held.enter_context(_hold(RM_ADDRESS, port))
+            ports[RM_SERVICES[len(ports)]] = port
+        if len(ports) == len(RM_SERVICES):
+            return ports
+    raise ClusterError(
+        f"no free ports on {RM_ADDRESS} below {highest} for the ResourceManager; "
+        "close programs that listen there (ss -ltn shows them)"
+    )
+
+
+def _first_ephemeral_port() -> int:
+    """The lowest port the kernel gives to outgoing connections."""
+    return int(_PORT_RANGE_FILE.read_text(encoding="ascii").split()[0])
+
+
+def _hold(address: str, port: int) -> socket.socket:
+    """Bind a port that nobody has; a daemon that allows reuse can still listen on it."""
+    holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        holder.bind((address, port))
+    except OSError:
+        holder.close()
+        raise
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return holder

@@ -1,0 +1,421 @@
+"""A local cluster as one object: up, down, status, and what clients need to use it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from local_cluster import preflight, processes
+from local_cluster.addresses import MAX_NODES, node_names, reserved
+from local_cluster.daemons import KAFKA, RESOURCE_MANAGER, Daemons, hosts_option
+from local_cluster.errors import ClusterError, ClusterRunningError
+from local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all
+from local_cluster.jars import default_cache, ensure_jars
+from local_cluster.layout import Layout, Record, read_record, write_record
+from local_cluster.locks import exclusive
+from local_cluster.resource_manager import node_states
+from local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
+
+Progress = Callable[[str], None]
+
+_NODE_STOP_LIMIT_S = SIGKILL_DELAY_MS / 1000 + 5.0
+_RM_STOP_LIMIT_S = 5.0
+_KAFKA_STOP_LIMIT_S = 20.0
+
+
+def _quiet(_line: str) -> None:
+    """The progress of callers who want none."""
+
+
+class LocalCluster:
+    """One ResourceManager, NodeManagers nm1 to nmN and one Kafka broker, or only the broker.
+
+    The object holds no state: everything is read from the cluster's record, so several processes
+    may use one cluster. As a context manager it is up inside the block and gone after it.
+    """
+
+    def __init__(self, name: str, nodes: int = 3, cache: Path | None = None) -> None:
+        """Describe a cluster; nothing is started. Without nodes there is no ResourceManager."""
+        if not 0 <= nodes <= MAX_NODES:
+            raise ClusterError(f"a cluster has 0 to {MAX_NODES} nodes, not {nodes}")
+        self.name = name
+        self._node_names = node_names(nodes)
+        self._layout = Layout(cache or default_cache(), name)
+
+    @classmethod
+    def attach(cls, name: str, cache: Path | None = None) -> Self:
+        """The cluster that runs under this name.
+
+        Raises:
+            ClusterError: there is none.
+        """
+        cluster = cls(name, cache=cache)
+        cluster._node_names = tuple(cluster._record().addresses.nodes)
+        return cluster
+
+    # ------------------------------------------------------------------ up and down
+
+    def up(self, progress: Progress = _quiet) -> None:
+        """Start the cluster; when this returns Kafka answers and all nodes take work.
+
+        Remains of a crashed cluster of this name are removed first. If it fails or is interrupted,
+        nothing is left running and the logs are kept.
+
+        Raises:
+            ClusterRunningError: it is up already.
+            ClusterError: something is missing or a daemon failed; says what and where the log is.
+        """
+        with self._changing(progress):
+            self._refuse_if_up()
+            preflight.check_system()
+            preflight.check_disk(self._layout.cache)
+            java_home = preflight.find_java()
+            ensure_jars(self._layout.cache, "kafka", progress)
+            if self._node_names:
+                ensure_jars(self._layout.cache, "hadoop", progress)
+            self._remove_remains(progress)
+            try:
+                self._start(java_home, Stopwatch(progress))
+            except BaseException:
+                # An interrupt as well as an error: a half-started cluster is of no use.
+                with _uninterrupted():
+                    self._sweep(keep_logs=True)
+                raise
+
+    def down(self, progress: Progress = _quiet, *, keep_logs: bool = True) -> None:
+        """Stop everything and delete the cluster's data; no process of it is left.
+
+        Containers get SIGTERM while Kafka still answers. Logs stay until the next `up` of this
+        name, unless `keep_logs` is false. A cluster that does not exist is no error.
+        """
+        with self._changing(progress):
+            record = read_record(self._layout.state)
+            if record is not None:
+                self._stop_in_order(record, Stopwatch(progress))
+            self._sweep(keep_logs=keep_logs)
+
+    def __enter__(self) -> Self:
+        self.up()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.down(keep_logs=error is not None)
+
+    # ------------------------------------------------------------------ nodes
+
+    def kill_node(self, node: str) -> list[int]:
+        """SIGKILL a NodeManager and everything it started, as if the machine lost power.
+
+        Returns the pids that died; when it returns, none of that node's processes lives.
+        """
+        with self._changing(_quiet):
+            record = self._record_with(node)
+            return processes.sorted_pids(
+                processes.kill_all(lambda: processes.of_cluster(record.cluster_id, node))
+            )
+
+    def start_node(self, node: str, progress: Progress = _quiet) -> None:
+        """Start the NodeManager of a killed node again; returns when it takes work."""
+        with self._changing(progress):
+            record = self._record_with(node)
+            if processes.is_alive(record.daemons[node]):
+                raise ClusterError(f"{node} of cluster {self.name} is running; kill-node ends it")
+            watch = Stopwatch(progress)
+            log = self._layout.log(node)
+            offset = log.stat().st_size if log.exists() else 0
+            process = self._daemons(record).start(node)
+            record = replace(record, daemons={**record.daemons, node: process})
+            write_record(self._layout.state, record)
+            waiter = Waiter(self._layout, {node: process}, watch)
+            waiter.wait(node_steps(record, node, log, offset))
+            watch.report(f"{node} is running")
+
+    # ------------------------------------------------------------------ what is
+
+    def status(self) -> dict[str, Any]:
+        """Name, state (up, starting, crashed, down), addresses, and each node with its pids."""
+        record = read_record(self._layout.state)
+        if record is None:
+            return {
+                "name": self.name,
+                "state": "down",
+                "bootstrap_servers": None,
+                "resource_manager": None,
+                "nodes": [],
+                "conf_dir": None,
+                "log_dir": str(self.log_dir),
+            }
+        addresses = record.addresses
+        rm_url = addresses.rm_url if addresses.nodes else None
+        return {
+            "name": self.name,
+            "state": _state(record),
+            "bootstrap_servers": addresses.bootstrap_servers,
+            "resource_manager": rm_url,
+            "nodes": _node_status(record),
+            "conf_dir": str(self._layout.conf) if addresses.nodes else None,
+            "log_dir": str(self.log_dir),
+        }
+
+    def env(self) -> dict[str, str]:
+        """Environment variables for clients of the cluster, to be laid over one's own."""
+        record = self._record()
+        variables = {
+            processes.CLUSTER_VARIABLE: record.cluster_id,
+            "HOMEPORT_BOOTSTRAP_SERVERS": record.addresses.bootstrap_servers,
+        }
+        if not record.addresses.nodes:
+            return variables
+        layout = self._layout
+        before = [part for part in os.environ.get("PATH", "").split(":") if part != str(layout.bin)]
+        return {
+            **variables,
+            "HADOOP_CONF_DIR": str(layout.conf),
+            "JAVA_HOME": record.java_home,
+            "PATH": ":".join([str(layout.bin), *before]),
+            "SKEIN_CONFIG": str(layout.skein),
+            "SKEIN_DRIVER_JAVA_OPTIONS": (
+                f"-Djava.net.preferIPv4Stack=true {hosts_option(layout)}"
+            ),
+            "HOMEPORT_HOSTS_FILE": str(layout.hosts),
+        }
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """nm1 to nmN."""
+        return self._node_names
+
+    @property
+    def cluster_id(self) -> str:
+        """Unique to this `up`; in the environment of every process of the cluster."""
+        return self._record().cluster_id
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Address and port of the broker."""
+        return self._record().addresses.bootstrap_servers
+
+    @property
+    def rm_url(self) -> str:
+        """Base of the ResourceManager's web service."""
+        addresses = self._record().addresses
+        if not addresses.nodes:
+            raise ClusterError(f"cluster {self.name} has no nodes and so no ResourceManager")
+        return addresses.rm_url
+
+    @property
+    def log_dir(self) -> Path:
+        """One log per daemon."""
+        return self._layout.logs
+
+    def log_files(self, node: str | None = None) -> list[Path]:
+        """Logs of daemons and containers, of the whole cluster or of one node."""
+        daemon_logs = sorted(self.log_dir.glob("*.log" if node is None else f"{node}.log"))
+        folders = self._layout.root.glob(f"nodes/{node or '*'}/logs")
+        container_logs = (path for folder in folders for path in folder.rglob("*"))
+        return daemon_logs + sorted(path for path in container_logs if path.is_file())
+
+    def state_dir(self, node: str) -> Path:
+        """LOGGED_STORE_BASE_DIR of the node's containers."""
+        self._record_with(node)
+        return self._layout.node_state(node)
+
+    # ------------------------------------------------------------------ inside
+
+    def _start(self, java_home: Path, watch: Stopwatch) -> None:
+        """Write the files, start all daemons at once, wait until they serve."""
+        cluster_id = uuid.uuid4().hex
+        with reserved(self._node_names) as addresses:
+            record = Record(
+                cluster_id=cluster_id,
+                phase="starting",
+                addresses=addresses,
+                java_home=str(java_home),
+                owner=_own_process(),
+                daemons={},
+            )
+            self._layout.root.mkdir(parents=True)
+            # Before the first process: whatever happens next, its id finds all of them.
+            write_record(self._layout.state, record)
+            daemons = self._daemons(record)
+            names = (KAFKA,)
+            if self._node_names:
+                site = HadoopSite(self._layout, addresses, cluster_id, daemons.hadoop_jars())
+                write_all(site)
+                names = (RESOURCE_MANAGER, KAFKA, *self._node_names)
+            watch.report(f"starting {', '.join(names)} on {addresses.block}.0/24")
+            record = replace(record, daemons={name: daemons.start(name) for name in names})
+            write_record(self._layout.state, record)
+            Waiter(self._layout, record.daemons, watch).wait(cluster_steps(record, watch))
+        write_record(self._layout.state, replace(record, phase="up"))
+
+    def _refuse_if_up(self) -> None:
+        record = read_record(self._layout.state)
+        if record is not None and _state(record) == "up":
+            raise ClusterRunningError(
+                f"cluster {self.name} is up already; take it down first or use another name"
+            )
+
+    def _remove_remains(self, progress: Progress) -> None:
+        """Clean up after an earlier cluster of this name: processes of a crashed one, old logs."""
+        if self._layout.state.exists():
+            progress(f"removing what is left of a crashed cluster {self.name}")
+        self._sweep(keep_logs=False)
+
+    def _stop_in_order(self, record: Record, watch: Stopwatch) -> None:
+        """Ask daemons to stop: nodes first, as a NodeManager without its ResourceManager hangs."""
+        living = {name: p for name, p in record.daemons.items() if processes.is_alive(p)}
+        node_managers = {living[node] for node in record.addresses.nodes if node in living}
+        for process in node_managers:
+            processes.send(process, signal.SIGTERM)
+        processes.wait_gone(node_managers, _NODE_STOP_LIMIT_S)
+        # A NodeManager may end before containers that are slow to obey the SIGTERM it sent them.
+        containers = {
+            process
+            for process, node in processes.of_cluster(record.cluster_id).items()
+            if node in record.addresses.nodes
+        }
+        processes.wait_gone(containers, SIGKILL_DELAY_MS / 1000)
+        if record.addresses.nodes:
+            watch.report("nodes stopped")
+        for name, limit in ((RESOURCE_MANAGER, _RM_STOP_LIMIT_S), (KAFKA, _KAFKA_STOP_LIMIT_S)):
+            if name in living:
+                processes.send(living[name], signal.SIGTERM)
+                processes.wait_gone({living[name]}, limit)
+                watch.report(f"{name} stopped")
+
+    def _sweep(self, *, keep_logs: bool) -> None:
+        """Kill whatever is left of the recorded cluster, then delete its files, the record last.
+
+        The caller holds the lock.
+        """
+        layout = self._layout
+        record = read_record(layout.state)
+        if record is not None:
+            processes.kill_all(lambda: processes.of_cluster(record.cluster_id))
+        if keep_logs:
+            for folder in (layout.fs, layout.temporary, layout.kafka, layout.skein, layout.bin):
+                shutil.rmtree(folder, ignore_errors=True)
+            for node in record.addresses.nodes if record is not None else ():
+                shutil.rmtree(layout.node_local(node), ignore_errors=True)
+                shutil.rmtree(layout.node_state(node), ignore_errors=True)
+        elif layout.root.exists():
+            for path in layout.root.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path != layout.state:
+                    path.unlink()
+        layout.state.unlink(missing_ok=True)
+        if not keep_logs:
+            with contextlib.suppress(FileNotFoundError):
+                layout.root.rmdir()
+
+    def _daemons(self, record: Record) -> Daemons:
+        cache = self._layout.cache
+        return Daemons(
+            layout=self._layout,
+            record=record,
+            hadoop_jars=lambda: ensure_jars(cache, "hadoop", _quiet),
+            kafka_jars=lambda: ensure_jars(cache, "kafka", _quiet),
+        )
+
+    def _record(self) -> Record:
+        record = read_record(self._layout.state)
+        if record is None:
+            raise ClusterError(
+                f"no cluster {self.name} is up; start it: scripts/dev-cluster up --name {self.name}"
+            )
+        return record
+
+    def _record_with(self, node: str) -> Record:
+        record = self._record()
+        if node not in record.addresses.nodes:
+            raise ClusterError(
+                f"cluster {self.name} has no node {node!r}; "
+                f"it has {', '.join(record.addresses.nodes) or 'none'}"
+            )
+        return record
+
+    @contextlib.contextmanager
+    def _changing(self, progress: Progress) -> Iterator[None]:
+        """Be the only command that changes this cluster inside the block."""
+        wait_line = f"waiting for another command on cluster {self.name}"
+        with exclusive(self._layout.lock, lambda: progress(wait_line)):
+            try:
+                yield
+            finally:
+                if not self._layout.root.exists():
+                    self._layout.lock.unlink(missing_ok=True)
+
+
+def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress = _quiet) -> None:
+    """Remove all clusters of such a name whose starter is dead: test runs that were SIGKILLed."""
+    folder = (cache or default_cache()) / "clusters"
+    for state in folder.glob(f"{prefix}*/state.json"):
+        record = read_record(state)
+        if record is not None and not processes.is_alive(record.owner):
+            name = state.parent.name
+            progress(f"removing abandoned cluster {name}")
+            LocalCluster(name, cache=cache).down(progress, keep_logs=False)
+
+
+def _state(record: Record) -> str:
+    """up, starting or crashed. A killed node does not make a crashed cluster."""
+    if record.phase == "starting":
+        return "starting" if processes.is_alive(record.owner) else "crashed"
+    needed = (RESOURCE_MANAGER, KAFKA) if record.addresses.nodes else (KAFKA,)
+    alive = all(processes.is_alive(record.daemons[name]) for name in needed)
+    return "up" if alive else "crashed"
+
+
+def _node_status(record: Record) -> list[dict[str, Any]]:
+    """Each node: YARN's word for its state, DOWN if its NodeManager is not there, and its pids."""
+    if not record.addresses.nodes:
+        return []
+    states = node_states(record.addresses.rm_url) or {}
+    living = processes.of_cluster(record.cluster_id)
+    result = []
+    for node, address in record.addresses.nodes.items():
+        state = states.get(node, "UNKNOWN")
+        process = record.daemons.get(node)
+        if state in ("RUNNING", "UNKNOWN") and (process is None or not processes.is_alive(process)):
+            state = "DOWN"
+        pids = processes.sorted_pids(p for p, its_node in living.items() if its_node == node)
+        result.append({"host": node, "address": address, "state": state, "pids": pids})
+    return result
+
+
+def _own_process() -> processes.ProcessId:
+    own = processes.info(os.getpid())
+    if own is None:
+        raise ClusterError("/proc is not mounted or does not show this process")
+    return own.id
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ignore SIGINT and SIGTERM inside the block: a second Ctrl-C must not stop the clean-up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,127 @@
+"""Command lines and environments of the cluster's Java processes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_cluster.kafka_broker import new_kafka_cluster_id, server_properties
+from local_cluster.layout import Layout, Record
+from local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE, ProcessId, spawn
+
+RESOURCE_MANAGER = "rm"
+KAFKA = "kafka"
+
+_RM_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
+_NM_CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
+_LOG_TAIL_LINES = 15
+
+#: Nothing else of the caller's environment reaches a daemon: JAVA_TOOL_OPTIONS, CLASSPATH or
+#: HADOOP_* of a developer's machine must not decide how the cluster behaves.
+_PASSED_ON = ("HOME", "USER", "LOGNAME", "PATH", "LANG", "LC_ALL", "TZ")
+
+#: Start fast and stay small: the daemons are idle most of the time and share few cores with jobs.
+_JVM = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Djava.net.preferIPv4Stack=true",
+)
+_HADOOP_JVM = (*_JVM, "-XX:MaxMetaspaceSize=192m", "-Xss512k")
+
+
+@dataclass(frozen=True, slots=True)
+class Daemons:
+    """Starts the daemons of one cluster."""
+
+    layout: Layout
+    record: Record
+    #: Folder of jars by role; called when a daemon of that class path is started.
+    hadoop_jars: Callable[[], Path]
+    kafka_jars: Callable[[], Path]
+
+    def start(self, daemon: str) -> ProcessId:
+        """Start a daemon by name (rm, kafka or a node), detached from this process."""
+        if daemon == KAFKA:
+            command = self._kafka_command()
+        elif daemon == RESOURCE_MANAGER:
+            command = self._hadoop_command(daemon, _RM_CLASS, "256m", self.layout.conf)
+        else:
+            conf = self.layout.node_conf(daemon)
+            command = self._hadoop_command(daemon, _NM_CLASS, "160m", conf)
+        self.layout.logs.mkdir(parents=True, exist_ok=True)
+        return spawn(command, self._environment(daemon), self.layout.log(daemon), self.layout.root)
+
+    def _environment(self, daemon: str) -> dict[str, str]:
+        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        return {
+            **passed_on,
+            "JAVA_HOME": self.record.java_home,
+            "MALLOC_ARENA_MAX": "2",
+            CLUSTER_VARIABLE: self.record.cluster_id,
+            NODE_VARIABLE: daemon,
+        }
+
+    def _hadoop_command(self, daemon: str, main: str, heap: str, conf: Path) -> list[str]:
+        layout = self.layout
+        temporary = layout.temporary / daemon
+        temporary.mkdir(parents=True, exist_ok=True)
+        return [
+            self._java,
+            f"-Xmx{heap}",
+            *_HADOOP_JVM,
+            hosts_option(layout),
+            f"-Djava.io.tmpdir={temporary}",
+            f"-Dhadoop.log.dir={layout.logs}",
+            f"-Dyarn.log.dir={layout.logs}",
+            f"-Dhadoop.home.dir={layout.root}",
+            "-cp",
+            f"{conf}:{self.hadoop_jars()}/*",
+            main,
+        ]
+
+    def _kafka_command(self) -> list[str]:
+        """Format the storage, then become the broker: one process id for both."""
+        folder = self.layout.kafka
+        temporary = self.layout.temporary / KAFKA
+        for needed in (folder, temporary):
+            needed.mkdir(parents=True, exist_ok=True)
+        settings = folder / "server.properties"
+        text = server_properties(self.record.addresses.kafka, folder / "data")
+        settings.write_text(text, encoding="utf-8")
+        java = [
+            self._java,
+            "-Xmx512m",
+            *_JVM,
+            f"-Djava.io.tmpdir={temporary}",
+            "-Dorg.slf4j.simpleLogger.showDateTime=true",
+            "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSS",
+            "-cp",
+            f"{self.kafka_jars()}/*",
+        ]
+        tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
+        identity = ["-t", new_kafka_cluster_id(), "-c", str(settings)]
+        format_storage = shlex.join([*java, *tool, *identity])
+        run_broker = shlex.join([*java, "kafka.Kafka", str(settings)])
+        return ["/bin/sh", "-c", f"{format_storage} && exec {run_broker}"]
+
+    @property
+    def _java(self) -> str:
+        return f"{self.record.java_home}/bin/java"
+
+
+def hosts_option(layout: Layout) -> str:
+    """The JVM option that makes the node names known to a Java process."""
+    return f"-Djdk.net.hosts.file={layout.hosts}"
+
+
+def log_tail(log: Path) -> str:
+    """The last lines of a log, indented, for an error message."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return "  (no output)"
+    return "\n".join(f"  {line}" for line in lines[-_LOG_TAIL_LINES:]) or "  (no output)"

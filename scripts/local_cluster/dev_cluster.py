@@ -1,0 +1,167 @@
+"""The command line of the local cluster: scripts/dev-cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, NoReturn
+
+from local_cluster.cluster import LocalCluster
+from local_cluster.errors import ClusterError, ClusterRunningError
+
+_DESCRIPTION = """\
+A real YARN cluster (ResourceManager, NodeManagers nm1, nm2...) and one Kafka broker on loopback
+addresses of this machine. No root, no Docker. It stays up until `down`; several with different
+names can be up at once.
+"""
+
+_EXAMPLES = """\
+a session:
+  scripts/dev-cluster up                     start 3 nodes and Kafka (needs java 17; mvn the first time)
+  eval "$(scripts/dev-cluster env)"          let run-job and Kafka clients of this shell find them
+  scripts/dev-cluster status                 addresses, node states
+  scripts/dev-cluster kill-node nm2          nm2 loses power: its NodeManager and containers are gone
+  scripts/dev-cluster start-node nm2         ... and comes back with its disk
+  scripts/dev-cluster logs --node nm2        paths of its log files, containers included
+  scripts/dev-cluster down                   stop everything, delete its data, keep the logs
+
+Files are below ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/NAME/: logs/ (daemons),
+nodes/NODE/logs/APPLICATION/CONTAINER/ (containers), nodes/NODE/state/ (LOGGED_STORE_BASE_DIR).
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, or 1 after one line on stderr."""
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return int(options.run(options))
+    except ClusterError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dev-cluster",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(run=run)
+        added.add_argument("--name", default="dev", help="name of the cluster (default: dev)")
+        return added
+
+    up = command("up", _up, "start a cluster; if it is up already, print its status")
+    up.add_argument("--nodes", type=int, default=3, help="NodeManagers (default: 3)")
+    command("env", _env, "print export lines for a shell")
+    status = command("status", _status, "print addresses and node states")
+    status.add_argument("--json", action="store_true", help="as one JSON object")
+    logs = command("logs", _logs, "print the paths of daemon and container logs")
+    logs.add_argument("--node", help="of this node only")
+    command("down", _down, "stop the cluster and delete its data; the logs are kept")
+    kill = command("kill-node", _kill_node, "SIGKILL a NodeManager and everything it started")
+    kill.add_argument("node", metavar="NODE", help="nm1, nm2...")
+    start = command("start-node", _start_node, "start the NodeManager of a killed node again")
+    start.add_argument("node", metavar="NODE", help="nm1, nm2...")
+    return parser
+
+
+def _up(options: argparse.Namespace) -> int:
+    cluster = LocalCluster(options.name, nodes=options.nodes)
+    try:
+        cluster.up(_say)
+    except ClusterRunningError:
+        _say(f"cluster {options.name} is up already")
+        _print_status(cluster.status())
+        return 0
+    _print_status(cluster.status())
+    name = "" if options.name == "dev" else f" --name {options.name}"
+    _say(f'next: eval "$(scripts/dev-cluster env{name})"; scripts/dev-cluster down{name} ends it')
+    return 0
+
+
+def _env(options: argparse.Namespace) -> int:
+    for key, value in LocalCluster.attach(options.name).env().items():
+        # Not shlex.quote: all lines look alike, also where the shell needs no quotes.
+        quoted = value.replace("'", "'\"'\"'")
+        print(f"export {key}='{quoted}'")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    status = LocalCluster(options.name).status()
+    if options.json:
+        print(json.dumps(status, indent=2))
+    else:
+        _print_status(status)
+    return 0
+
+
+def _logs(options: argparse.Namespace) -> int:
+    cluster = LocalCluster(options.name)
+    if options.node is not None:
+        LocalCluster.attach(options.name).state_dir(options.node)
+    files = cluster.log_files(options.node)
+    if not files:
+        raise ClusterError(f"no logs of cluster {options.name} in {cluster.log_dir}")
+    for path in files:
+        print(path)
+    return 0
+
+
+def _down(options: argparse.Namespace) -> int:
+    cluster = LocalCluster(options.name)
+    if cluster.status()["state"] == "down":
+        _say(f"no cluster {options.name} is up")
+        return 0
+    cluster.down(_say)
+    _say(f"cluster {options.name} is down; logs: {cluster.log_dir}")
+    return 0
+
+
+def _kill_node(options: argparse.Namespace) -> int:
+    killed = LocalCluster.attach(options.name).kill_node(options.node)
+    _say(f"{options.node}: killed {len(killed)} processes")
+    return 0
+
+
+def _start_node(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).start_node(options.node, _say)
+    return 0
+
+
+def _print_status(status: dict[str, Any]) -> None:
+    """The status for a reader."""
+    print(f"cluster {status['name']}: {status['state']}")
+    for label, key in (
+        ("Kafka", "bootstrap_servers"),
+        ("ResourceManager", "resource_manager"),
+        ("configuration", "conf_dir"),
+        ("logs", "log_dir"),
+    ):
+        if status[key] is not None:
+            print(f"  {label:<16} {status[key]}")
+    for node in status["nodes"]:
+        pids = " ".join(map(str, node["pids"])) or "none"
+        print(f"  {node['host']:<16} {node['address']:<15} {node['state']:<8} pids {pids}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    """End on SIGTERM as on Ctrl-C: with clean-up."""
+    raise KeyboardInterrupt

@@ -1,0 +1,39 @@
+"""Locks between processes, held as long as a file is open: a dead holder never blocks."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock `path` alone inside the block; `on_wait` is called once if another holds it.
+
+    The file may be deleted by its holder: whoever waited for the deleted file tries again with
+    the new one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if on_wait is not None:
+                    on_wait()
+                    on_wait = None
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_still(path, file.fileno()):
+                yield
+                return
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether the open file is the one that has this name now."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,219 @@
+"""Find and end the processes of a cluster by what is in their environment.
+
+A process belongs to a cluster when its environment has the cluster's id **and** a node name. The id
+alone is not enough: the shell of somebody who uses the cluster has it too, and must live on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+CLUSTER_VARIABLE = "HOMEPORT_CLUSTER_ID"
+NODE_VARIABLE = "HOMEPORT_NODE"
+
+_PROC = Path("/proc")
+_POLL_S = 0.05
+#: A process that starts another program shows no environment for a moment.
+_QUIET_SCANS = 2
+_KILL_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """One life of a process: the pid alone may be given to another one later."""
+
+    pid: int
+    #: Clock ticks since boot, field 22 of /proc/<pid>/stat.
+    start_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessInfo:
+    """A living process as /proc shows it."""
+
+    id: ProcessId
+    parent: int
+    state: str
+
+
+def parse_stat(text: str) -> ProcessInfo:
+    """Read a /proc/<pid>/stat line; the command name in it may contain spaces and brackets."""
+    pid, rest = text.split(" ", 1)
+    fields = rest.rsplit(")", 1)[1].split()
+    return ProcessInfo(
+        id=ProcessId(int(pid), start_time=int(fields[19])), parent=int(fields[1]), state=fields[0]
+    )
+
+
+def parse_environment(raw: bytes) -> dict[str, str]:
+    """Read /proc/<pid>/environ: NAME=value, each ended by a zero byte."""
+    pairs = (entry.split(b"=", 1) for entry in raw.split(b"\0") if b"=" in entry)
+    return {os.fsdecode(name): os.fsdecode(value) for name, value in pairs}
+
+
+def info(pid: int) -> ProcessInfo | None:
+    """The process with this pid, None when there is none or it is a zombie."""
+    try:
+        found = parse_stat((_PROC / str(pid) / "stat").read_text(errors="replace"))
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if found.state in "ZX" else found
+
+
+def is_alive(process: ProcessId) -> bool:
+    """Whether this very process still runs."""
+    found = info(process.pid)
+    return found is not None and found.id == process
+
+
+def of_cluster(cluster_id: str, node: str | None = None) -> dict[ProcessId, str]:
+    """Processes of a cluster, or of one node of it, with the node's name (rm, kafka, nm1...)."""
+    wanted = os.fsencode(f"{CLUSTER_VARIABLE}={cluster_id}")
+    found: dict[ProcessId, str] = {}
+    for process in _all():
+        raw = _raw_environment(process.id.pid)
+        if wanted not in raw:
+            continue
+        its_node = parse_environment(raw).get(NODE_VARIABLE)
+        if its_node is not None and node in (None, its_node):
+            found[process.id] = its_node
+    return found
+
+
+def with_descendants(roots: Iterable[ProcessId]) -> set[ProcessId]:
+    """The given processes and everything they started that still has its parent."""
+    children: dict[int, list[ProcessId]] = {}
+    for process in _all():
+        children.setdefault(process.parent, []).append(process.id)
+    found: set[ProcessId] = set()
+    waiting = list(roots)
+    while waiting:
+        process = waiting.pop()
+        if process not in found:
+            found.add(process)
+            waiting.extend(children.get(process.pid, ()))
+    return found
+
+
+def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
+    """SIGKILL what `find` finds, with all descendants, until it finds nothing; returns who died.
+
+    Everything is stopped before anything is killed, so that a process which is just starting
+    another cannot slip through: the child of a stopped process still has its parent.
+
+    Raises:
+        TimeoutError: a process survived, held by the kernel.
+    """
+    killed: set[ProcessId] = set()
+    limit = time.monotonic() + _KILL_LIMIT_S
+    quiet = 0
+    while quiet < _QUIET_SCANS:
+        if time.monotonic() > limit:
+            raise TimeoutError(f"processes do not end after SIGKILL: {sorted_pids(find())}")
+        frozen = _freeze(find)
+        for process in frozen:
+            send(process, signal.SIGKILL)
+        wait_gone(frozen, limit - time.monotonic())
+        killed |= frozen
+        quiet = 0 if frozen else quiet + 1
+        if quiet < _QUIET_SCANS:
+            time.sleep(_POLL_S)
+    return killed
+
+
+def _freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
+    """Stop what is found and its descendants until a scan shows nothing new."""
+    frozen: set[ProcessId] = set()
+    while True:
+        new = with_descendants({*find(), *frozen}) - frozen
+        new = {process for process in new if is_alive(process)}
+        if not new:
+            return frozen
+        for process in new:
+            send(process, signal.SIGSTOP)
+        frozen |= new
+
+
+def send(process: ProcessId, number: signal.Signals) -> None:
+    """Send a signal to this very process; a process that is gone is no error."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        # The descriptor pins the process: checked after opening it, no other can be hit.
+        if is_alive(process):
+            signal.pidfd_send_signal(descriptor, number)
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def wait_gone(processes: Iterable[ProcessId], timeout_s: float) -> set[ProcessId]:
+    """Wait until the processes have ended, at most so long; returns those that still run."""
+    limit = time.monotonic() + timeout_s
+    left = set(processes)
+    while True:
+        for process in left:
+            reap(process.pid)
+        left = {process for process in left if is_alive(process)}
+        if not left or time.monotonic() >= limit:
+            return left
+        time.sleep(_POLL_S)
+
+
+def reap(pid: int) -> None:
+    """Collect a child of ours that has ended; nothing happens for other processes."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def sorted_pids(processes: Iterable[ProcessId]) -> list[int]:
+    """Just the pids, in order."""
+    return sorted(process.pid for process in processes)
+
+
+def spawn(command: list[str], environment: Mapping[str, str], log: Path, folder: Path) -> ProcessId:
+    """Start a daemon in its own session; its output is appended to `log`."""
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+        )
+    # The daemon outlives this object, which would warn about that when it is dropped; `reap`
+    # collects the process.
+    process.returncode = 0
+    found = info(process.pid)
+    # None: it ended within these microseconds; the caller sees that it does not live.
+    return ProcessId(process.pid, start_time=0) if found is None else found.id
+
+
+def _all() -> Iterator[ProcessInfo]:
+    """Every living process of this machine."""
+    for entry in os.listdir(_PROC):
+        if entry.isdigit():
+            found = info(int(entry))
+            if found is not None:
+                yield found
+
+
+def _raw_environment(pid: int) -> bytes:
+    """The environment of a process; empty when it is gone or somebody else's."""
+    try:
+        return (_PROC / str(pid) / "environ").read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""

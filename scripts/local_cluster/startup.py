@@ -1,0 +1,105 @@
+"""Start daemons and wait until they serve."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_cluster import kafka_broker
+from local_cluster.daemons import KAFKA, RESOURCE_MANAGER, log_tail
+from local_cluster.errors import ClusterError
+from local_cluster.layout import Layout, Record
+from local_cluster.processes import ProcessId, is_alive
+from local_cluster.resource_manager import node_states
+
+START_LIMIT_S = 120.0
+
+_POLL_S = 0.2
+#: What a NodeManager writes once the ResourceManager has accepted it. The ResourceManager's own
+#: list is no help after a restart: it shows the node as RUNNING until its old life expires.
+_REGISTERED = b"Registered with ResourceManager as"
+
+
+class Stopwatch:
+    """Reports lines with the seconds since its making."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self._progress = progress
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the making."""
+        return time.monotonic() - self._began
+
+    def report(self, line: str) -> None:
+        """One progress line."""
+        self._progress(f"{self.seconds:5.1f} s  {line}")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """Waits for conditions as long as all watched daemons live."""
+
+    layout: Layout
+    daemons: dict[str, ProcessId]
+    watch: Stopwatch
+
+    def wait(self, steps: Iterator[str]) -> None:
+        """Run `steps` to its end; it yields what it still waits for, for the error message.
+
+        Raises:
+            ClusterError: a daemon died or the limit passed; with the end of its log.
+        """
+        for missing in steps:
+            self._require_alive()
+            if self.watch.seconds > START_LIMIT_S:
+                log = self.layout.log(missing)
+                raise ClusterError(
+                    f"{missing} did not come up in {START_LIMIT_S:.0f} s; "
+                    f"log: {log}\n{log_tail(log)}"
+                )
+            time.sleep(_POLL_S)
+
+    def _require_alive(self) -> None:
+        for daemon, process in self.daemons.items():
+            if not is_alive(process):
+                log = self.layout.log(daemon)
+                raise ClusterError(f"{daemon} ended while starting; log: {log}\n{log_tail(log)}")
+
+
+def cluster_steps(record: Record, watch: Stopwatch) -> Iterator[str]:
+    """Yield the daemon waited for until Kafka answers and the ResourceManager has all nodes."""
+    addresses = record.addresses
+    waiting = {KAFKA, RESOURCE_MANAGER} if addresses.nodes else {KAFKA}
+    running = 0
+    while waiting:
+        if KAFKA in waiting and kafka_broker.answers(addresses.kafka):
+            waiting.discard(KAFKA)
+            watch.report(f"Kafka answers on {addresses.bootstrap_servers}")
+        if RESOURCE_MANAGER in waiting:
+            states = node_states(addresses.rm_url) or {}
+            count = sum(states.get(node) == "RUNNING" for node in addresses.nodes)
+            if count > running:
+                running = count
+                watch.report(f"{running} of {len(addresses.nodes)} nodes running")
+            if running == len(addresses.nodes):
+                waiting.discard(RESOURCE_MANAGER)
+        if waiting:
+            yield min(waiting)
+
+
+def node_steps(record: Record, node: str, log: Path, log_offset: int) -> Iterator[str]:
+    """Yield the node until it is registered, by its log after `log_offset`, and RUNNING."""
+    while not _written_since(log, log_offset, _REGISTERED):
+        yield node
+    while (node_states(record.addresses.rm_url) or {}).get(node) != "RUNNING":
+        yield node
+
+
+def _written_since(log: Path, offset: int, text: bytes) -> bool:
+    with log.open("rb") as file:
+        file.seek(offset)
+        return text in file.read()
