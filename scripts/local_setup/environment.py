@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import spark_archive
+
 from local_setup.prerequisites import require_java_tools
 from local_setup.progress import Progress, SetupError, run_logged
 
@@ -206,10 +208,15 @@ def _ensure_links() -> None:
 
 
 def _ensure_spark(progress: Progress, java_home: Path) -> None:
-    from spark_archive import ensure_spark_archive  # noqa: PLC0415 - only commands with Spark
-
+    """The class-data archive; without it Spark works as well and starts later."""
     os.environ["JAVA_HOME"] = str(java_home)
-    ensure_spark_archive(progress.say, VENV)
+    if spark_archive.is_current(VENV):
+        return
+    try:
+        with progress.step("Spark class-data archive"):
+            spark_archive.ensure_spark_archive(lambda _: None, VENV)
+    except spark_archive.ArchiveError as error:
+        progress.say(f"warning: Spark sessions will start slowly: {error}")
 
 
 def _read(path: Path) -> str:

@@ -19,6 +19,7 @@ _QUIET_SECONDS = 15.0
 """Without a terminal, a step that takes long says so this often."""
 _REFRESH_SECONDS = 0.5
 _TAIL_LINES = 25
+_DETAIL_LENGTH = 60
 
 
 class SetupError(Exception):
@@ -69,7 +70,7 @@ class Progress:
             self._rewrite(f"  {title} ...", end="")
         while not done.wait(pause):
             seconds = time.monotonic() - start
-            line = f"  {title} ... {seconds:.0f} s  {detail()}".rstrip()
+            line = f"  {title} ... {seconds:.0f} s  {detail()[:_DETAIL_LENGTH]}".rstrip()
             self._rewrite(line, end="" if self._live else "\n")
 
     def _rewrite(self, line: str, end: str) -> None:

@@ -1,0 +1,255 @@
+"""The class-data archive (AppCDS) that lets a Spark session of this environment start fast.
+
+One archive per virtual environment, in ``<prefix>/share/homeport/spark.jsa``. Whoever starts Spark
+with it must pass ``JVM_FLAGS`` too: an archive made under another collector is ignored by the JVM,
+in silence. The JVM also ignores it when the jars on its class path are not those of the dump; a
+stamp with their names, sizes and dates, the Java version and the flags says when to make it again.
+
+Made with ``spark.driver.extraJavaOptions``, not JDK_JAVA_OPTIONS, which Spark's launcher JVM would
+read too. The dump is written when the JVM ends, which is after ``SparkSession.stop``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+"""What every JVM that uses the archive runs with, as the dump did; the container's flags too."""
+
+SPARK_CONF: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+"""The settings of the stream container, so that the classes it needs are the classes archived."""
+
+_END_SECONDS = 180.0
+_MAKE_SECONDS = 600.0
+_TOP_LAYER = "shared objects file (top)"
+"""How the JVM's log calls the source of a class that came from our archive."""
+
+
+class ArchiveError(Exception):
+    """The archive could not be made; the message says why and holds the end of the output."""
+
+
+def archive_path(prefix: Path) -> Path:
+    """Where the archive of the environment ``prefix`` is, if it was made."""
+    return prefix / "share" / "homeport" / "spark.jsa"
+
+
+def ensure_spark_archive(progress: Callable[[str], None], prefix: Path | None = None) -> Path:
+    """The archive of an environment, up to date; made now (half a minute) if it is not.
+
+    Args:
+        progress: told what is done, only if something is.
+        prefix: the virtual environment; default is the one that runs this.
+
+    Raises:
+        ArchiveError: Spark could not be started or left no archive.
+    """
+    prefix = prefix or Path(sys.prefix)
+    archive = archive_path(prefix)
+    if is_current(prefix):
+        return archive
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with archive.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if is_current(prefix):
+            return archive
+        progress("making the Spark class-data archive (once)")
+        start = time.monotonic()
+        stamp = archive.with_suffix(".stamp")
+        stamp.unlink(missing_ok=True)
+        wanted = _fingerprint(prefix)
+        _make(prefix, archive)
+        stamp.write_text(wanted, encoding="utf-8")
+        progress(f"made the Spark class-data archive: {time.monotonic() - start:.1f} s")
+    return archive
+
+
+def is_current(prefix: Path) -> bool:
+    """Whether the archive of ``prefix`` is there and fits its jars and this Java."""
+    archive = archive_path(prefix)
+    return archive.is_file() and _text(archive.with_suffix(".stamp")) == _fingerprint(prefix)
+
+
+def _fingerprint(prefix: Path) -> str:
+    """Everything the JVM compares before it maps the archive, as one hash."""
+    jars = sorted(prefix.glob("lib/python3.*/site-packages/pyspark/jars/*.jar"))
+    if not jars:
+        raise ArchiveError(f"{prefix} has no pyspark")
+    digest = hashlib.sha256(JVM_FLAGS.encode())
+    for jar in jars:
+        facts = jar.stat()
+        digest.update(f"{jar} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    release = Path(os.environ.get("JAVA_HOME", ""), "release")
+    digest.update(f"{release} {_text(release)}".encode())
+    return digest.hexdigest() + "\n"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _make(prefix: Path, archive: Path) -> None:
+    partial = archive.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    try:
+        _child(prefix, f"{JVM_FLAGS} -XX:ArchiveClassesAtExit={partial}")
+        if not partial.is_file():
+            raise ArchiveError("the JVM ended without writing the Spark class-data archive")
+        partial.replace(archive)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _child(prefix: Path, options: str) -> tuple[float, float]:
+    """Seconds until the session stood and until its first batch was done, in a process of its own.
+
+    Raises:
+        ArchiveError: it failed or did not end in time.
+    """
+    command = [str(prefix / "bin" / "python"), str(Path(__file__).resolve()), "--run", options]
+    with tempfile.TemporaryDirectory(prefix="homeport-spark-") as scratch:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=scratch,
+                env={**os.environ, "SPARK_LOCAL_DIRS": scratch, "SPARK_LOCAL_IP": "127.0.0.1"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_MAKE_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ArchiveError(f"Spark did not end within {_MAKE_SECONDS:.0f} s") from error
+    found = re.search(r"^seconds (\S+) (\S+)$", done.stdout, re.MULTILINE)
+    if done.returncode != 0 or found is None:
+        end = "\n".join((done.stdout + done.stderr).splitlines()[-25:])
+        raise ArchiveError(f"Spark failed with code {done.returncode}:\n{end}")
+    return float(found[1]), float(found[2])
+
+
+@contextmanager
+def _session(options: str) -> Iterator[object]:
+    """A Spark session with JVM ``options``; at the end its JVM has really gone."""
+    from pyspark.core.context import SparkContext  # noqa: PLC0415 - only the child has pyspark
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    builder = SparkSession.builder.master("local[2]").appName("archive")
+    for key, value in SPARK_CONF.items():
+        builder = builder.config(key, value)
+    session = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
+    try:
+        yield session
+    finally:
+        gateway = SparkContext._gateway  # noqa: SLF001 - the only way to the JVM's process
+        session.stop()
+        if gateway is not None:
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+            gateway.proc.wait(_END_SECONDS)
+
+
+def _run(options: str) -> None:
+    """Start a session, do what a stream container does with its batches, print the seconds."""
+    import pyarrow as pa  # noqa: PLC0415 - only the child has it
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    start = time.monotonic()
+    with _session(options) as session:
+        assert isinstance(session, SparkSession)  # noqa: S101 - for the type checker
+        stood = time.monotonic() - start
+        values = [b'{"id": %d, "name": "n%d", "x": %d.5}' % (n, n, n) for n in range(1000)]
+        rows = pa.table(
+            {
+                "task": [f"Partition {n % 4}" for n in range(1000)],
+                "key": pa.array([b"k%d" % n for n in range(1000)], pa.binary()),
+                "value": pa.array(values, pa.binary()),
+                "partition": pa.array([n % 4 for n in range(1000)], pa.int32()),
+                "offset": pa.array(range(1000), pa.int64()),
+                "timestamp": pa.array(range(1000), pa.timestamp("ms", "UTC")),
+            }
+        )
+        first = 0.0
+        for _ in range(3):
+            frame = session.createDataFrame(rows)
+            parsed = frame.withColumn(
+                "json",
+                f.from_json(f.col("value").cast("string"), "id long, name string, x double"),
+            )
+            kept = parsed.where("json.x > 10").select("*", "json.*").drop("json", "value")
+            kept = kept.withColumn("total", f.coalesce(f.col("x"), f.lit(0.0)) * 2)
+            if kept.toArrow().num_rows == 0:
+                raise ArchiveError("the pipeline lost its rows")
+            first = first or time.monotonic() - start
+        counted = session.createDataFrame(rows).groupBy("task").agg(f.count("*"), f.max("offset"))
+        counted.toArrow()
+    print(f"seconds {stood:.2f} {first:.2f}")
+
+
+def _measure(progress: Callable[[str], None], rounds: int) -> None:
+    """Print session starts without and with the archive, and whether the JVM really used it."""
+    archive = ensure_spark_archive(progress)
+    prefix = Path(sys.prefix)
+    with tempfile.TemporaryDirectory(prefix="homeport-spark-") as scratch:
+        log = Path(scratch, "classes.log")
+        logged = f"{JVM_FLAGS} -XX:SharedArchiveFile={archive} -Xlog:class+load:file={log}"
+        _child(prefix, logged)
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    ours = sum(_TOP_LAYER in line for line in lines)
+    print(f"classes loaded: {len(lines)}, of them from the archive: {ours}")
+    for _ in range(rounds):
+        for name, options in (
+            ("JVM defaults", "-XX:-UsePerfData"),
+            ("flags", JVM_FLAGS),
+            ("flags and archive", f"{JVM_FLAGS} -XX:SharedArchiveFile={archive}"),
+        ):
+            stood, first = _child(prefix, options)
+            print(f"{name}: session {stood:.2f} s, first batch done {first:.2f} s", flush=True)
+
+
+def main() -> int:
+    """Make the archive of the environment that runs this; exit code 0 if it is there."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/spark_archive.py",
+        description="Makes the class-data archive of this virtual environment, if it is not there "
+        "or its jars have changed. Run by the set-up; start it with .venv/bin/python.",
+    )
+    parser.add_argument("--measure", type=int, metavar="N", help="N session starts of each kind")
+    parser.add_argument("--run", metavar="OPTIONS", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    try:
+        if options.run is not None:
+            _run(options.run)
+        elif options.measure:
+            _measure(print, options.measure)
+        else:
+            print(ensure_spark_archive(print))
+    except ArchiveError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""The suites of scripts/test: scripts/check where it belongs to the suite, then pytest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+_SUITES = {
+    "unit": ["tests/unit"],
+    "ci": ["tests/unit", "tests/integration", "-m", "not long"],
+    "all": ["tests"],
+}
+
+
+def main() -> None:
+    """Become pytest; tests/conftest.py turns a failed check into a failed run."""
+    suite, *arguments = sys.argv[1:]
+    os.chdir(ROOT)
+    env = dict(os.environ)
+    if suite != "unit":
+        check = [sys.executable, str(ROOT / "scripts" / "check_main.py")]
+        if subprocess.run(check, check=False).returncode != 0:
+            env["HOMEPORT_CHECK_FAILED"] = "1"
+    command = [sys.executable, "-m", "pytest", *_SUITES[suite], *arguments]
+    os.execve(command[0], command, env)  # noqa: S606 - becoming pytest is the purpose
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""What holds for every test: markers by folder, an orderly end, the verdict of scripts/check."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+_HERE = Path(__file__).parent
+_MARKED_FOLDERS = ("unit", "integration", "long")
+_CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def pytest_configure() -> None:
+    """SIGTERM ends a run as Ctrl-C does: fixtures stop what they started."""
+    signal.signal(signal.SIGTERM, _terminated)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test by the folder it stands in; what is long is not integration as well."""
+    for item in items:
+        folder = item.path.relative_to(_HERE).parts[0]
+        if folder in _MARKED_FOLDERS:
+            item.add_marker(folder)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run whose scripts/check failed has failed."""
+    if os.environ.get(_CHECK_FAILED) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it where it is read: just above the closing line."""
+    if os.environ.get(_CHECK_FAILED):
+        terminalreporter.section("scripts/check failed, see the top of this output", sep="!")

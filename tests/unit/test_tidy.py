@@ -1,0 +1,134 @@
+"""The tree keeps its own rules: lengths, packages, docstrings of tests, modes, no machine paths."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE_FOLDERS = ("appmaster", "config", "container", "job_coordinator")
+MODULE_LINES = 500
+FUNCTION_LINES = 60
+MACHINE_PATH = re.compile(r"(?<![\w.$}*-])/(?:work|root|home|Users)/(?!\.\.\.)[\w.-]")
+"""The home or working folder of somebody's machine; not the middle of a longer path or a URL."""
+
+
+def _files() -> list[Path]:
+    """Every file of the working tree that git would keep, tracked or new, in sorted order."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    files = {ROOT / name for name in listed.split("\0") if name}
+    return sorted(file for file in files if file.is_file() and not file.is_symlink())
+
+
+def _python_files() -> list[Path]:
+    return [file for file in _files() if file.suffix == ".py"]
+
+
+def _functions(file: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def _shown(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+def test_modules_are_short() -> None:
+    """No module is longer than 500 lines."""
+    lengths = {f: len(f.read_text(encoding="utf-8").splitlines()) for f in _python_files()}
+    assert {_shown(f): n for f, n in lengths.items() if n > MODULE_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    """No function is longer than 60 lines, decorators and docstring included."""
+    long = {}
+    for file in _python_files():
+        for function in _functions(file):
+            first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+            lines = (function.end_lineno or first) - first + 1
+            if lines > FUNCTION_LINES:
+                long[f"{_shown(file)}:{function.lineno} {function.name}"] = lines
+    assert long == {}
+
+
+def test_every_test_states_its_fact() -> None:
+    """Every test function has a docstring."""
+    silent = [
+        f"{_shown(file)}:{function.lineno} {function.name}"
+        for file in _python_files()
+        if file.is_relative_to(ROOT / "tests") and file.name.startswith("test_")
+        for function in _functions(file)
+        if function.name.startswith("test_") and not ast.get_docstring(function)
+    ]
+    assert silent == []
+
+
+def test_packages_listed_are_the_packages_there() -> None:
+    """setup.cfg lists exactly the folders that hold an __init__.py, and maps the four roots."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    listed = config["options"]["packages"].split()
+    there = [
+        ".".join(("homeport", *file.parent.relative_to(ROOT).parts))
+        for file in _files()
+        if file.name == "__init__.py" and file.relative_to(ROOT).parts[0] in CODE_FOLDERS
+    ]
+    assert listed == sorted(there)
+    mapped = dict(
+        line.split(" = ") for line in config["options"]["package_dir"].split("\n") if line
+    )
+    assert mapped == {f"homeport.{folder}": folder for folder in CODE_FOLDERS}
+
+
+@pytest.mark.parametrize("folder", CODE_FOLDERS)
+def test_every_code_folder_is_a_package(folder: str) -> None:
+    """Below the four roots a folder with Python has an __init__.py; it is not shipped without."""
+    holding = {file.parent for file in _python_files() if file.is_relative_to(ROOT / folder)}
+    assert [_shown(d) for d in sorted(holding) if not (d / "__init__.py").is_file()] == []
+
+
+@pytest.mark.parametrize("folder", CODE_FOLDERS)
+def test_types_are_shipped(folder: str) -> None:
+    """Each of the four roots has its py.typed."""
+    assert (ROOT / folder / "py.typed").is_file()
+
+
+def test_helpers_have_no_init() -> None:
+    """docker/, scripts/ and tests/ are folders, not packages."""
+    plain = [ROOT / "docker", ROOT / "scripts", *(ROOT / "tests").rglob("*"), ROOT / "tests"]
+    assert [_shown(d) for d in plain if d.is_dir() and (d / "__init__.py").exists()] == []
+
+
+def test_commands_are_executable() -> None:
+    """What starts with #! can be started, and nothing else claims that it can."""
+    wrong = []
+    for file in _files():
+        with file.open("rb") as source:
+            is_command = source.read(2) == b"#!"
+        if is_command != os.access(file, os.X_OK):
+            wrong.append(_shown(file))
+    assert wrong == []
+
+
+def test_no_path_of_a_machine() -> None:
+    """No file names the home or working folder of somebody's machine."""
+    found = []
+    for file in _files():
+        text = file.read_bytes().decode("utf-8", errors="replace")
+        for number, line in enumerate(text.splitlines(), 1):
+            if MACHINE_PATH.search(line):
+                found.append(f"{_shown(file)}:{number}: {line.strip()[:100]}")
+    assert found == []
