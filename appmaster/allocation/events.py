@@ -1,10 +1,11 @@
 """Facts that reach the allocator. Each is named for its evidence, never for what was asked.
 
-PURE. An event is an immutable value; the shell builds it, hands it to ``step`` and forgets it. Events may come late,
-twice or out of order: ``step`` is total. What the world does wrong is an event, never an exception.
+PURE. An event is an immutable value; the shell builds it, hands it to ``step`` and forgets it.
+Events may come late, twice or out of order: ``step`` is total. What the world does wrong is an
+event, never an exception.
 
-What an event does not say: when it happened. The allocator knows no clock; a deadline is a timer that the shell
-holds, and its end is a ``TimerFired``.
+What an event does not say: when it happened. The allocator knows no clock; a deadline is a timer
+that the shell holds, and its end is a ``TimerFired``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from enum import Enum
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+def named(incarnation: Incarnation | None) -> str:
+    """``0@3`` for epoch 3 of processor 0, ``nothing`` for None: for people, never parsed."""
+    return f"{incarnation.processor_id}@{incarnation.epoch}" if incarnation else "nothing"
 
 
 class TimerKind(Enum):
@@ -33,7 +39,8 @@ class TimerKind(Enum):
 class Timer:
     """Name of one timer. Setting a timer that is armed starts it anew.
 
-    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for RETRY_WINDOW; the other is None.
+    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for RETRY_WINDOW; the
+    other is None.
     """
 
     kind: TimerKind
@@ -50,8 +57,9 @@ class JobModelPublished:
     """The JobModel that the permits of this job will name is in the coordinator stream.
 
     Shapes: ``processors`` {processor_id: host it last ran on, None where unknown}, all active;
-    ``epochs`` {processor_id: last epoch ever permitted} (absent: 0); ``unfenced`` {processor_id: every
-    incarnation that was permitted to own one of its tasks and that no later one reported fenced} (absent: none).
+    ``epochs`` {processor_id: last epoch ever permitted} (absent: 0); ``unfenced`` {processor_id:
+    every incarnation that was permitted to own one of its tasks and that no later one reported
+    fenced} (its own last one need not be listed: it belongs there always).
     """
 
     version: int
@@ -59,12 +67,18 @@ class JobModelPublished:
     epochs: Mapping[ProcessorId, int] = field(default_factory=dict)
     unfenced: Mapping[ProcessorId, tuple[Incarnation, ...]] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return f"version {self.version}, {len(self.processors)} processors"
+
 
 @dataclass(frozen=True, slots=True)
 class HostsObserved:
     """These hosts, and no others, are live: all of them, not the change."""
 
     hosts: tuple[Host, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(sorted(self.hosts)) or "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +93,46 @@ class LauncherCheckedIn:
     running: Incarnation | None
     request_id: RequestId | None = None
 
+    def __str__(self) -> str:
+        return f"{self.resource_id} on {self.host} running {named(self.running)}"
+
 
 @dataclass(frozen=True, slots=True)
 class ResourceAllocated:
-    """Skein says that the container of this request is RUNNING: granted and launched, not yet checked in."""
+    """Skein says RUNNING of this request: granted, launched; its launcher has yet to check in."""
 
     request_id: RequestId
+
+    def __str__(self) -> str:
+        return f"request {self.request_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceEnded:
     """A YARN container is gone.
 
-    With ``resource_id``: evidence that what ran in it has stopped (YARN reported the end **and** its launcher has
-    been silent for the whole limit). With ``request_id`` only: Skein's word, which ends a request that no launcher
-    has checked in for (also when adding the container failed) and a launcher without a child, but is no evidence
-    that an incarnation stopped (safety P1).
+    With ``resource_id``: evidence that what ran in it has stopped (YARN reported the end **and**
+    its launcher has been silent for the whole limit). With ``request_id`` only: Skein's word,
+    which ends a request that no launcher has checked in for (also when adding the container
+    failed) and a launcher without a child, but is no evidence that an incarnation stopped (safety
+    P1).
     """
 
     request_id: RequestId | None = None
     resource_id: ResourceId | None = None
 
+    def __str__(self) -> str:
+        return self.resource_id or f"request {self.request_id}"
+
 
 @dataclass(frozen=True, slots=True)
 class LauncherSilent:
-    """A launcher has been silent for so long that it has killed its child by its own rule, or is gone."""
+    """A launcher was silent for so long that by its own rule it killed its child, or is gone."""
 
     resource_id: ResourceId
+
+    def __str__(self) -> str:
+        return self.resource_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,26 +141,38 @@ class TimerFired:
 
     timer: Timer
 
+    def __str__(self) -> str:
+        return str(self.timer)
+
 
 @dataclass(frozen=True, slots=True)
 class ContainerStarted:
-    """A stream container reported: its listed predecessors are fenced, its stores restored, its locality written."""
+    """A stream container reported: predecessors fenced, stores restored, locality written."""
 
     incarnation: Incarnation
+
+    def __str__(self) -> str:
+        return named(self.incarnation)
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerStopped:
-    """A launcher reported that it waited for this incarnation and it is gone, or that it will never run it."""
+    """A launcher waited for this incarnation and it is gone, or will never run it, and says so."""
 
     incarnation: Incarnation
     cause: StopCause
     exit_code: int
 
+    def __str__(self) -> str:
+        return f"{named(self.incarnation)} {self.cause.value}, exit code {self.exit_code}"
+
 
 @dataclass(frozen=True, slots=True)
 class ShutdownRequested:
     """Somebody entitled to it asked for the orderly end of the job."""
+
+    def __str__(self) -> str:
+        return ""
 
 
 Event = (
@@ -150,34 +189,6 @@ Event = (
 )
 
 
-def named(incarnation: Incarnation | None) -> str:
-    """``0@3`` for epoch 3 of processor 0, ``nothing`` for None: for people, never parsed."""
-    return f"{incarnation.processor_id}@{incarnation.epoch}" if incarnation else "nothing"
-
-
 def describe(event: Event) -> str:
     """One short line for logs and for the ``cause`` of what follows from ``event``."""
-    detail = ""
-    match event:
-        case JobModelPublished():
-            detail = f" version {event.version}, {len(event.processors)} processors"
-        case HostsObserved():
-            detail = f" {', '.join(sorted(event.hosts)) or 'none'}"
-        case LauncherCheckedIn():
-            detail = f" {event.resource_id} on {event.host} running {named(event.running)}"
-        case ResourceAllocated():
-            detail = f" request {event.request_id}"
-        case ResourceEnded():
-            detail = f" {event.resource_id or f'request {event.request_id}'}"
-        case LauncherSilent():
-            detail = f" {event.resource_id}"
-        case TimerFired():
-            detail = f" {event.timer}"
-        case ContainerStarted():
-            detail = f" {named(event.incarnation)}"
-        case ContainerStopped():
-            cause = event.cause.value
-            detail = f" {named(event.incarnation)} {cause}, exit code {event.exit_code}"
-        case ShutdownRequested():
-            pass
-    return f"{type(event).__name__}{detail}"
+    return f"{type(event).__name__} {event}".rstrip()

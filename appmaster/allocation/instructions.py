@@ -1,17 +1,18 @@
-"""What ``step`` wants done: records to be written first, then instructions to be carried out in order.
+"""What ``step`` wants done: records to write first, then instructions to carry out in order.
 
 PURE. Contract for the shell:
 
-1. All records of a decision are flushed to the coordinator stream **before** any of its instructions is run.
-2. Instructions are run in the order given. Every one may be repeated and must then change nothing.
-3. The answer to a check-in is ``order_for(decision.instructions, resource_id)`` of the decision that this very
-   check-in led to; None means ``wait`` (with a child: go on). PermitContainer comes only as such an answer. Orders
-   given to a launcher by other decisions (StopContainer, ReleaseResource) come again at its next check-in, so the
-   shell need not keep them.
-4. What comes of an instruction returns as an event; a refusal too (adding a container failed: ``ResourceEnded`` of
-   its request).
+1. All records of a decision are flushed to the coordinator stream **before** any of its
+instructions is run. 2. Instructions are run in the order given. Every one may be repeated and must
+then change nothing. 3. The answer to a check-in is ``order_for(decision.instructions,
+resource_id)`` of the decision that this very check-in led to; None means ``wait`` (with a child:
+go on). PermitContainer comes only as such an answer. Orders given to a launcher by other decisions
+(StopContainer, ReleaseResource) come again at its next check-in, so the shell need not keep them.
+4. What comes of an instruction returns as an event; a refusal too (adding a container failed:
+``ResourceEnded`` of its request).
 
-``cause`` names the event that an instruction follows from; it is for people and takes no part in comparisons.
+``cause`` names the event that an instruction follows from; it is for people and takes no part in
+comparisons.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class JobResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WriteProcessorEpoch:
-    """Record: this epoch of the processor is about to be permitted, and whom it must fence (safety I1, L3)."""
+    """Record: this epoch is about to be permitted, and must fence these (safety I1, L3)."""
 
     processor_id: ProcessorId
     epoch: int
@@ -58,7 +59,7 @@ class RequestResource:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest:
-    """End the Skein container of this request, whatever has become of it; nothing to do where it has ended."""
+    """End the Skein container of this request, whatever became of it; it may have ended."""
 
     request_id: RequestId
     cause: str = field(default="", compare=False)
@@ -66,7 +67,7 @@ class CancelRequest:
 
 @dataclass(frozen=True, slots=True)
 class PermitContainer:
-    """Tell the launcher ``run``. It comes again, the same, until the launcher says that the incarnation runs.
+    """Tell the launcher ``run``. It comes again, the same, until the launcher has such a child.
 
     One child per epoch (safety C4): a launcher that has run it already answers ``stopped``.
     """
@@ -80,7 +81,7 @@ class PermitContainer:
 
 @dataclass(frozen=True, slots=True)
 class StopContainer:
-    """Tell the launcher ``stop`` this incarnation. It comes again at each check-in until a stop is reported.
+    """Tell the launcher ``stop`` this incarnation. It comes again until a stop is reported.
 
     A launcher that does not run it reports ``stopped`` as well, and never runs it from then on.
     """
@@ -117,7 +118,7 @@ class CancelTimer:
 
 @dataclass(frozen=True, slots=True)
 class EndJob:
-    """End the application with this result: nothing of the job runs any more. Given once, and last of all."""
+    """End the application with this result: nothing of the job runs any more. Given once, last."""
 
     result: JobResult
     diagnostics: str
@@ -132,7 +133,7 @@ Instruction = RequestResource | CancelRequest | LauncherOrder | SetTimer | Cance
 
 
 def order_for(instructions: Iterable[Instruction], resource_id: ResourceId) -> LauncherOrder | None:
-    """What the launcher ``resource_id`` is to be told: the last order for it; None where there is none."""
+    """What this launcher is to be told: the last order for it; None where there is none."""
     order: LauncherOrder | None = None
     for instruction in instructions:
         if isinstance(instruction, LauncherOrder) and instruction.resource_id == resource_id:

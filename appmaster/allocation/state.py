@@ -1,16 +1,18 @@
 """What the allocator knows, as one frozen value, and the table of what may befall a container.
 
-PURE. Rules for editing: a field that can be computed from others is not stored; a time is never stored (deadlines
-and windows are timers that the shell holds); everything that changes a phase goes through ``TRANSITIONS``.
+PURE. Rules for editing: a field that can be computed from others is not stored; a time is never
+stored (deadlines and windows are timers that the shell holds); everything that changes a phase
+goes through ``TRANSITIONS``.
 
-Theory. A *container* here is a processor on its way to a resource: it waits, is permitted on a launcher, runs,
-stops. A *resource* is a launcher that checked in; it outlives the stream containers it runs. A request belongs to
-one waiting container; its grant, the check-in, may serve another (matching is by host). What the table cannot
-express is in ``invariants``: who holds which resource, which timers are armed.
+Theory. A *container* here is a processor on its way to a resource: it waits, is permitted on a
+launcher, runs, stops. A *resource* is a launcher that checked in; it outlives the stream
+containers it runs. A request belongs to one waiting container; its grant, the check-in, may serve
+another (matching is by host). What the table cannot express is in ``invariants``: who holds which
+resource, which timers are armed.
 
-Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Irregular: an expired request leads back
-to QUEUED; a stop on a launcher that lives leads to ASSIGNED on the same launcher; the job's end leads every waiting
-container to STOPPED and every other through STOPPING.
+Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Irregular: an expired
+request leads back to QUEUED; a stop on a launcher that lives leads to ASSIGNED on the same
+launcher; the job's end leads every waiting container to STOPPED and every other through STOPPING.
 
 What this module does not know: time, Kafka, YARN, the tasks of a processor.
 """
@@ -39,7 +41,7 @@ class ContainerPhase(Enum):
     """Where a processor is on its way."""
 
     QUEUED = "queued"
-    """Needs a resource and has not asked: no host is known yet, or its host is being asked for another."""
+    """Needs a resource, has not asked: hosts unknown, or its host is being asked for another."""
     REQUESTED = "requested"
     """Its request is outstanding; the expiry timer runs."""
     ALLOCATED = "allocated"
@@ -94,7 +96,7 @@ class JobPhase(Enum):
 
 
 class Happening(Enum):
-    """What befalls one container. The first group comes from events, the second from our own decisions."""
+    """What befalls one container: the first group by events, the second by our own decisions."""
 
     CHECKED_IN = "launcher checked in"
     ALLOCATED = "request allocated"
@@ -172,17 +174,17 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
 )
 """phase -> what befalls the container -> the phases it may be in afterwards.
 
-A happening of the first group that is missing in a row is stale there: counted, and nothing changes. One of the
-second group that is missing is a bug of ours.
+A happening of the first group that is missing in a row is stale there: counted, and nothing
+changes. One of the second group that is missing is a bug of ours.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatorSettings:
-    """The part of the configuration that decides; the shell reads it from ``ClusterManagerConfig`` and ``JobConfig``.
+    """The part of the configuration that decides, from ``ClusterManagerConfig`` and ``JobConfig``.
 
-    ``retry_count``: failures that are forgiven, below zero all of them. ``strict_hosts``: hosts that can be asked
-    for by name, fixed when the application was submitted; None: every live host.
+    ``retry_count``: failures that are forgiven, below zero all of them. ``strict_hosts``: hosts
+    that can be asked for by name, fixed when the application was submitted; None: every live host.
     """
 
     host_affinity_enabled: bool
@@ -196,7 +198,7 @@ class AllocatorSettings:
 
 @dataclass(frozen=True, slots=True)
 class Predecessor:
-    """An incarnation that its successors must fence; ``is_stopped``: its launcher waited for it and said so."""
+    """An incarnation to be fenced by its successors; ``is_stopped``: its launcher waited for it."""
 
     incarnation: Incarnation
     is_stopped: bool = False
@@ -206,11 +208,12 @@ class Predecessor:
 class ContainerState:
     """One processor and where it is.
 
-    ``epoch`` is the last one ever permitted, ``model_version`` the version that incarnation runs, ``fence`` the list
-    of its permit (empty where an earlier driver gave it). ``home`` is the host with its state (None: none known, or
-    affinity off). ``wanted`` is the host it asks for, or is queued for; None: none or any. ``tried`` are the hosts
-    that had no room in this round of asking, sorted. ``unfenced`` are the incarnations that the next permit must
-    list, oldest first. ``failures`` counts those charged within the window; ``last_failure`` is the story of the last.
+    ``epoch`` is the last one ever permitted, ``model_version`` the version that incarnation runs,
+    ``fence`` the list of its permit (empty where an earlier driver gave it). ``home`` is the host
+    with its state (None: none known, or affinity off). ``wanted`` is the host it asks for, or is
+    queued for; None: none or any. ``tried`` are the hosts that had no room in this round of
+    asking, sorted. ``unfenced`` are the incarnations that the next permit must list, oldest first.
+    ``failures`` counts those charged within the window; ``last_failure`` is the story of the last.
     """
 
     processor_id: ProcessorId
@@ -254,7 +257,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorState:
-    """All that the allocator knows. Hashable; containers and resources sorted by id; hosts None until observed."""
+    """All that the allocator knows. Hashable.
+
+    Order: containers and resources by id, hosts by name; ``hosts`` is None until observed.
+    """
 
     settings: AllocatorSettings
     phase: JobPhase = JobPhase.NEW

@@ -1,0 +1,93 @@
+"""Where a container may be asked for, and where best: constraints first, then preference.
+
+PURE. Questions about one placement; nothing here changes a state. For active containers no host is
+forbidden; what is limited is the asking: a pending strict request makes YARN reserve the node, so
+there is at most one per host.
+
+Source: HA-YARN, "This approach can be considered as a 'best-effort stickiness' policy": home
+first. Where home cannot be had, the least loaded other host, since containers that share a host
+share its loss.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from homeport.appmaster.allocation.state import (
+    AllocatorSettings,
+    ContainerPhase,
+    ContainerState,
+    ResourceState,
+)
+from homeport.job_coordinator.model.ids import Host, ResourceId
+
+
+def candidate_hosts(
+    settings: AllocatorSettings, live: Iterable[Host], container: ContainerState
+) -> tuple[Host, ...]:
+    """The hosts that ``container`` may still ask for by name in this round, sorted."""
+    known = settings.strict_hosts
+    return tuple(
+        h for h in sorted(live) if h not in container.tried and (known is None or h in known)
+    )
+
+
+def asked_hosts(containers: Iterable[ContainerState]) -> frozenset[Host]:
+    """The hosts with a strict request outstanding: none of them may be asked for once more."""
+    return frozenset(
+        c.wanted for c in containers if c.phase is ContainerPhase.REQUESTED and c.wanted is not None
+    )
+
+
+def loads(
+    containers: Iterable[ContainerState], resources: Mapping[ResourceId, ResourceState]
+) -> Counter[Host]:
+    """How many containers of ours each host has, is asked for, or is queued for."""
+    count: Counter[Host] = Counter()
+    for container in containers:
+        if container.resource_id is not None:
+            count[resources[container.resource_id].host] += 1
+        elif container.wanted is not None:
+            count[container.wanted] += 1
+    return count
+
+
+def best_host(
+    candidates: Iterable[Host], home: Host | None, load: Mapping[Host, int], asked: frozenset[Host]
+) -> Host | None:
+    """Home if it is a candidate, else the least loaded one; None where there is none.
+
+    Order: of equally loaded ones a host that can be asked at once, then the first by name.
+    """
+    choices = tuple(candidates)
+    if home in choices:
+        return home
+    return min(choices, key=lambda h: (load.get(h, 0), h in asked, h), default=None)
+
+
+def best_launcher(
+    idle: Iterable[ResourceState], choice: Host | None, home: Host | None, load: Mapping[Host, int]
+) -> ResourceState | None:
+    """The idle launcher to take rather than ask for ``choice``; None: ask.
+
+    One at home always; where it would not ask for home anyway, one on the host it would ask for,
+    else the one on the least loaded host.
+    """
+    launchers = tuple(r for r in idle if home is None or choice != home or r.host == home)
+    return min(
+        launchers,
+        key=lambda r: (
+            r.host != home,
+            r.host != choice,
+            load.get(r.host, 0),
+            r.host,
+            r.resource_id,
+        ),
+        default=None,
+    )
+
+
+def asks_home(container: ContainerState) -> bool:
+    """Whether the container is asking, or queued, for the host with its state."""
+    return container.home is not None and container.wanted == container.home

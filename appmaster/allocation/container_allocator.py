@@ -1,0 +1,235 @@
+"""Matches containers that wait with hosts to ask for and with launchers that check in.
+
+PURE. Theory. Skein's placement is strict, so relaxing is ours: home, then the best other host,
+each with an expiry of its own, then any host; when that expires too, the round begins again. Every
+wait is ended by a timer, so a round cannot spin. What a request's expiry tells is about the host
+(it has no room), so containers queued for the same host do not each wait for it in turn.
+
+A grant is a launcher's check-in, matched by the host it reports: to a container at home there,
+else to the one whose request it was, else to one that is not asking for its home. While somebody
+still waits, a launcher that fits nobody is kept idle, and taken when a request expires: a surplus
+is not thrown away, and nobody is torn from home by it.
+
+Not head-of-line: each queued container is placed or not by itself.
+
+Source: HA-YARN, "How does it work?"; samza-behaviours 4.1-4.3 (its defect 11 mended).
+"""
+
+from __future__ import annotations
+
+from homeport.appmaster.allocation import constraints
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.instructions import (
+    PermitContainer,
+    ReleaseResource,
+    RequestResource,
+    WriteProcessorEpoch,
+)
+from homeport.appmaster.allocation.state import (
+    ASKING,
+    ContainerPhase,
+    ContainerState,
+    Happening,
+    Predecessor,
+    ResourceState,
+    expiry_timer,
+)
+from homeport.job_coordinator.model.ids import Host, RequestId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+UNFENCED_LIMIT = 16
+"""How many incarnations that never started are remembered, to be listed by the next permit.
+
+Beyond it the oldest are dropped whose launcher waited for them: they write no more, and fencing
+them would only end what their transaction time-outs end anyway (safety I1 guards against those that
+may still write). One that nobody saw stop is never dropped.
+"""
+
+_SEEKING = ASKING | {ContainerPhase.QUEUED}
+_MATCH_ORDER = (ContainerPhase.QUEUED, ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED)
+
+
+def place(draft: Draft) -> None:
+    """Every queued container took an idle launcher, asked for a host, or waits for its turn there.
+
+    Order: those that can go home first, so that no stranger is asked to their home before them;
+    then by id.
+    """
+    if draft.hosts is None:
+        return
+    queued = [draft.change(c, wanted=None) for c in draft.each(frozenset({ContainerPhase.QUEUED}))]
+    for container in sorted(queued, key=lambda c: not _may_go_home(draft, c)):
+        _place_one(draft, container)
+
+
+def _may_go_home(draft: Draft, container: ContainerState) -> bool:
+    live = draft.hosts or ()
+    return container.home in constraints.candidate_hosts(draft.settings, live, container)
+
+
+def _place_one(draft: Draft, container: ContainerState) -> None:
+    candidates = constraints.candidate_hosts(draft.settings, draft.hosts or (), container)
+    load = constraints.loads(draft.each(), draft.resources)
+    asked = constraints.asked_hosts(draft.each())
+    choice = constraints.best_host(candidates, container.home, load, asked)
+    launcher = constraints.best_launcher(draft.idle_resources(), choice, container.home, load)
+    if launcher is not None:
+        draft.move(
+            container,
+            Happening.PLACED,
+            ContainerPhase.ASSIGNED,
+            resource_id=launcher.resource_id,
+        )
+    elif choice in asked:
+        draft.change(container, wanted=choice)
+    else:
+        _request(draft, container, choice)
+
+
+def _request(draft: Draft, container: ContainerState, host: Host | None) -> None:
+    request_id = RequestId(draft.next_request_id)
+    draft.next_request_id += 1
+    draft.move(
+        container,
+        Happening.PLACED,
+        ContainerPhase.REQUESTED,
+        request_id=request_id,
+        wanted=host,
+    )
+    draft.instruct(RequestResource(request_id, host))
+    draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
+
+
+def expire(draft: Draft, container: ContainerState) -> None:
+    """The container's request is cancelled, its host counts as tried; after ``any``, no host does.
+
+    Those queued for the same host count it as tried too.
+    """
+    draft.end_request(container)
+    host = container.wanted
+    tried = () if host is None else with_tried(container, host)
+    draft.move(
+        container,
+        Happening.EXPIRED,
+        ContainerPhase.QUEUED,
+        request_id=None,
+        wanted=None,
+        tried=tried,
+    )
+    if host is None:
+        return
+    for other in draft.each(frozenset({ContainerPhase.QUEUED})):
+        if other.wanted == host:
+            draft.change(other, tried=with_tried(other, host))
+
+
+def with_tried(container: ContainerState, host: Host | None) -> tuple[Host, ...]:
+    """The hosts that the container has tried, and ``host`` unless it is None (any); sorted."""
+    return container.tried if host is None else tuple(sorted({*container.tried, host}))
+
+
+def observe_hosts(draft: Draft, hosts: tuple[Host, ...]) -> None:
+    """These hosts are live; requests for others are cancelled, as if they had expired."""
+    draft.hosts = tuple(sorted(set(hosts)))
+    for container in draft.each(ASKING):
+        if container.wanted is not None and container.wanted not in draft.hosts:
+            draft.end_request(container)
+            draft.move(
+                container, Happening.EXPIRED, ContainerPhase.QUEUED, request_id=None, wanted=None
+            )
+
+
+def grant(draft: Draft, launcher: ResourceState) -> None:
+    """A new launcher without a child is permitted to run whoever needs it most, or is idle.
+
+    The container whose request it was and that does not get it asks again.
+    """
+    draft.resources[launcher.resource_id] = launcher
+    asker = draft.asker(launcher.request_id)
+    winner = _winner(draft, launcher.host, asker)
+    if asker is not None and asker is not winner:
+        draft.end_request(asker, is_served=True)
+        draft.move(asker, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, wanted=None)
+    if winner is not None:
+        draft.end_request(winner, is_served=winner is asker)
+        permit(draft, winner, launcher)
+
+
+def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
+    seeking = draft.each(_SEEKING)
+    at_home = [c for c in seeking if c.home == host]
+    if at_home:
+        return asker if asker in at_home else at_home[0]
+    if asker is not None:
+        return asker
+    away = [c for c in seeking if not constraints.asks_home(c)]
+    return min(away, key=lambda c: _MATCH_ORDER.index(c.phase), default=None)
+
+
+def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
+    """The container's next incarnation is recorded, with all it must fence, and permitted.
+
+    Safety I1, L3. Only in the step of a check-in of ``launcher``: a permit that was not asked for
+    is never on its way.
+    """
+    incarnation = Incarnation(container.processor_id, container.epoch + 1)
+    fence = tuple(p.incarnation for p in container.unfenced)
+    version = draft.model_version
+    draft.move(
+        container,
+        Happening.CHECKED_IN,
+        ContainerPhase.STARTING,
+        epoch=incarnation.epoch,
+        model_version=version,
+        fence=fence,
+        unfenced=_bounded((*container.unfenced, Predecessor(incarnation))),
+        request_id=None,
+        resource_id=launcher.resource_id,
+        wanted=None,
+        tried=(),
+    )
+    draft.records.append(
+        WriteProcessorEpoch(container.processor_id, incarnation.epoch, version, fence, draft.cause)
+    )
+    draft.instruct(PermitContainer(launcher.resource_id, incarnation, version, fence))
+
+
+def _bounded(unfenced: tuple[Predecessor, ...]) -> tuple[Predecessor, ...]:
+    surplus = len(unfenced) - UNFENCED_LIMIT
+    kept: list[Predecessor] = []
+    for predecessor in unfenced:
+        if surplus > 0 and predecessor.is_stopped:
+            surplus -= 1
+        else:
+            kept.append(predecessor)
+    return tuple(kept)
+
+
+def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
+    """The container runs where it was found, under the epoch it has; its request is cancelled."""
+    draft.resources[launcher.resource_id] = launcher
+    draft.end_request(container, is_served=container.request_id == launcher.request_id)
+    draft.move(
+        container,
+        Happening.CHECKED_IN,
+        ContainerPhase.RUNNING,
+        request_id=None,
+        resource_id=launcher.resource_id,
+        home=launcher.host if draft.settings.host_affinity_enabled else None,
+        wanted=None,
+        tried=(),
+    )
+
+
+def release_idle(draft: Draft) -> None:
+    """Every launcher that nobody holds is told to go."""
+    for launcher in draft.idle_resources():
+        draft.resources[launcher.resource_id] = ResourceState(
+            launcher.resource_id, launcher.host, launcher.request_id, is_released=True
+        )
+        draft.instruct(ReleaseResource(launcher.resource_id))
+
+
+def is_anybody_seeking(draft: Draft) -> bool:
+    """Whether a launcher that nobody holds may still be of use."""
+    return bool(draft.each(_SEEKING))

@@ -1,0 +1,165 @@
+"""What must hold of the whole state after every step, as sentences.
+
+PURE and cheap: the shell calls ``check_step`` after every step in production, the tests too. A
+broken one is a bug of ours; it ends the AM attempt with its story.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from homeport.appmaster.allocation import constraints
+from homeport.appmaster.allocation.events import Timer
+from homeport.appmaster.allocation.state import (
+    ASKING,
+    LIVE,
+    TERMINAL,
+    WAITING,
+    AllocatorState,
+    ContainerPhase,
+    ContainerState,
+    JobPhase,
+    check_in_timer,
+    expiry_timer,
+    retry_window_timer,
+)
+from homeport.config.errors import InvariantViolation
+
+_HOLDING = LIVE | {ContainerPhase.ASSIGNED}
+
+
+def check(state: AllocatorState) -> None:
+    """Nothing, if ``state`` is sound.
+
+    Raises:
+        InvariantViolation: it is not; the message names every broken sentence, and shows the state.
+    """
+    _raise_if_any([*_of_containers(state), *_of_sharing(state), *_of_job(state)], state, "")
+
+
+def check_step(before: AllocatorState, after: AllocatorState, story: str) -> None:
+    """Nothing, if ``after`` is sound and may follow ``before``; ``story`` tells what came between.
+
+    Raises:
+        InvariantViolation: as ``check``, with the story.
+    """
+    broken = [*_of_containers(after), *_of_sharing(after), *_of_job(after)]
+    _raise_if_any([*broken, *_of_succession(before, after)], after, story)
+
+
+def _raise_if_any(broken: list[str], state: AllocatorState, story: str) -> None:
+    if broken:
+        lines = [*broken, *(["after: " + story] if story else []), f"job: {state.phase.value}"]
+        lines += [f"timers: {', '.join(sorted(map(str, state.timers))) or 'none'}"]
+        lines += [str(part) for part in (*state.containers, *state.resources)]
+        raise InvariantViolation("\n  ".join(lines))
+
+
+def _of_containers(state: AllocatorState) -> Iterator[str]:
+    for container in state.containers:
+        name = f"processor {container.processor_id}"
+        if (container.phase in _HOLDING) != (container.resource_id is not None):
+            yield f"{name} holds a resource exactly when assigned, starting, running or stopping"
+        if (container.phase in ASKING) != (container.request_id is not None):
+            yield f"{name} has a request exactly when requested or allocated"
+        if container.wanted is not None and container.phase not in ASKING | {ContainerPhase.QUEUED}:
+            yield f"{name} wants a host only while it seeks one"
+        unfenced = [predecessor.incarnation for predecessor in container.unfenced]
+        if container.phase in LIVE and container.incarnation not in unfenced:
+            yield f"{name} will be fenced by its successor while it runs"
+        if any(
+            i.processor_id == container.processor_id and i.epoch > container.epoch for i in unfenced
+        ):
+            yield f"{name} has fenced no incarnation of its future"
+        if container.phase in LIVE and container.incarnation in container.fence:
+            yield f"{name} does not fence itself"
+
+
+def _of_sharing(state: AllocatorState) -> Iterator[str]:
+    known = {r.resource_id: r for r in state.resources}
+    held = [c.resource_id for c in state.containers if c.resource_id is not None]
+    if len(set(held)) < len(held):
+        yield "no two containers are on one resource"
+    for resource_id in held:
+        if resource_id not in known:
+            yield f"a held resource is known: {resource_id}"
+        elif known[resource_id].is_released:
+            yield f"a held resource is not released: {resource_id}"
+    requests = Counter(c.request_id for c in state.containers if c.request_id is not None)
+    if any(count > 1 for count in requests.values()):
+        yield "a request is for one container"
+    if any(request_id >= state.next_request_id for request_id in requests):
+        yield "the next request's number has not been used"
+    strict = Counter(
+        c.wanted for c in state.containers if c.phase is ContainerPhase.REQUESTED and c.wanted
+    )
+    if any(count > 1 for count in strict.values()):
+        yield "at most one strict request is outstanding per host"
+
+
+def _of_job(state: AllocatorState) -> Iterator[str]:
+    phases = {c.phase for c in state.containers}
+    if state.timers != _timers_needed(state):
+        needed = ", ".join(sorted(map(str, _timers_needed(state)))) or "none"
+        yield f"timers are armed exactly where a phase needs them: {needed}"
+    if (state.ending is not None) != (state.phase in {JobPhase.ENDING, JobPhase.ENDED}):
+        yield "the result stands exactly when the job is ending or has ended"
+    if state.phase is JobPhase.ACTIVE and phases <= TERMINAL:
+        yield "a job whose containers all came to their end, ends"
+    if state.phase is JobPhase.ENDING and (phases & WAITING or phases <= TERMINAL):
+        yield "a job that ends waits for stops, and for nothing else"
+    if state.phase is JobPhase.ENDED and not phases <= TERMINAL:
+        yield "nothing runs when the job has ended"
+    if state.phase is JobPhase.ACTIVE and state.hosts is not None:
+        asked = constraints.asked_hosts(state.containers)
+        for container in state.containers:
+            if container.phase is ContainerPhase.QUEUED and container.wanted not in asked:
+                yield f"processor {container.processor_id} is queued for a host being asked for"
+    yield from _of_idle_launchers(state)
+
+
+def _of_idle_launchers(state: AllocatorState) -> Iterator[str]:
+    seeking = [c for c in state.containers if c.phase in ASKING | {ContainerPhase.QUEUED}]
+    if state.phase is JobPhase.ACTIVE and seeking:
+        return
+    held = {c.resource_id for c in state.containers}
+    for launcher in state.resources:
+        if launcher.resource_id not in held and not launcher.is_released:
+            yield f"{launcher.resource_id} is kept idle only while somebody seeks a resource"
+
+
+def _timers_needed(state: AllocatorState) -> frozenset[Timer]:
+    needed: set[Timer] = set()
+    for container in state.containers:
+        if container.request_id is not None:
+            is_requested = container.phase is ContainerPhase.REQUESTED
+            timer = expiry_timer if is_requested else check_in_timer
+            needed.add(timer(container.request_id))
+        if container.failures and _counts_failures(state, container):
+            needed.add(retry_window_timer(container.processor_id))
+    return frozenset(needed)
+
+
+def _counts_failures(state: AllocatorState, container: ContainerState) -> bool:
+    return state.phase is JobPhase.ACTIVE and container.phase not in TERMINAL
+
+
+def _of_succession(before: AllocatorState, after: AllocatorState) -> Iterator[str]:
+    jobs = list(JobPhase)
+    if jobs.index(after.phase) < jobs.index(before.phase):
+        yield f"a job never goes back from {before.phase.value} to {after.phase.value}"
+    if after.next_request_id < before.next_request_id:
+        yield "a request's number is never used again"
+    if before.ending is not None and after.ending != before.ending:
+        yield "the result, once decided, stands"
+    for old in before.containers:
+        new = after.container(old.processor_id)
+        if new is None:
+            yield f"processor {old.processor_id} does not vanish"
+        elif new.epoch not in {old.epoch, old.epoch + 1}:
+            yield f"the epoch of processor {old.processor_id} stays or grows by one"
+        elif old.phase in TERMINAL and new.phase is not old.phase:
+            yield f"processor {old.processor_id} does not leave its end"
+        elif new.epoch > old.epoch and old.phase in LIVE:
+            yield f"processor {old.processor_id} is permitted again only after it stopped"
