@@ -44,8 +44,11 @@ def _tools(paths: Sequence[str]) -> list[Tool]:
     targets = tuple(paths) or (".",)
     mypy = [Tool("mypy", (str(_BIN / "mypy"), *_mypy_targets(paths)))]
     ruff = [
-        Tool("ruff check", (str(_BIN / "ruff"), "check", "--quiet", *targets)),
-        Tool("ruff format", (str(_BIN / "ruff"), "format", "--check", "--quiet", *targets)),
+        Tool("ruff check", (str(_BIN / "ruff"), "check", "--output-format", "concise", *targets)),
+        Tool(
+            "ruff format",
+            (str(_BIN / "ruff"), "format", "--check", "--output-format", "concise", *targets),
+        ),
     ]
     if paths:
         return mypy + ruff

@@ -16,6 +16,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -96,9 +97,16 @@ def _fingerprint(prefix: Path) -> str:
     for jar in jars:
         facts = jar.stat()
         digest.update(f"{jar} {facts.st_size} {facts.st_mtime_ns}\n".encode())
-    release = Path(os.environ.get("JAVA_HOME", ""), "release")
+    release = _java_home() / "release"
     digest.update(f"{release} {_text(release)}".encode())
     return digest.hexdigest() + "\n"
+
+
+def _java_home() -> Path:
+    """The Java that Spark will take: JAVA_HOME's, else the one on PATH."""
+    named = os.environ.get("JAVA_HOME")
+    home = Path(named) if named else Path(shutil.which("java") or "java").resolve().parent.parent
+    return home.resolve()
 
 
 def _text(path: Path) -> str:
@@ -126,7 +134,7 @@ def _child(prefix: Path, options: str) -> tuple[float, float]:
     Raises:
         ArchiveError: it failed or did not end in time.
     """
-    command = [str(prefix / "bin" / "python"), str(Path(__file__).resolve()), "--run", options]
+    command = [str(prefix / "bin" / "python"), str(Path(__file__).resolve()), f"--run={options}"]
     with tempfile.TemporaryDirectory(prefix="homeport-spark-") as scratch:
         try:
             done = subprocess.run(

@@ -26,9 +26,9 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test by the folder it stands in; what is long is not integration as well."""
     for item in items:
-        folder = item.path.relative_to(_HERE).parts[0]
-        if folder in _MARKED_FOLDERS:
-            item.add_marker(folder)
+        for folder in _MARKED_FOLDERS:
+            if item.path.is_relative_to(_HERE / folder):
+                item.add_marker(folder)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
