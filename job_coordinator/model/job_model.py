@@ -10,8 +10,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 from homeport.config.config import Config
-from homeport.config.system_stream import SystemStream as SystemStream
+from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+
+__all__ = [
+    "ContainerModel",
+    "JobModel",
+    "SystemStream",
+    "SystemStreamPartition",
+    "TaskMode",
+    "TaskModel",
+]
 
 
 class TaskMode(Enum):

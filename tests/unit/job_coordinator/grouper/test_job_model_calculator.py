@@ -1,0 +1,181 @@
+"""From configuration, metadata and what was before to the JobModel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import TypeVar
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    assign_changelog_partitions,
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.validation import first_fault
+from homeport.job_coordinator.model.codec import encode_job_model
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream, SystemStreamPartition
+
+A, B, RULES = (SystemStream("kafka", name) for name in ("a", "b", "rules"))
+
+
+def _config(**over: str) -> Config:
+    values = {
+        "job.name": "j",
+        "job.default.system": "kafka",
+        "task.inputs": "kafka.a,kafka.b",
+        "job.container.count": "2",
+        "job.host-affinity.enabled": "true",
+    }
+    return Config(values | {key.replace("__", "."): value for key, value in over.items()})
+
+
+def _tasks_of(model: JobModel) -> dict[str, list[str]]:
+    return {id_: list(container.tasks) for id_, container in model.containers.items()}
+
+
+def _changelog(model: JobModel) -> dict[str, int]:
+    return {n: t.changelog_partition for c in model.containers.values() for n, t in c.tasks.items()}
+
+
+def test_a_first_start() -> None:
+    """Partitions of one number together, tasks round robin, changelog partitions in name order."""
+    model = calculate_job_model(_config(), {A: 3, B: 2}, {}, {})
+    assert _tasks_of(model) == {"0": ["Partition 0", "Partition 2"], "1": ["Partition 1"]}
+    assert _changelog(model) == {"Partition 0": 0, "Partition 1": 1, "Partition 2": 2}
+    task = model.containers[ProcessorId("0")].tasks[TaskName("Partition 0")]
+    assert task.system_stream_partitions == (
+        SystemStreamPartition("kafka", "a", 0),
+        SystemStreamPartition("kafka", "b", 0),
+    )
+    assert model.config == _config()
+    assert first_fault(model) is None
+
+
+def test_twelve_partitions_are_numbered_in_the_order_of_their_names() -> None:
+    """Reference 3.3: Partition 10 has changelog partition 2, and Partition 2 has 4."""
+    changelog = _changelog(calculate_job_model(_config(), {A: 12, B: 12}, {}, {}))
+    assert changelog["Partition 10"] == 2
+    assert changelog["Partition 2"] == 4
+
+
+def test_g20_known_changelog_partitions_are_kept() -> None:
+    """Samza's G20: {P0: 1, P1: 0} stay, the new tasks get 2 and 3."""
+    names = [TaskName(f"Partition {n}") for n in range(4)]
+    assert assign_changelog_partitions(names, {names[0]: 1, names[1]: 0}) == {
+        names[0]: 1,
+        names[1]: 0,
+        names[2]: 2,
+        names[3]: 3,
+    }
+
+
+def test_the_number_of_a_vanished_task_is_not_used_again() -> None:
+    """A new task gets a number after the highest one ever given."""
+    known = {TaskName("gone"): 5, TaskName("Partition 1"): 2}
+    tasks = [TaskName("Partition 0"), TaskName("Partition 1")]
+    assert assign_changelog_partitions(tasks, known) == {"Partition 0": 6, "Partition 1": 2}
+
+
+def test_tasks_stay_in_their_containers_with_host_affinity() -> None:
+    """An assignment of the same tasks and count is taken as it is, however it came about."""
+    previous = {TaskName(f"Partition {n}"): ProcessorId("1" if n < 1 else "0") for n in range(3)}
+    model = calculate_job_model(_config(), {A: 3, B: 3}, {}, previous)
+    assert _tasks_of(model) == {"0": ["Partition 1", "Partition 2"], "1": ["Partition 0"]}
+
+
+def test_without_host_affinity_tasks_are_dealt_anew() -> None:
+    """Reference 3.4: balancing, and keeping, happen with host affinity only."""
+    previous = {TaskName(f"Partition {n}"): ProcessorId("1" if n < 1 else "0") for n in range(3)}
+    config = _config(**{"job__host-affinity__enabled": "false"})
+    model = calculate_job_model(config, {A: 3, B: 3}, {}, previous)
+    assert _tasks_of(model) == {"0": ["Partition 0", "Partition 2"], "1": ["Partition 1"]}
+
+
+def test_a_broadcast_partition_is_in_every_task() -> None:
+    """Samza's G25, with a stream that is not among ``task.inputs``; its counts are needed too."""
+    config = _config(task__broadcast__inputs="kafka.rules#1")
+    assert input_streams(config) == (A, B, RULES)
+    model = calculate_job_model(config, {A: 2, B: 2, RULES: 2}, {}, {})
+    broadcast = SystemStreamPartition("kafka", "rules", 1)
+    tasks = [task for c in model.containers.values() for task in c.tasks.values()]
+    assert len(tasks) == 2
+    assert all(broadcast in task.system_stream_partitions for task in tasks)
+    assert first_fault(model) is None
+
+
+def test_a_broadcast_partition_that_is_not_there_is_refused() -> None:
+    """The message names the key, the partition and how many there are."""
+    config = _config(task__broadcast__inputs="kafka.rules#2")
+    with pytest.raises(ConfigError, match=r"task\.broadcast\.inputs = 'kafka\.rules#2'.*0 to 1"):
+        calculate_job_model(config, {A: 2, B: 2, RULES: 2}, {}, {})
+    with pytest.raises(ConfigError, match=r"task\.broadcast\.inputs = 'kafka\.rules'"):
+        calculate_job_model(config, {A: 2, B: 2}, {}, {})
+
+
+def test_an_input_stream_that_is_not_there_is_refused() -> None:
+    """One line with key, value, rule and remedy."""
+    with pytest.raises(ConfigError) as caught:
+        calculate_job_model(_config(), {A: 2}, {}, {})
+    assert str(caught.value) == (
+        "task.inputs = 'kafka.b': the input stream must exist, and system 'kafka' has no 'b'; "
+        "create it or correct the name"
+    )
+
+
+def test_more_containers_than_tasks_are_refused() -> None:
+    """The count of containers must fit the partitions."""
+    with pytest.raises(ConfigError, match=r"job\.container\.count = '9'"):
+        calculate_job_model(_config(job__container__count="9"), {A: 8, B: 2}, {}, {})
+
+
+def test_groupers_are_named_by_either_name() -> None:
+    """Samza's Java name and ours stand for the same grouper; one that is not built is refused."""
+    java = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
+    config = _config(job__systemstreampartition__grouper__factory=java)
+    assert first_fault(calculate_job_model(config, {A: 2, B: 2}, {}, {})) is None
+    other = _config(job__systemstreampartition__grouper__factory="all-ssp-to-single-task")
+    with pytest.raises(ConfigError, match=r"job\.systemstreampartition\.grouper\.factory"):
+        calculate_job_model(other, {A: 2, B: 2}, {}, {})
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _shuffled(values: Mapping[K, V], random: Random) -> dict[K, V]:
+    items = list(values.items())
+    random.shuffle(items)
+    return dict(items)
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 8), st.randoms(), st.data())
+def test_the_order_of_the_arguments_does_not_matter(
+    a: int, b: int, count: int, random: Random, data: st.DataObject
+) -> None:
+    """The same content in any order gives the same bytes, and a model without fault."""
+    assume(count <= max(a, b))
+    config = _config(job__container__count=str(count))
+    names = [TaskName(f"Partition {n}") for n in range(max(a, b))]
+    numbers = data.draw(st.permutations(range(len(names) + 3)))
+    known = dict(zip(names[: data.draw(st.integers(0, len(names)))], numbers, strict=False))
+    previous = {name: ProcessorId(str(data.draw(st.integers(0, 3)))) for name in names}
+    counts = {A: a, B: b}
+    first = calculate_job_model(config, counts, known, previous)
+    second = calculate_job_model(
+        config,
+        _shuffled(counts, random),
+        _shuffled(known, random),
+        _shuffled(previous, random),
+    )
+    assert encode_job_model(first, mask_secrets=False) == encode_job_model(
+        second, mask_secrets=False
+    )
+    assert first_fault(first) is None

@@ -1,0 +1,171 @@
+"""What launcher, container and AM say to each other."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.http.messages import (
+    CheckIn,
+    Order,
+    OrderKind,
+    Restored,
+    RestoreKind,
+    Started,
+    StopCause,
+    Stopped,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+ONE = Incarnation(ProcessorId("1"), 4)
+CHECK_IN = CheckIn(ResourceId("container_1_0001_01_000002"), "any_0", 1, Host("h1"), 77, ONE)
+ORDER = Order(OrderKind.RUN, 500, 0, ONE, 2, (Incarnation(ProcessorId("0"), 3),))
+STARTED = Started(
+    ONE,
+    {"s": {"Partition 0": Restored(RestoreKind.TAIL, 5, 9, 5)}, "t": {}},
+    {"restore": 0.25, "spark": 3.0},
+)
+STOPPED = Stopped(ONE, StopCause.FAILED, 1, ("Traceback", "ValueError: ä"))
+
+_FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
+    (CHECK_IN, CheckIn.from_json),
+    (CheckIn(ResourceId("r"), "s", 0, Host("h"), 1, None), CheckIn.from_json),
+    (ORDER, Order.from_json),
+    (Order(OrderKind.WAIT, 500, 0), Order.from_json),
+    (Order(OrderKind.STOP, 500, 0, ONE), Order.from_json),
+    (Order(OrderKind.EXIT, 0, 0), Order.from_json),
+    (STARTED, Started.from_json),
+    (Started(ONE), Started.from_json),
+    (STOPPED, Stopped.from_json),
+    *((Stopped(ONE, cause, 143), Stopped.from_json) for cause in StopCause),
+    (Restored(RestoreKind.NONE, None, None, 0), Restored.from_json),
+]
+
+
+@pytest.mark.parametrize(("message", "from_json"), _FROM_JSON)
+def test_every_message_survives_the_wire(message: Any, from_json: Callable[[Any], object]) -> None:  # noqa: ANN401 - five types
+    """Written as JSON and read again, each message is the same."""
+    assert from_json(json.loads(json.dumps(message.to_json()))) == message
+
+
+def test_the_field_names_are_those_agreed_on() -> None:
+    """The names and values of the interfaces page, spelled out once."""
+    assert CHECK_IN.to_json() == {
+        "resource_id": "container_1_0001_01_000002",
+        "skein_id": "any_0",
+        "attempt": 1,
+        "host": "h1",
+        "pid": 77,
+        "running": {"processor_id": "1", "epoch": 4},
+    }
+    assert ORDER.to_json() == {
+        "order": "run",
+        "processor_id": "1",
+        "epoch": 4,
+        "model_version": 2,
+        "fence": [{"processor_id": "0", "epoch": 3}],
+        "lease_ms": 0,
+        "next_ms": 500,
+    }
+    assert STARTED.to_json()["restored"] == {
+        "s": {"Partition 0": {"kind": "tail", "from": 5, "to": 9, "records": 5}},
+        "t": {},
+    }
+    assert STOPPED.to_json()["cause"] == "failed"
+
+
+def test_a_host_is_read_in_its_one_spelling() -> None:
+    """Case and white space of a reported host do not count."""
+    assert CheckIn.from_json(CHECK_IN.to_json() | {"host": " H1 "}).host == "h1"
+
+
+def test_unknown_fields_are_ignored() -> None:
+    """An older reader understands a newer writer."""
+    assert Stopped.from_json(STOPPED.to_json() | {"new": 1}) == STOPPED
+
+
+@pytest.mark.parametrize(
+    ("from_json", "good", "path", "value"),
+    [
+        (CheckIn.from_json, CHECK_IN, ["resource_id"], None),
+        (CheckIn.from_json, CHECK_IN, ["host"], 1),
+        (CheckIn.from_json, CHECK_IN, ["pid"], "77"),
+        (CheckIn.from_json, CHECK_IN, ["attempt"], True),
+        (CheckIn.from_json, CHECK_IN, ["running"], "1"),
+        (CheckIn.from_json, CHECK_IN, ["running"], []),
+        (CheckIn.from_json, CHECK_IN, ["running", "epoch"], None),
+        (Order.from_json, ORDER, ["order"], "dance"),
+        (Order.from_json, ORDER, ["order"], ["run"]),
+        (Order.from_json, ORDER, ["order"], None),
+        (Order.from_json, ORDER, ["processor_id"], None),
+        (Order.from_json, ORDER, ["processor_id"], 1),
+        (Order.from_json, ORDER, ["model_version"], None),
+        (Order.from_json, ORDER, ["model_version"], "2"),
+        (Order.from_json, ORDER, ["fence"], None),
+        (Order.from_json, ORDER, ["fence"], ["0"]),
+        (Order.from_json, ORDER, ["fence", 0, "epoch"], 1.5),
+        (Order.from_json, ORDER, ["next_ms"], None),
+        (Order.from_json, ORDER, ["lease_ms"], None),
+        (Started.from_json, STARTED, ["restored"], None),
+        (Started.from_json, STARTED, ["restored", "s"], []),
+        (Started.from_json, STARTED, ["restored", "s", "Partition 0"], None),
+        (Started.from_json, STARTED, ["restored", "s", "Partition 0"], {}),
+        (Started.from_json, STARTED, ["restored", "s", "Partition 0", "kind"], "half"),
+        (Started.from_json, STARTED, ["restored", "s", "Partition 0", "from"], "5"),
+        (Started.from_json, STARTED, ["restored", "s", "Partition 0", "records"], None),
+        (Started.from_json, STARTED, ["seconds"], [1]),
+        (Started.from_json, STARTED, ["seconds", "spark"], "3"),
+        (Started.from_json, STARTED, ["seconds", "spark"], None),
+        (Started.from_json, STARTED, ["seconds", "spark"], True),
+        (Started.from_json, STARTED, ["seconds", "spark"], float("inf")),
+        (Started.from_json, STARTED, ["seconds", "spark"], 10**400),
+        (Stopped.from_json, STOPPED, ["cause"], "bored"),
+        (Stopped.from_json, STOPPED, ["cause"], {}),
+        (Stopped.from_json, STOPPED, ["exit_code"], None),
+        (Stopped.from_json, STOPPED, ["last_lines"], "text"),
+    ],
+)
+def test_a_wrong_field_is_refused_in_one_line(
+    from_json: Callable[[Any], object],
+    good: Any,  # noqa: ANN401 - four types of message
+    path: list[Any],
+    value: object,
+) -> None:
+    """Whatever is wrong, at whatever depth, is a WireError of one line."""
+    body = copy.deepcopy(good.to_json())
+    at = body
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    with pytest.raises(WireError) as caught:
+        from_json(body)
+    assert "\n" not in str(caught.value)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+_BODIES = [m.to_json() for m in (CHECK_IN, ORDER, STARTED, STOPPED)]
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(st.sampled_from(_BODIES), st.data())
+def test_no_body_gives_another_error(body: dict[str, Any], data: st.DataObject) -> None:
+    """Any field replaced by any JSON: the message is read or refused, nothing else happens."""
+    names = st.sampled_from(sorted(body))
+    changed = body | data.draw(st.dictionaries(names, _JSON, max_size=2))
+    for from_json in (CheckIn.from_json, Order.from_json, Started.from_json, Stopped.from_json):
+        try:
+            from_json(changed)
+        except WireError:
+            continue

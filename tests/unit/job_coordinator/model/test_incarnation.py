@@ -1,0 +1,30 @@
+"""Incarnations and transactional ids."""
+
+from __future__ import annotations
+
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import (
+    Incarnation,
+    am_transactional_id,
+    transactional_id,
+)
+
+
+def test_ids_of_different_jobs_differ() -> None:
+    """Safety K3: a dot inside a part never reads as a separator."""
+    incarnation = Incarnation(ProcessorId("0"), 3)
+    ids = {
+        transactional_id("a", "1.0", incarnation),
+        transactional_id("a.1", "0", incarnation),
+        transactional_id("a", "1", Incarnation(ProcessorId("0.0"), 3)),
+        transactional_id("a%2E1", "0", incarnation),
+    }
+    assert len(ids) == 4
+    assert transactional_id("a.1", "0", incarnation) == "homeport.a%2E1.0.processor.0.3"
+
+
+def test_each_attempt_of_an_am_has_its_own_id() -> None:
+    """Safety A1: one id per rank (submission, application, attempt)."""
+    assert am_transactional_id("j", "1", 2, "application_1_7", 3) == (
+        "homeport.j.1.am.2.application_1_7.3"
+    )

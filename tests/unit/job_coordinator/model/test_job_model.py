@@ -1,0 +1,30 @@
+"""The JobModel's values."""
+
+from __future__ import annotations
+
+from homeport.config.config import Config
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskModel,
+)
+
+
+def test_a_partition_prints_as_in_checkpoints() -> None:
+    """The text is Samza's, with the key bucket only where it is used."""
+    assert str(SystemStreamPartition("kafka", "in", 0)) == "SystemStreamPartition [kafka, in, 0]"
+    assert (
+        str(SystemStreamPartition("kafka", "in", 0, 1)) == "SystemStreamPartition [kafka, in, 0, 1]"
+    )
+
+
+def test_changelogs_reach_to_the_highest_partition() -> None:
+    """One more than the highest changelog partition of any container."""
+    tasks = [TaskModel(TaskName(f"t{n}"), (), n) for n in (0, 6, 2)]
+    containers = {
+        ProcessorId(t.task_name): ContainerModel(ProcessorId(t.task_name), {t.task_name: t})
+        for t in tasks
+    }
+    assert JobModel(Config(), containers).max_change_log_stream_partitions == 7

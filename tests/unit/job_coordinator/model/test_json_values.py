@@ -1,0 +1,64 @@
+"""Reading JSON that others wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model.json_values import (
+    compact_json,
+    optional_field,
+    parse_object,
+    required_field,
+    shown,
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"\xff{}",
+        b"[1]",
+        b"null",
+        b"7",
+        b'{"a":NaN}',
+        b'{"a":-Infinity}',
+        b'{"a":' + b"9" * 5000 + b"}",
+        b"[" * 200_000,
+    ],
+)
+def test_what_is_no_json_object_is_refused_by_name(data: bytes) -> None:
+    """Broken UTF-8 or JSON, other kinds, NaN, endless numbers and nesting: one error, one line."""
+    with pytest.raises(WireError, match=r"^the body is not ") as caught:
+        parse_object(data, "the body")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [None, "1", True, 1.0, [1]])
+def test_a_number_is_nothing_else(value: object) -> None:
+    """A text, a boolean, a fraction, a list or nothing is not taken for a whole number."""
+    with pytest.raises(WireError, match="'n'"):
+        required_field({"n": value}, "n", int)
+
+
+def test_an_optional_field_may_be_missing_or_null_but_not_wrong() -> None:
+    """Missing and null are None; a value of another type is refused."""
+    assert optional_field({}, "n", int) is None
+    assert optional_field({"n": None}, "n", int) is None
+    assert optional_field({"n": 3}, "n", int) == 3
+    with pytest.raises(WireError):
+        optional_field({"n": "3"}, "n", int)
+
+
+def test_json_is_compact_utf_8() -> None:
+    """No spaces, the order given, non-ASCII unescaped, half a surrogate pair as a question mark."""
+    assert compact_json({"b": ["ä"], "a": 1}) == '{"b":["ä"],"a":1}'.encode()
+    assert compact_json({"a": "\ud800"}) == b'{"a":"?"}'
+
+
+def test_a_long_value_is_cut_in_messages() -> None:
+    """A message shows at most the beginning of a value."""
+    assert shown("x") == "'x'"
+    assert len(shown("x" * 10_000)) < 100
