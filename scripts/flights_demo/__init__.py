@@ -1,1 +1,1 @@
-"""The main job on an embedded local cluster, from nothing to a checked result (``scripts/demo``)."""
+"""The main job on an embedded local cluster, from nothing to a checked result."""

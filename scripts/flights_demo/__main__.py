@@ -1,4 +1,4 @@
-"""Runs the main job on an embedded local YARN and Kafka, checks every plane, brings the job home again."""
+"""Runs the main job on a local YARN and Kafka, checks every plane, brings the job home again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -28,9 +27,10 @@ from flights_demo.verdict import (
 )
 from homeport.config.errors import HomeportError
 from local_cluster.cluster import LocalCluster
+from local_cluster.errors import ClusterError
 
 sys.path.insert(0, str(EXAMPLE))
-from data import FLIGHTS, WITHOUT_TAIL_NUMBER, expected_summaries  # noqa: E402 - the example is not a package
+from data import FLIGHTS, WITHOUT_TAIL_NUMBER, expected_summaries
 
 CONSUME_LIMIT_S = 600.0
 TRANSACTIONS_BEFORE_KILL = 3
@@ -40,16 +40,20 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     """The options; argparse ends the program where they are wrong."""
     parser = argparse.ArgumentParser(
         prog="scripts/demo",
-        description="Starts a local YARN (3 nodes) and Kafka, runs the flights job in 3 containers until its input is"
-        " consumed, compares every plane with the right answer, stops the job, submits it again and"
+        description="Starts a local YARN (3 nodes) and Kafka, runs the flights job in 3 containers"
+        " until its input is consumed, compares every plane with the right answer, stops the job, submits it again and"
         " shows that each container came home to its state. Exit code 0: all of that held.",
     )
-    parser.add_argument("--keep", action="store_true", help="leave cluster and job up, and say how to reach them")
-    parser.add_argument("--rate", type=int, metavar="N", help="pace the producer, in records per second")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave cluster and job up, and say how to reach them"
+    )
+    parser.add_argument(
+        "--rate", type=int, metavar="N", help="pace the producer, in records per second"
+    )
     parser.add_argument(
         "--kill-container",
         action="store_true",
-        help="SIGKILL one stream container after its third transaction; the result must be exact all the same",
+        help="SIGKILL one stream container after its third transaction; the result stays exact",
     )
     options = parser.parse_args(argv)
     if options.rate is not None and options.rate < 1:
@@ -96,14 +100,24 @@ class Demo:
         self._come_home({c["processor_id"]: c["host"] for c in first})
 
     def _produce(self, *arguments: str) -> subprocess.Popen[bytes]:
-        argv = [sys.executable, "producer.py", "--bootstrap-servers", self._cluster.bootstrap_servers, *arguments]
-        return subprocess.Popen(argv, cwd=EXAMPLE)  # noqa: S603 - our own program
+        argv = [
+            sys.executable,
+            "producer.py",
+            "--bootstrap-servers",
+            self._cluster.bootstrap_servers,
+            *arguments,
+        ]
+        return subprocess.Popen(argv, cwd=EXAMPLE)
 
     def _consume(self) -> None:
-        """Until the checkpoints stand at the end of each input partition, the producer being done."""
+        """Until the checkpoints stand at the end of each input partition."""
         assert self._producer is not None  # noqa: S101 - set by run()
         victim = Victim(self._cluster, self._screen) if self._options.kill_container else None
-        deadline = time.monotonic() + CONSUME_LIMIT_S + (FLIGHTS / self._options.rate if self._options.rate else 0)
+        deadline = (
+            time.monotonic()
+            + CONSUME_LIMIT_S
+            + (FLIGHTS / self._options.rate if self._options.rate else 0)
+        )
         while True:
             produced = self._producer.poll()
             if produced not in (None, 0):
@@ -114,15 +128,25 @@ class Demo:
                 victim.look()
             if produced == 0 and all(done[p] >= ends[p] for p in range(PARTITIONS)):
                 break
-            self._screen.progress(f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints")
+            self._screen.progress(
+                f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints"
+            )
             if time.monotonic() > deadline:
-                raise DemoError(f"the input is not consumed in time: {done} of {ends}; {self._job.get('v1/status')}")
+                raise DemoError(
+                    f"not consumed in time: {done} of {ends}; {self._job.get('v1/status')}"
+                )
             time.sleep(0.25)  # committed checkpoints are polled
-        self._screen.say(f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints")
-        self.verdicts.append((f"all {FLIGHTS:,} flights are consumed", sum(done.values()) == FLIGHTS))
+        self._screen.say(
+            f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints"
+        )
+        self.verdicts.append(
+            (f"all {FLIGHTS:,} flights are consumed", sum(done.values()) == FLIGHTS)
+        )
         if victim is not None:
             self._job.wait_until_running(self._screen.progress)
-            self.verdicts.append(("one container was killed after its third transaction", victim.killed))
+            self.verdicts.append(
+                ("one container was killed after its third transaction", victim.killed)
+            )
 
     def _check_result(self) -> None:
         expected = expected_summaries()
@@ -130,7 +154,10 @@ class Demo:
         for line in differences[:5]:
             self._screen.say(f"DIFFERENT {line}")
         self.verdicts.append(
-            (f"all {len(expected):,} planes are exactly right ({len(differences)} differ)", not differences)
+            (
+                f"all {len(expected):,} planes are exactly right ({len(differences)} differ)",
+                not differences,
+            )
         )
         skipped = skipped_flights(self._reader)
         self.verdicts.append(
@@ -165,10 +192,16 @@ class Demo:
         at_home: dict[tuple[str, str], AtHome],
     ) -> None:
         rows = [("processor", "first on", "stopped on", "now on")]
-        rows += [(c["processor_id"], first[c["processor_id"]], last[c["processor_id"]], c["host"]) for c in again]
+        rows += [
+            (c["processor_id"], first[c["processor_id"]], last[c["processor_id"]], c["host"])
+            for c in again
+        ]
         self._screen.table("Hosts", rows)
         self.verdicts.append(
-            ("each container is back on its host", all(c["host"] == last[c["processor_id"]] for c in again))
+            (
+                "each container is back on its host",
+                all(c["host"] == last[c["processor_id"]] for c in again),
+            )
         )
         rows = [("store", "task", "host", "OFFSET", "records after it", "restored", "how")]
         exact = True
@@ -178,7 +211,9 @@ class Demo:
                 for task, restored in tasks.items():
                     home = at_home[store, task]
                     seen.add((store, task))
-                    exact &= restored["kind"] != "full" and restored["records"] == home.newer_records
+                    exact &= (
+                        restored["kind"] != "full" and restored["records"] == home.newer_records
+                    )
                     rows.append(
                         (
                             store,
@@ -192,7 +227,10 @@ class Demo:
                     )
         self._screen.table("Restored at the second start", [rows[0], *sorted(rows[1:])])
         self.verdicts.append(
-            ("no store was restored in full; each read only what follows its OFFSET", exact and seen == set(at_home))
+            (
+                "no store was restored in full; each read only what follows its OFFSET",
+                exact and seen == set(at_home),
+            )
         )
 
     def how_to_reach(self) -> None:
@@ -212,7 +250,7 @@ class Demo:
 
 
 class Victim:
-    """Watches the containers' history, and kills the first container that has committed its third transaction."""
+    """Kills the first container whose history shows its third committed transaction."""
 
     def __init__(self, cluster: LocalCluster, screen: Screen) -> None:
         self._cluster = cluster
@@ -226,17 +264,24 @@ class Victim:
         for node in self._cluster.status()["nodes"]:
             folder = self._cluster.state_dir(node["host"]) / "flights-1" / ".history"
             for file in sorted(folder.glob("*.jsonl")):
-                lines = [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")]
-                if sum(line["event"] == "transaction-committed" for line in lines) >= TRANSACTIONS_BEFORE_KILL:
+                lines = [
+                    json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")
+                ]
+                if (
+                    sum(line["event"] == "transaction-committed" for line in lines)
+                    >= TRANSACTIONS_BEFORE_KILL
+                ):
                     last = lines[-1]
                     os.kill(last["pid"], signal.SIGKILL)
                     self.killed = True
-                    self._screen.say(f"killed processor {last['processor_id']} (pid {last['pid']} on {node['host']})")
+                    self._screen.say(
+                        f"killed processor {last['processor_id']}, pid {last['pid']}, {node['host']}"
+                    )
                     return
 
 
 def cluster_name() -> str:
-    """One name per clone: a demo that crashed is cleaned by the next one, two clones do not meet."""
+    """One per clone: a crashed demo is cleaned by the next one, and two clones do not meet."""
     return "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
 
@@ -252,19 +297,18 @@ def main() -> int:
     screen = Screen()
     cluster = LocalCluster(cluster_name())
     demo: Demo | None = None
-    held = False
+    held = interrupted = False
     try:
         with screen.phase("local cluster: YARN with 3 nodes, Kafka"):
             cluster.up(screen.say)
         demo = Demo(options, screen, cluster)
         demo.run()
         held = all(ok for _, ok in demo.verdicts)
-        if options.keep:
-            demo.how_to_reach()
-    except (DemoError, HomeportError) as error:
+    except (DemoError, ClusterError, HomeportError) as error:
         screen.say(f"FAILED: {error}")
         screen.say(f"logs: {cluster.log_dir}")
     except KeyboardInterrupt:
+        interrupted = True
         screen.say("interrupted; cleaning up")
     finally:
         # Cleaning up must not be cut short by a second Ctrl-C: it is bounded by itself.
@@ -272,9 +316,11 @@ def main() -> int:
             signal.signal(number, signal.SIG_IGN)
         if demo is not None:
             demo.close()
-        if not (options.keep and held):
+        if interrupted or not options.keep:
             screen.say("taking the cluster down")
             cluster.down()
+        elif demo is not None:
+            demo.how_to_reach()
     screen.phases()
     if demo is not None:
         screen.table("Verdict", [("held" if ok else "FAILED", text) for text, ok in demo.verdicts])

@@ -42,10 +42,17 @@ class FlightsJob:
 
     def _run_job(self, operation: str) -> str:
         # Straight to the module: the wrapper's set-up has been done by the time the demo runs.
-        argv = [sys.executable, "-m", "homeport.appmaster.cli.run_job", *self.command(operation)[1:]]
-        done = subprocess.run(argv, env=self._env, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+        argv = [
+            sys.executable,
+            "-m",
+            "homeport.appmaster.cli.run_job",
+            *self.command(operation)[1:],
+        ]
+        done = subprocess.run(argv, env=self._env, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
-            raise DemoError(f"run-job --operation={operation} ended with {done.returncode}: {done.stdout.strip()}")
+            raise DemoError(
+                f"run-job --operation={operation}: exit {done.returncode}: {done.stdout.strip()}"
+            )
         return done.stdout
 
     def submit(self) -> None:
@@ -72,7 +79,9 @@ class FlightsJob:
         """The containers of the status page, by processor."""
         return sorted(self.get("v1/status")["containers"], key=lambda c: c["processor_id"])
 
-    def wait_until_running(self, progress: Callable[[str], None], limit_s: float = 120.0) -> list[dict[str, Any]]:
+    def wait_until_running(
+        self, progress: Callable[[str], None], limit_s: float = 120.0
+    ) -> list[dict[str, Any]]:
         """All containers have restored and take input.
 
         Raises:
@@ -82,10 +91,14 @@ class FlightsJob:
         while True:
             status = self.get("v1/status")
             containers = sorted(status["containers"], key=lambda c: c["processor_id"])
-            phases = [f"{c['processor_id']} {c['phase']} on {c.get('host') or '-'}" for c in containers]
+            phases = [
+                f"{c['processor_id']} {c['phase']} on {c.get('host') or '-'}" for c in containers
+            ]
             if len(containers) == CONTAINERS and all(c["phase"] == "running" for c in containers):
                 return containers
             if time.monotonic() > deadline:
-                raise DemoError(f"not all containers run after {limit_s:.0f} s: {phases}; {status.get('failures')}")
+                raise DemoError(
+                    f"not all run after {limit_s:.0f} s: {phases}; {status.get('failures')}"
+                )
             progress("containers: " + ", ".join(phases))
             time.sleep(0.3)  # the status page is polled; it has no event to wait for

@@ -1,4 +1,4 @@
-"""Is the result right? Answers read from Kafka and from the state directories alone, with Kafka's own client.
+"""Is the result right? Answers from Kafka and the state directories alone, by Kafka's own client.
 
 Nothing of the job's code is used for it but the form of the OFFSET file.
 """
@@ -41,15 +41,21 @@ class Reader:
 
     def end_offset(self, topic: str, partition: int) -> int:
         """The offset that the next record would get."""
-        return int(self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1])
+        return int(
+            self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
+        )
 
-    def records(self, topic: str, partition: int, start: int = OFFSET_BEGINNING) -> Iterator[tuple[bytes | None, ...]]:
+    def records(
+        self, topic: str, partition: int, start: int = OFFSET_BEGINNING
+    ) -> Iterator[tuple[bytes | None, ...]]:
         """(key, value) of each record from ``start`` to the end as it stands now."""
         self._consumer.assign([TopicPartition(topic, partition, start)])
         while True:
             message = self._consumer.poll(30)
             if message is None:
-                raise DemoError(f"Kafka did not answer within 30 s for {topic}, partition {partition}")
+                raise DemoError(
+                    f"Kafka did not answer within 30 s for {topic}, partition {partition}"
+                )
             error = message.error()
             if error is None:
                 yield message.key(), message.value()
@@ -60,7 +66,7 @@ class Reader:
 
 
 def next_offsets(reader: Reader) -> dict[int, int]:
-    """The next offset of each input partition after the newest checkpoints; 0 where there is none."""
+    """The next offset of each input partition after the newest checkpoints, 0 without one."""
     offsets = dict.fromkeys(range(PARTITIONS), 0)
     for _, value in reader.records(CHECKPOINTS, 0):
         if value is None:
@@ -72,7 +78,7 @@ def next_offsets(reader: Reader) -> dict[int, int]:
 
 
 def compare(reader: Reader, expected: dict[str, dict[str, Any]]) -> list[str]:
-    """What differs between the newest summary of each plane and the right one: one line per plane, none if exact."""
+    """One line per plane whose newest summary differs from the right one."""
     found: dict[str, Any] = {}
     for partition in range(PARTITIONS):
         for key, value in reader.records(OUTPUT, partition):
@@ -96,7 +102,7 @@ def skipped_flights(reader: Reader) -> int:
 
 @dataclass(frozen=True)
 class AtHome:
-    """What a task's store holds on its host while nothing runs: its OFFSET, and the changelog records after it."""
+    """A task's store on its host while nothing runs: OFFSET, and how many records follow it."""
 
     host: str
     offset: str
@@ -106,7 +112,7 @@ class AtHome:
 def stores_at_home(
     reader: Reader, model: dict[str, Any], hosts: dict[str, str], state_dir: Callable[[str], Path]
 ) -> dict[tuple[str, str], AtHome]:
-    """For each (store, task): its OFFSET file on the host of its processor, and what the changelog has after it."""
+    """For each (store, task): its OFFSET file, and what the changelog has after it."""
     stores = {"planes": "flights-planes-changelog", "skipped": "flights-skipped-changelog"}
     found = {}
     for processor_id, container in model["containers"].items():

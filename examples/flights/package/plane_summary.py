@@ -1,6 +1,7 @@
 """The job: what each plane did in 2013, kept per tail number and emitted whenever it changes.
 
-``parse`` is the pipeline (Spark turns the JSON text into columns); ``PlaneSummary`` is the task (state and output).
+``parse`` is the pipeline (Spark turns the JSON text into columns); ``PlaneSummary`` is the task
+(state and output).
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ def parse(frame: DataFrame) -> DataFrame:
 
 
 class PlaneSummary(BatchTask):
-    """Keeps one summary per tail number in the store ``planes`` and sends each changed one once per transaction.
+    """Keeps a summary per tail number in the store ``planes``; sends each changed one at the end.
 
-    Flights without a tail number belong to no plane: they are logged, counted per partition in the store ``skipped``,
-    and left out.
+    Flights without a tail number belong to no plane: they are logged, counted per partition in the
+    store ``skipped``, and left out.
     """
 
     def init(self, context: TaskContext) -> None:
@@ -50,8 +51,9 @@ class PlaneSummary(BatchTask):
         nameless = pc.is_null(table["tailnum"])
         self._skip(table.filter(nameless))
         for tail_number, seen in _by_plane(table.filter(pc.invert(nameless))).items():
-            self._changed[tail_number] = seen = _added(self._before(tail_number), seen)
-            self._planes.put(tail_number, seen)
+            summary = _added(self._before(tail_number), seen)
+            self._changed[tail_number] = summary
+            self._planes.put(tail_number, summary)
 
     def end_transaction(self, collector: MessageCollector) -> None:
         """Sends each summary that this transaction changed."""
@@ -62,26 +64,51 @@ class PlaneSummary(BatchTask):
 
     def _before(self, tail_number: str) -> dict[str, Any]:
         known = self._changed.get(tail_number) or self._planes.get(tail_number)
-        return known or {"flights": 0, "cancelled": 0, "dep_delay_min": 0, "miles": 0, "last_airport": None}
+        return known or {
+            "flights": 0,
+            "cancelled": 0,
+            "dep_delay_min": 0,
+            "miles": 0,
+            "last_airport": None,
+        }
 
     def _skip(self, nameless: pa.Table) -> None:
         for partition in pc.unique(nameless["partition"]).to_pylist():
-            offsets = nameless.filter(pc.equal(nameless["partition"], partition))["offset"].to_pylist()
-            LOG.info("%d flights without a tail number skipped: partition %d offsets %s", len(offsets), partition, offsets)
+            offsets = nameless.filter(pc.equal(nameless["partition"], partition))[
+                "offset"
+            ].to_pylist()
+            LOG.info(
+                "%d flights without a tail number skipped: partition %d offsets %s",
+                len(offsets),
+                partition,
+                offsets,
+            )
             key = f"partition-{partition}"
             self._skipped.put(key, (self._skipped.get(key) or 0) + len(offsets))
 
 
 def _by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:
-    """What this batch alone says of each of its planes; ``last_airport`` is None where no flight of it left."""
+    """What this batch alone says of its planes; ``last_airport`` is None where none of them left."""
     flown = pc.is_valid(flights["dep_time"])
     flights = flights.append_column("cancelled", pc.cast(pc.invert(flown), pa.int64()))
-    flights = flights.append_column("miles", pc.if_else(flown, pc.cast(flights["distance"], pa.int64()), 0))
-    # "last" needs the order of the rows, hence one thread; skipping nulls, it is the last flight that was not cancelled.
-    flights = flights.append_column("airport", pc.if_else(flown, flights["dest"], pa.scalar(None, pa.string())))
+    flights = flights.append_column(
+        "miles", pc.if_else(flown, pc.cast(flights["distance"], pa.int64()), 0)
+    )
+    # "last" needs the order of the rows, hence one thread; it skips nulls, so that flight left.
+    flights = flights.append_column(
+        "airport", pc.if_else(flown, flights["dest"], pa.scalar(None, pa.string()))
+    )
     rows = (
         flights.group_by("tailnum", use_threads=False)
-        .aggregate([([], "count_all"), ("cancelled", "sum"), ("dep_delay", "sum"), ("miles", "sum"), ("airport", "last")])
+        .aggregate(
+            [
+                ([], "count_all"),
+                ("cancelled", "sum"),
+                ("dep_delay", "sum"),
+                ("miles", "sum"),
+                ("airport", "last"),
+            ]
+        )
         .to_pylist()
     )
     return {
@@ -97,5 +124,8 @@ def _by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:
 
 
 def _added(before: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
-    sums = {name: before[name] + seen[name] for name in ("flights", "cancelled", "dep_delay_min", "miles")}
+    sums = {
+        name: before[name] + seen[name]
+        for name in ("flights", "cancelled", "dep_delay_min", "miles")
+    }
     return {**sums, "last_airport": seen["last_airport"] or before["last_airport"]}
