@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 _BIN = Path(sys.executable).parent
 _TYPED = ("build/ns/homeport", "tests", "scripts", "examples")
+"""Packages under their import names: mypy must see homeport.config, not config."""
 
 _ABOUT = """\
 Runs ruff (rules and format), mypy --strict, import-linter and the tidy test, all of them even if
@@ -62,11 +63,10 @@ def _tools(paths: Sequence[str]) -> list[Tool]:
 
 
 def _mypy_targets(paths: Sequence[str]) -> tuple[str, ...]:
-    """Sources under their import names: mypy must see homeport.config, not config."""
     if paths:
         code = ("appmaster/", "config/", "container/", "job_coordinator/")
         return tuple(f"build/ns/homeport/{p}" if p.startswith(code) else p for p in paths)
-    return tuple(folder for folder in _TYPED if any((ROOT / folder).rglob("*.py")))
+    return _TYPED
 
 
 def _judge(tool: Tool) -> Verdict:
