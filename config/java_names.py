@@ -1,7 +1,8 @@
-"""The one table of Samza's Java class names and the short names that this project uses for the same things.
+"""The one table of Samza's Java class names and our short names for the same things.
 
-Both forms are accepted wherever a class is configured. Where a Java name is part of bytes (checkpoint keys), the Java
-name is written. User classes are named ``module:Class`` and pass through unchanged.
+Both forms are accepted wherever a class is configured. Where a Java name is part of bytes
+(checkpoint keys), the Java name is written. User classes are named ``module:Class`` and pass
+through unchanged.
 """
 
 from __future__ import annotations
@@ -82,7 +83,10 @@ def is_user_class(name: str) -> bool:
 
 
 def short_name(kind: Kind, name: str) -> str | None:
-    """Our name for ``name``, which may be Java's, ours, or a user's ``module:Class``; None where unknown."""
+    """Our name for ``name``, which may be Java's, ours, or a user's ``module:Class``.
+
+    None where unknown.
+    """
     short = _SHORT.get(name, name)
     return short if short in _TABLE[kind] or is_user_class(short) else None
 

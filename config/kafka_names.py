@@ -1,8 +1,8 @@
 """The one table that turns Kafka's Java client properties into librdkafka's.
 
-``systems.S.consumer.*`` and ``systems.S.producer.*`` take Java's names, as every Samza job writes them, and librdkafka's
-own names, which pass through. What only the Java client knows is left out and reported, never handed to librdkafka, which
-refuses names that it does not know.
+``systems.S.consumer.*`` and ``systems.S.producer.*`` take Java's names, as every Samza job writes
+them, and librdkafka's own names, which pass through. What only the Java client knows is left out
+and reported, never handed to librdkafka, which refuses names that it does not know.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class MappedProperties:
-    """librdkafka's properties, and the given names that have no counterpart there, both in sorted order."""
+    """librdkafka's properties, and the given names without a counterpart there, both sorted."""
 
     properties: dict[str, str]
     ignored: tuple[str, ...]
@@ -111,13 +111,15 @@ _CONNECTION = (
     "socket.",
     "ssl.",
 )
-"""Names and beginnings of names that describe how to reach the brokers: all that an admin client needs."""
+"""How to reach the brokers: names, and beginnings of names. An admin client needs no more."""
 
 _JAAS_OPTION = re.compile(r"\b(username|password)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;]+)")
 
 
 def map_client_properties(given: Mapping[str, str], role: Role) -> MappedProperties:
-    """``given`` in librdkafka's names. Where both forms of one property are given, librdkafka's own wins.
+    """``given`` in librdkafka's names.
+
+    Where both forms of one property are given, librdkafka's own wins.
 
     Raises:
         ConfigError: a value has a form that cannot be converted.
@@ -128,15 +130,21 @@ def map_client_properties(given: Mapping[str, str], role: Role) -> MappedPropert
     for name, value in sorted(given.items()):
         if name == "sasl.jaas.config":
             mapped.update(_credentials(value))
-        elif name in _PRODUCER_ONLY and role is Role.CONSUMER:
-            ignored.append(name)
-        elif (target := _RENAMED_FOR[role].get(name, _RENAMED.get(name, name))) is None:
+            continue
+        target = _target(name, role)
+        if target is None:
             ignored.append(name)
         elif target == name:
             own[name] = value
         else:
             mapped[target] = _converted(name, value)
     return MappedProperties(dict(sorted((mapped | own).items())), tuple(ignored))
+
+
+def _target(name: str, role: Role) -> str | None:
+    if role is Role.CONSUMER and name in _PRODUCER_ONLY:
+        return None
+    return _RENAMED_FOR[role].get(name, _RENAMED.get(name, name))
 
 
 def connection_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The types of configuration keys. ``keys`` holds the keys themselves.
 
-A name may hold parts in angle brackets (``systems.<system>.samza.factory``), which are given when it is read. Reading
-goes through ``Config``, the only place where text becomes a value.
+A name may hold parts in angle brackets (``systems.<system>.samza.factory``), which are given when
+it is read. Reading goes through ``Config``, the only place where text becomes a value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Key:
         return _PART.sub(lambda _: remaining.pop(0), self.name)
 
     def given(self, config: Config, *parts: str) -> str:
-        """The name under which ``config`` has a value: the present one, else a legacy one, else the present one."""
+        """The name under which ``config`` has a value; the present one where it has none."""
         name = self.named(*parts)
         return next((n for n in (name, *self.legacy) if config.get_str(n) is not None), name)
 
@@ -45,7 +45,7 @@ class Key:
         return re.fullmatch(pattern, name) is not None or name in self.legacy
 
     def check(self, config: Config, name: str) -> None:
-        """Raises ConfigError where the value of ``name``, which this key matches, is not of its type."""
+        """Raises ConfigError where the value of ``name``, which matches, is not of the type."""
 
     @property
     def default_text(self) -> str:

@@ -1,7 +1,10 @@
-"""Typed views of a configuration, each built by ``of(config)``; the first fault found raises ConfigError.
+"""Typed views of a configuration, each built by ``of(config)``.
 
-A view holds what its readers need, with Samza's fall-backs already applied: a reader never looks a key up itself. Keys,
-types and defaults are in ``keys``; what a value must look like beyond its type is checked here and in ``validation``.
+The first fault found raises ConfigError.
+
+A view holds what its readers need, with Samza's fall-backs already applied: a reader never looks a
+key up itself. Keys, types and defaults are in ``keys``; what a value must look like beyond its type
+is checked here and in ``validation``.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name, known_names, short_name
-from homeport.config.key_types import TextKey
 from homeport.config.kafka_names import Role, connection_properties, map_client_properties
+from homeport.config.key_types import TextKey
 from homeport.config.system_stream import SystemStream
 
 _DEFAULT_SEGMENT_BYTES = 26214400
@@ -93,7 +96,10 @@ def serde_name(config: Config, key: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class JobConfig:
-    """The job as a whole. ``ssp_grouper_factory`` and ``task_name_grouper_factory`` are Java names."""
+    """The job as a whole.
+
+    ``ssp_grouper_factory`` and ``task_name_grouper_factory`` are Java names.
+    """
 
     name: str
     id: str
@@ -189,7 +195,7 @@ class StandbyConfig:
 class TaskConfig:
     """Tasks, their input, transactions, commits and checkpoints.
 
-    Shapes: ``broadcast_inputs`` {stream: partitions that every task reads, sorted}; ``spark_conf`` {property: value}.
+    Shapes: ``spark_conf`` {property: value}.
     Units: ``..._ms`` milliseconds, ``..._bytes`` bytes, ``..._mb`` 1024 x 1024 bytes.
     """
 
@@ -271,8 +277,9 @@ def _inputs(config: Config) -> tuple[SystemStream, ...]:
 class SystemConfig:
     """One system, which is a Kafka cluster.
 
-    ``consumer``, ``producer`` and ``admin`` hold librdkafka's properties, bootstrap servers included; ``ignored`` the
-    given properties that only the Java client knows, with their full keys.
+    ``consumer``, ``producer`` and ``admin`` hold librdkafka's properties, bootstrap servers
+    included; ``ignored`` the given properties that only the Java client knows, with their full
+    keys.
     """
 
     name: str
@@ -287,7 +294,10 @@ class SystemConfig:
 
     @staticmethod
     def of(config: Config, system: str) -> SystemConfig:
-        """The view of the system named ``system``; ConfigError where it has no bootstrap servers."""
+        """The view of the system named ``system``.
+
+        ConfigError where it has no bootstrap servers.
+        """
         _factory(config, keys.SYSTEM_FACTORY, Kind.SYSTEM, system)
         consumer_prefix = keys.SYSTEM_CONSUMER.named(system, "")
         producer_prefix = keys.SYSTEM_PRODUCER.named(system, "")
@@ -325,11 +335,17 @@ class SystemConfig:
         )
 
     def key_serde(self, stream: str) -> str | None:
-        """The serde of the keys of ``stream``, as ``serde_name`` gives it; None where none is configured."""
+        """The serde of the keys of ``stream``, as ``serde_name`` gives it.
+
+        None where none is configured.
+        """
         return self._serde(stream, keys.STREAM_KEY_SERDE, keys.SYSTEM_KEY_SERDE)
 
     def msg_serde(self, stream: str) -> str | None:
-        """The serde of the values of ``stream``, as ``serde_name`` gives it; None where none is configured."""
+        """The serde of the values of ``stream``, as ``serde_name`` gives it.
+
+        None where none is configured.
+        """
         return self._serde(stream, keys.STREAM_MSG_SERDE, keys.SYSTEM_MSG_SERDE)
 
     def _serde(self, stream: str, own: TextKey, general: TextKey) -> str | None:
@@ -342,7 +358,10 @@ class SystemConfig:
 
 @dataclass(frozen=True)
 class StoreConfig:
-    """One store. ``factory`` and the serdes are our names: ``rocksdb``; ``string``, ``json``, ..., or ``module:Class``.
+    """One store.
+
+    ``factory`` and the serdes are our names: ``rocksdb``; ``string``, ``json``, ..., or
+    ``module:Class``.
 
     Shapes: ``changelog_overrides`` {topic property: value}.
     """
@@ -416,7 +435,10 @@ class StorageConfig:
 
     @staticmethod
     def of(config: Config) -> StorageConfig:
-        """The view of ``config``. A store is declared by any of its required keys, or its changelog."""
+        """The view of ``config``.
+
+        A store is declared by any of its required keys, or its changelog.
+        """
         declaring = (
             keys.STORE_FACTORY,
             keys.STORE_KEY_SERDE,
@@ -434,7 +456,10 @@ class StorageConfig:
 
 @dataclass(frozen=True)
 class ClusterManagerConfig:
-    """Size, placement, retries and check-ins of containers; ``..._ms`` are milliseconds, memory is in MB."""
+    """Size, placement, retries and check-ins of containers.
+
+    ``..._ms`` are milliseconds, memory is in MB.
+    """
 
     container_memory_mb: int
     container_cpu_cores: int

@@ -1,7 +1,7 @@
 """The coordinator stream as its readers see it: the latest record of every key.
 
-``CoordinatorStream`` is what managers need of a stream; ``StreamState`` folds records, in their order, into the present
-state; ``InMemoryCoordinatorStream`` is the stream without Kafka, for tests.
+``CoordinatorStream`` is what managers need of a stream; ``StreamState`` folds records, in their
+order, into the present state; ``InMemoryCoordinatorStream`` is the stream without Kafka, for tests.
 """
 
 from __future__ import annotations
@@ -30,15 +30,19 @@ class CoordinatorStream(Protocol):
         """{key: last record} of one type as of the last catch-up, deleted keys left out."""
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
-        """All messages are in the stream, in their order, when this returns; where it raises, see the class."""
+        """All messages are in the stream, in their order, when this returns.
+
+        Where it raises, see the class.
+        """
 
 
 class StreamState:
     """The latest record of every key. Records of unknown types are kept too.
 
-    A locality record of an incarnation that had been succeeded when the record was written (a slow or woken-up one) is
-    left out: what was true before it stays (design, section 4). One that was written in time stays valid when a later
-    incarnation is permitted and has not yet written its own.
+    A locality record of an incarnation that had been succeeded when the record was written (a slow
+    or woken-up one) is left out: what was true before it stays (design, section 4). One that was
+    written in time stays valid when a later incarnation is permitted and has not yet written its
+    own.
     """
 
     def __init__(self) -> None:
@@ -58,24 +62,22 @@ class StreamState:
             records[message.key] = message
 
     def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
-        """{key: last record} of one type, deleted keys left out, in the order in which they were written."""
+        """{key: last record} of one type, without deleted keys, in the order of writing."""
         return dict(self._latest.get(message_type, {}))
 
     def with_text_versions_deleted(
         self, messages: Iterable[CoordinatorStreamMessage]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """``messages``, each preceded by the tombstone of its twin whose key has a text version, where there is one.
+        """``messages``, each after the tombstone of its twin in the document's form, if there is one.
 
-        Without it the twin would come back when a tombstone of ours has been compacted away: to Kafka the two keys
-        have nothing in common.
+        The twin's key has its version as text. Without the tombstone the twin would come back when a tombstone of ours has been compacted away: to
+        Kafka the two keys have nothing in common.
         """
         found: list[CoordinatorStreamMessage] = []
         for message in messages:
             if (message.type, message.key) in self._text_versions and not message.has_text_version:
                 found.append(
-                    CoordinatorStreamMessage(
-                        message.type, message.key, None, has_text_version=True
-                    )
+                    CoordinatorStreamMessage(message.type, message.key, None, has_text_version=True)
                 )
             found.append(message)
         return tuple(found)
@@ -107,7 +109,10 @@ class StreamState:
 
 
 class InMemoryCoordinatorStream:
-    """A coordinator stream that lives in this process; it goes through the same bytes as the real one."""
+    """A coordinator stream that lives in this process.
+
+    It goes through the same bytes as the real one.
+    """
 
     def __init__(self, source: str = "homeport") -> None:
         self.log: list[tuple[bytes, bytes | None]] = []

@@ -1,9 +1,10 @@
 """Exact bytes of the coordinator stream's records.
 
-PURE. Rules for editing: compaction depends on byte-equal keys, so a key is written in one form only. Values are written
-in Samza 1.8's spelling with the document's spelling beside it, and read in both. What is not understood is kept, never
-rewritten. This module knows nothing of topics, time or who is writing: a message made here is *unstamped* (no source,
-host, user, time) until the store that writes it stamps it.
+PURE. Rules for editing: compaction depends on byte-equal keys, so a key is written in one form
+only. Values are written in Samza 1.8's spelling with the document's spelling beside it, and read in
+both. What is not understood is kept, never rewritten. This module knows nothing of topics, time or
+who is writing: a message made here is *unstamped* (no source, host, user, time) until the store
+that writes it stamps it.
 
 Source: COORD, "Coordinator Stream Message Model".
 """
@@ -20,7 +21,10 @@ from typing import Any
 from homeport.config.errors import WireError
 
 VERSION = 1
-"""Version of the key, written as a JSON number as Samza does; read as a number or, as the document has it, as text."""
+"""Version of the key, written as a JSON number as Samza does.
+
+Read as a number or, as the document has it, as text.
+"""
 
 
 class MessageType(StrEnum):
@@ -68,7 +72,7 @@ class CoordinatorStreamMessage:
     username: str = ""
     timestamp_ms: int = 0
     has_text_version: bool = False
-    """Whether the key's version is text, as in the document: the record has other key bytes than ours."""
+    """Whether the key's version is text, as in the document: other key bytes than ours."""
 
     @property
     def is_tombstone(self) -> bool:
@@ -77,7 +81,9 @@ class CoordinatorStreamMessage:
 
     def value(self, *names: str) -> str | None:
         """The first of ``names`` that the values hold, None where they hold none of them."""
-        return next((self.values[n] for n in names if n in self.values), None) if self.values else None
+        return (
+            next((self.values[n] for n in names if n in self.values), None) if self.values else None
+        )
 
     def stamped(
         self, *, source: str, host: str, username: str, timestamp_ms: int
@@ -98,7 +104,7 @@ _CONTROL = re.compile(r"\\\\|\\u00[01][0-9a-f]")
 
 
 def _json(value: object) -> bytes:
-    """Compact JSON as Jackson writes it: UTF-8, only control characters escaped, their hex digits in upper case."""
+    """Compact JSON as Jackson writes it: only control characters escaped, in upper-case hex."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     text = _CONTROL.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), text)
     try:
@@ -108,7 +114,9 @@ def _json(value: object) -> bytes:
 
 
 def encode(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
-    """The record's key and value, byte for byte as Samza writes them; the value is None for a tombstone.
+    """The record's key and value, byte for byte as Samza writes them.
+
+    The value is None for a tombstone.
 
     Raises:
         WireError: a text holds half of a surrogate pair.
@@ -131,7 +139,8 @@ def decode(key: bytes | None, value: bytes | None) -> CoordinatorStreamMessage:
     """The message that a record's bytes hold.
 
     Raises:
-        WireError: the bytes are damaged, or the key's version is one that this reader does not know.
+        WireError: the bytes are damaged, or the key's version is one that this reader does not
+            know.
     """
     version, message_type, name = _decode_key(key)
     values, envelope = _decode_value(value, message_type)
@@ -188,7 +197,10 @@ def _parse(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON value
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:
-    """Values as text. Null counts as missing, as Samza's reader has it; numbers and truth values as their JSON."""
+    """Values as text.
+
+    Null counts as missing, as Samza's reader has it; numbers and truth values as their JSON.
+    """
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in values.items()
@@ -229,7 +241,10 @@ def set_changelog(task_name: str, partition: int) -> CoordinatorStreamMessage:
 def set_container_host_assignment(
     processor_id: str, host: str, epoch: int | None = None
 ) -> CoordinatorStreamMessage:
-    """The processor last ran on ``host``, as its incarnation ``epoch`` says; None: said by an operator."""
+    """The processor last ran on ``host``, as its incarnation ``epoch`` says.
+
+    None: said by an operator.
+    """
     values = {"jmx-url": "", "host": host, "jmx-tunneling-url": "", "hostname": host}
     return CoordinatorStreamMessage(
         MessageType.SET_CONTAINER_HOST, processor_id, values | _epoch(epoch)
@@ -253,7 +268,10 @@ def set_task_container_assignment(task_name: str, processor_id: str) -> Coordina
 
 
 def set_submission(number: int, application: str | None = None) -> CoordinatorStreamMessage:
-    """The job was submitted for the ``number``-th time; ``application`` once YARN has named it (safety A1)."""
+    """The job was submitted for the ``number``-th time.
+
+    ``application`` once YARN has named it (safety A1).
+    """
     values = {"number": str(number)} | ({} if application is None else {"application": application})
     return CoordinatorStreamMessage(MessageType.SET_SUBMISSION, SUBMISSION_KEY, values)
 
@@ -261,7 +279,10 @@ def set_submission(number: int, application: str | None = None) -> CoordinatorSt
 def set_am_epoch(
     submission: int, application: str, attempt: int, unfenced: list[dict[str, object]]
 ) -> CoordinatorStreamMessage:
-    """An AM attempt has begun; ``unfenced`` are the lower ranks not yet reported fenced (safety A1)."""
+    """An AM attempt has begun.
+
+    ``unfenced`` are the lower ranks not yet reported fenced (safety A1).
+    """
     values = {
         "submission": str(submission),
         "application": application,
@@ -274,7 +295,10 @@ def set_am_epoch(
 def set_processor_epoch(
     processor_id: str, epoch: int, model_version: int, fence: list[dict[str, object]]
 ) -> CoordinatorStreamMessage:
-    """The incarnation ``epoch`` of the processor is permitted; it fences those in ``fence`` (safety I1)."""
+    """The incarnation ``epoch`` of the processor is permitted.
+
+    It fences those in ``fence`` (safety I1).
+    """
     values = {
         "epoch": str(epoch),
         "model-version": str(model_version),
@@ -316,11 +340,17 @@ def changelog_partition(message: CoordinatorStreamMessage) -> int:
 
 
 def host(message: CoordinatorStreamMessage) -> str | None:
-    """The host of a locality record, in Samza's spelling or the document's; None where it is missing or blank."""
+    """The host of a locality record, in Samza's spelling or the document's.
+
+    None where it is missing or blank.
+    """
     text = message.value("host", "hostname")
     return text.strip() or None if text else None
 
 
 def epoch(message: CoordinatorStreamMessage) -> int | None:
-    """The epoch of the incarnation that wrote a locality record; None where the writer knew none."""
+    """The epoch of the incarnation that wrote a locality record.
+
+    None where the writer knew none.
+    """
     return None if message.value("epoch") is None else number(message, "epoch")

@@ -1,8 +1,9 @@
-"""Managers: each reads and writes one kind of record of the coordinator stream in the job's own words.
+"""Managers: each reads and writes one kind of record in the job's own words.
 
-Reading is from the state of the stream's last catch-up; a manager catches up itself only where it says so. The methods
-named ``messages`` give the records without writing them, for a writer that puts several kinds into one transaction.
-A record that its manager cannot read is left out with a warning: one bad record must not stop a job.
+Reading is from the state of the stream's last catch-up; a manager catches up itself only where it
+says so. The methods named ``messages`` give the records without writing them, for a writer that
+puts several kinds into one transaction. A record that its manager cannot read is left out with a
+warning: one bad record must not stop a job.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def _read_all(
     message_type: MessageType,
     read: Callable[[CoordinatorStreamMessage], _T | None],
 ) -> dict[str, _T]:
-    """{key: value} of the records that ``read`` understands; None from it leaves a record out without a word."""
+    """{key: value} of the records that ``read`` understands.
+
+    None from it leaves a record out without a word.
+    """
     found: dict[str, _T] = {}
     for key, message in stream.latest(message_type).items():
         try:
@@ -64,8 +68,9 @@ class ConfigManager:
     def replace(self, config: Mapping[str, str], source: str) -> None:
         """The stream's configuration is exactly ``config``; records of other types are not touched.
 
-        Order: all new keys, flushed; the stream read back to its head; then a tombstone for every key that is not in
-        ``config``. A reader that starts in between sees a key too many, never one too few.
+        Order: all new keys, flushed; the stream read back to its head; then a tombstone for every
+            key that is not in ``config``. A reader that starts in between sees a key too many,
+            never one too few.
         """
         self._stream.write(
             replace(wire.set_config(name, value), source=source)
@@ -81,9 +86,10 @@ class ConfigManager:
 
 
 class LocalityManager:
-    """Where processors and tasks last ran: set-task-host-assignment and set-container-host-assignment.
+    """Where processors and tasks last ran: set-{task,container}-host-assignment.
 
-    A host is in the one spelling that is compared; whether it is a host of the cluster, the caller knows.
+    A host is in the one spelling that is compared; whether it is a host of the cluster, the caller
+    knows.
     """
 
     def __init__(self, stream: CoordinatorStream) -> None:
@@ -97,8 +103,9 @@ class LocalityManager:
     def read_processors(self) -> dict[ProcessorId, Host]:
         """{processor: the host it is best placed on}, processors without any record left out.
 
-        The tasks that a processor has now decide: the host where most of them last ran, the first by name where
-        several have as many. The processor's own record counts where none of its tasks has one.
+        The tasks that a processor has now decide: the host where most of them last ran, the first
+        by name where several have as many. The processor's own record counts where none of its
+        tasks has one.
         """
         own = _read_all(self._stream, MessageType.SET_CONTAINER_HOST, _host)
         hosts = {ProcessorId(processor_id): host for processor_id, host in own.items()}
@@ -115,7 +122,7 @@ class LocalityManager:
     def messages(
         processor_id: ProcessorId, task_names: Iterable[TaskName], host: Host, epoch: int | None
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """Records that say: the processor and its tasks run on ``host``, in incarnation ``epoch``."""
+        """Records that say: incarnation ``epoch`` of the processor runs its tasks on ``host``."""
         return (
             *(wire.set_task_host_assignment(task, host, epoch) for task in sorted(task_names)),
             wire.set_container_host_assignment(processor_id, host, epoch),
@@ -147,7 +154,9 @@ class ChangelogPartitionManager:
         self._stream = stream
 
     def read(self) -> dict[TaskName, int]:
-        """{task: changelog partition}. A record that cannot be read is not left out but stops the caller.
+        """{task: changelog partition}.
+
+        A record that cannot be read is not left out but stops the caller.
 
         Raises:
             WireError: a record is damaged; going on would give its task another task's state.
@@ -155,9 +164,7 @@ class ChangelogPartitionManager:
         records = self._stream.latest(MessageType.SET_CHANGELOG)
         return {TaskName(task): wire.changelog_partition(m) for task, m in records.items()}
 
-    def messages(
-        self, partitions: Mapping[TaskName, int]
-    ) -> tuple[CoordinatorStreamMessage, ...]:
+    def messages(self, partitions: Mapping[TaskName, int]) -> tuple[CoordinatorStreamMessage, ...]:
         """Records of those tasks of ``partitions`` whose partition the stream does not yet say."""
         known = self.read()
         return tuple(
@@ -167,7 +174,10 @@ class ChangelogPartitionManager:
         )
 
     def write(self, partitions: Mapping[TaskName, int]) -> None:
-        """The stream says the partition of every task of ``partitions``; what it says of others stays for ever."""
+        """The stream says the partition of every task of ``partitions``.
+
+        What it says of others stays for ever.
+        """
         self._stream.write(self.messages(partitions))
 
 
@@ -187,7 +197,10 @@ class TaskAssignmentManager:
     def messages(
         self, assignment: Mapping[TaskName, ProcessorId]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """Records that turn what the stream says into exactly ``assignment``; deletions first, as Samza has it."""
+        """Records that turn what the stream says into exactly ``assignment``.
+
+        Deletions first, as Samza has it.
+        """
         known = self.read()
         gone = sorted(set(self._stream.latest(MessageType.SET_TASK_CONTAINER)) - set(assignment))
         return (
@@ -206,7 +219,7 @@ class TaskAssignmentManager:
 
 @dataclass(frozen=True)
 class Submission:
-    """How often the job has been submitted, and the application of the last time once it has one."""
+    """How often the job has been submitted; the last application, once there is one."""
 
     number: int
     application: str | None = None
@@ -214,7 +227,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class Rank:
-    """One AM attempt: which submission, which application, which attempt. A higher rank fences a lower one.
+    """One AM attempt: which submission, which application, which attempt.
+
+    A higher rank fences a lower one.
 
     Source: safety A1.
     """
@@ -224,7 +239,7 @@ class Rank:
     attempt: int
 
     def is_above(self, other: Rank) -> bool:
-        """Whether this attempt is newer: by submission, then application (YARN counts them), then attempt."""
+        """Whether this attempt is newer: by submission, then application, then attempt."""
         return self._order() > other._order()
 
     def _order(self) -> tuple[int, int, str, int]:
@@ -242,7 +257,7 @@ class AmEpoch:
 
 @dataclass(frozen=True)
 class ProcessorEpoch:
-    """The last permit of a processor: its epoch, the model version it runs, the incarnations it fences."""
+    """The last permit of a processor: epoch, model version, incarnations to fence."""
 
     epoch: int
     model_version: int
@@ -258,7 +273,7 @@ class JobModelVersion:
 
 
 class EpochManager:
-    """What must be remembered across AM attempts: submissions, AM ranks, processor epochs, model version."""
+    """What outlives AM attempts: submissions, AM ranks, processor epochs, model version."""
 
     def __init__(self, stream: CoordinatorStream) -> None:
         self._stream = stream
@@ -275,7 +290,10 @@ class EpochManager:
         self._stream.write([wire.set_submission(submission.number, submission.application)])
 
     def read_am_epoch(self) -> AmEpoch | None:
-        """The last AM attempt that began; None before the first one. WireError where the record is damaged."""
+        """The last AM attempt that began; None before the first one.
+
+        WireError where the record is damaged.
+        """
         message = self._stream.latest(MessageType.SET_AM_EPOCH).get(wire.AM_EPOCH_KEY)
         if message is None:
             return None
@@ -311,7 +329,10 @@ class EpochManager:
         self._stream.write([processor_epoch_message(processor_id, permit)])
 
     def read_job_model_version(self) -> JobModelVersion | None:
-        """The job model in force; None before the first one. WireError where the record is damaged."""
+        """The job model in force; None before the first one.
+
+        WireError where the record is damaged.
+        """
         message = self._stream.latest(MessageType.SET_JOB_MODEL_VERSION).get(
             wire.JOB_MODEL_VERSION_KEY
         )

@@ -1,4 +1,4 @@
-"""MetadataStore: small texts under (namespace, key), as kept by a coordinator, whatever keeps them."""
+"""MetadataStore: what a coordinator keeps under (namespace, key), wherever it keeps it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Protocol
 
 
 class MetadataStore(Protocol):
-    """A durable map {namespace: {key: value}}; a write is durable after ``flush``, and read back at once."""
+    """A durable map {namespace: {key: value}}.
+
+    A write is durable after ``flush``, and read back at once.
+    """
 
     def get(self, namespace: str, key: str) -> bytes | None:
         """The value, None where there is none."""

@@ -1,0 +1,278 @@
+"""Static checks of a configuration: all that needs neither Kafka nor YARN nor a file.
+
+The first fault is raised as ConfigError, in the order in which a user would read the file; what is
+only suspicious comes back as warnings. Keys that nobody here knows are allowed: Samza passes them
+to user code, and so do we.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.java_names import is_user_class
+from homeport.config.key_types import TextKey
+from homeport.config.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    StandbyConfig,
+    StorageConfig,
+    SystemConfig,
+    TaskConfig,
+    YarnConfig,
+    checkpoint_topic,
+    coordinator_topic,
+)
+from homeport.config.system_stream import SystemStream
+
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+_FULL_KEYS = tuple(k.name for k in keys.ALL if "<" not in k.name)
+_CHECKED_PREFIXES = ("job.", "task.", "yarn.", "cluster-manager.")
+_MAX_PORT = 65535
+_NEAR = 0.86
+"""How alike two keys (difflib's ratio) must be for one to pass for a misspelling."""
+
+
+def validate(config: Config) -> tuple[str, ...]:
+    """``config`` breaks no rule that can be checked without its surroundings.
+
+    Returns:
+        Warnings, one line each: likely misspellings, properties without effect, things this version
+        does not do.
+
+    Raises:
+        ConfigError: the first fault found.
+    """
+    job_name = config.require(keys.JOB_NAME.name, "give the job a name")
+    _check_topic_names(config, job_name)
+    _check_work(config)
+    _check_types(config)
+    job, task = JobConfig.of(config), TaskConfig.of(config)
+    _check_inputs(config, task)
+    storage = StorageConfig.of(config)
+    _check_stores(storage)
+    systems = _check_systems(config, job, task, storage)
+    standby = _check_standby(config, job)
+    _check_sizes(config)
+    YarnConfig.of(config)
+    return (
+        *_misspelt(config),
+        *(
+            f"{key} has no effect: librdkafka has nothing like it"
+            for s in systems
+            for key in s.ignored
+        ),
+        *_standby_warnings(standby),
+    )
+
+
+def _check_topic_names(config: Config, job_name: str) -> None:
+    job_id = keys.JOB_ID.read(config) or "1"
+    for key, value in ((keys.JOB_NAME.name, job_name), (keys.JOB_ID.name, job_id)):
+        if not re.fullmatch(r"[a-zA-Z0-9._-]+", value):
+            raise ConfigError(
+                key,
+                value,
+                "it becomes part of topic names: only letters, digits, '.', '_' and '-' may be in it",
+                "use only these",
+            )
+    for name in (coordinator_topic(job_name, job_id), checkpoint_topic(job_name, job_id)):
+        if not _TOPIC.fullmatch(name):
+            raise ConfigError(
+                keys.JOB_NAME.name,
+                job_name,
+                f"the topic name {name!r} would have more than the 249 characters of Kafka",
+                "use a shorter name",
+            )
+
+
+def _check_work(config: Config) -> None:
+    work = (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS)
+    if not any(key.is_set(config) for key in work):
+        raise ConfigError(
+            keys.TASK_CLASS.name,
+            None,
+            f"{keys.TASK_CLASS.name} or {keys.TASK_PIPELINE_CLASS.name} is required",
+            "name what the job does, such as my_job.task:MyTask",
+        )
+    for key in work:
+        value = key.read(config)
+        if value is not None and not is_user_class(value):
+            raise ConfigError(
+                key.name,
+                value,
+                "it must have the form module:Name",
+                "write the module, a colon and the name in it, such as my_job.task:MyTask",
+            )
+
+
+def _check_types(config: Config) -> None:
+    """Every given value of a known key has the key's type."""
+    for name in config:
+        for key in keys.ALL:
+            if key.matches(name):
+                key.check(config, name)
+
+
+def _check_inputs(config: Config, task: TaskConfig) -> None:
+    broadcast = keys.TASK_BROADCAST_INPUTS.read(config)
+    if broadcast:
+        raise ConfigError(
+            keys.TASK_BROADCAST_INPUTS.name,
+            ",".join(broadcast),
+            "this version has no broadcast inputs",
+            f"remove it, and name the stream in {keys.TASK_INPUTS.name}",
+        )
+    if not task.inputs:
+        raise ConfigError(
+            keys.TASK_INPUTS.name,
+            None,
+            "a job needs at least one input",
+            "name a stream, such as kafka.flights",
+        )
+    for stream in task.inputs:
+        _check_stream(keys.TASK_INPUTS.name, stream)
+
+
+def _check_stream(key: str, stream: SystemStream) -> None:
+    if not _TOPIC.fullmatch(stream.stream):
+        raise ConfigError(
+            key,
+            str(stream),
+            f"{stream.stream!r} cannot be the name of a Kafka topic",
+            "use letters, digits, '.', '_' and '-', at most 249 of them",
+        )
+
+
+def _check_stores(storage: StorageConfig) -> None:
+    owners: dict[SystemStream, str] = {}
+    for store in storage.stores.values():
+        if not _STORE_NAME.fullmatch(store.name) or store.name in {".", ".."}:
+            raise ConfigError(
+                f"stores.{store.name}.factory",
+                store.factory,
+                "the store's name becomes the name of a folder",
+                "use only letters, digits, '.', '_' and '-' in it",
+            )
+        if store.factory != "rocksdb":
+            raise ConfigError(
+                f"stores.{store.name}.factory",
+                store.factory,
+                "this version keeps state in RocksDB only",
+                "write rocksdb",
+            )
+        if store.changelog is None:
+            continue
+        key = keys.STORE_CHANGELOG.named(store.name)
+        _check_stream(key, store.changelog)
+        other = owners.setdefault(store.changelog, store.name)
+        if other != store.name:
+            raise ConfigError(
+                key,
+                str(store.changelog),
+                f"store {other!r} has the same changelog",
+                "give each store a changelog of its own",
+            )
+
+
+def _check_systems(
+    config: Config, job: JobConfig, task: TaskConfig, storage: StorageConfig
+) -> tuple[SystemConfig, ...]:
+    """Every system that is referred to is declared, and every declared serde is known."""
+    changelogs = [s.changelog.system for s in storage.stores.values() if s.changelog]
+    named = {
+        job.coordinator_system: None,
+        **{stream.system: None for stream in task.inputs},
+        **({task.checkpoint_system: None} if task.checkpoint_enabled else {}),
+        **dict.fromkeys(changelogs),
+    }
+    systems = tuple(SystemConfig.of(config, name) for name in named)
+    for system in systems:
+        for stream in task.inputs:
+            if stream.system == system.name:
+                system.key_serde(stream.stream)
+                system.msg_serde(stream.stream)
+                system.offset_default(stream.stream)
+    _check_one_transaction(task, storage)
+    return systems
+
+
+def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
+    """Changelogs and checkpoints are written in one transaction, which cannot span two clusters."""
+    for store in storage.stores.values():
+        if (
+            task.checkpoint_enabled
+            and store.changelog
+            and store.changelog.system != task.checkpoint_system
+        ):
+            raise ConfigError(
+                keys.STORE_CHANGELOG.named(store.name),
+                str(store.changelog),
+                f"changelog and checkpoint are one transaction, and checkpoints are in system "
+                f"{task.checkpoint_system!r}",
+                f"put both into one system, or set {keys.TASK_CHECKPOINT_SYSTEM.name}",
+            )
+
+
+def _check_standby(config: Config, job: JobConfig) -> StandbyConfig:
+    standby = StandbyConfig.of(config)
+    if standby.enabled and not job.host_affinity_enabled:
+        key: TextKey | str = keys.JOB_HOT_STANDBY_ENABLED.name
+        if not keys.JOB_HOT_STANDBY_ENABLED.is_set(config):
+            key = keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name
+        raise ConfigError(
+            str(key),
+            config.get_str(str(key)),
+            "hot standby needs host affinity",
+            f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off",
+        )
+    return standby
+
+
+def _standby_warnings(standby: StandbyConfig) -> tuple[str, ...]:
+    if not standby.enabled:
+        return ()
+    return (f"{keys.JOB_HOT_STANDBY_ENABLED.name}: this version does not start standby containers",)
+
+
+def _check_sizes(config: Config) -> None:
+    manager = ClusterManagerConfig.of(config)
+    if manager.url_port > _MAX_PORT:
+        raise ConfigError(
+            keys.JOB_COORDINATOR_URL_PORT.name,
+            str(manager.url_port),
+            f"a port is at most {_MAX_PORT}",
+            "write 0 for any free port",
+        )
+    task = TaskConfig.of(config)
+    if task.spark_driver_memory_mb > manager.container_memory_mb:
+        raise ConfigError(
+            keys.TASK_SPARK_DRIVER_MEMORY_MB.name,
+            str(task.spark_driver_memory_mb),
+            f"it must be below {keys.CONTAINER_MEMORY_MB.name} ({manager.container_memory_mb})",
+            "make it smaller, or the container larger",
+        )
+    if manager.check_in_interval_ms >= manager.am_lost_timeout_ms:
+        raise ConfigError(
+            keys.CONTAINER_CHECK_IN_INTERVAL_MS.name,
+            str(manager.check_in_interval_ms),
+            f"it must be below {keys.CONTAINER_AM_LOST_TIMEOUT_MS.name} "
+            f"({manager.am_lost_timeout_ms})",
+            "make it smaller",
+        )
+
+
+def _misspelt(config: Config) -> tuple[str, ...]:
+    """A warning for each key that nobody knows and that is nearly one that we know."""
+    warnings = []
+    for name in config:
+        if not name.startswith(_CHECKED_PREFIXES) or any(key.matches(name) for key in keys.ALL):
+            continue
+        near = difflib.get_close_matches(name, _FULL_KEYS, n=1, cutoff=_NEAR)
+        if near:
+            warnings.append(f"{name} is not a key of Homeport; {near[0]} may be meant")
+    return tuple(warnings)

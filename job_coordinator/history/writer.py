@@ -1,0 +1,91 @@
+"""HistoryWriter: facts about a run, as they happen, in a file that outlives the process.
+
+Best effort: a history that cannot be written is reported once in the log and never stops or slows a
+container. A line is one ``write`` to a file opened for appending: a killed process leaves whole
+lines, and threads do not mix theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Literal
+
+_LOG = logging.getLogger(__name__)
+
+Role = Literal["driver", "keeper", "launcher", "container"]
+
+
+def history_directory(
+    configured: str | None, logged_store_base_dir: str | Path, job_directory_name: str
+) -> Path:
+    """``job.history.dir`` where configured, else ``.history`` among the job's state directories."""
+    if configured is not None:
+        return Path(configured)
+    return Path(logged_store_base_dir) / job_directory_name / ".history"
+
+
+class HistoryWriter:
+    """Appends this process's events to a file of its own in ``directory``, made at the first."""
+
+    def __init__(self, directory: str | Path, role: Role, host: str) -> None:
+        self._directory = Path(directory)
+        self._role = role
+        self._host = host
+        self._pid = -1
+        self._file: int | None = None
+        self._has_failed = False
+
+    def event(
+        self,
+        name: str,
+        processor_id: str | None = None,
+        epoch: int | None = None,
+        **fields: object,
+    ) -> None:
+        """One line says that ``name`` happened now.
+
+        ``fields`` must be such that JSON can hold them, else their text.
+
+        Units: ``ts_ms`` milliseconds since 1970; ``boot_ms`` milliseconds since the machine's
+            start, sleep included.
+        """
+        line = {
+            "ts_ms": time.time_ns() // 1_000_000,
+            "boot_ms": time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000,
+            "host": self._host,
+            "pid": os.getpid(),
+            "role": self._role,
+            "event": name,
+            "processor_id": processor_id,
+            "epoch": epoch,
+        }
+        line |= {key: value for key, value in fields.items() if key not in line}
+        data = json.dumps(line, separators=(",", ":"), ensure_ascii=False, default=str) + "\n"
+        try:
+            os.write(self._opened(), data.encode(errors="replace"))
+        except OSError as error:
+            if not self._has_failed:
+                _LOG.warning("history in %s cannot be written: %s", self._directory, error)
+            self._has_failed = True
+
+    def close(self) -> None:
+        """The file is closed; a later event opens a new one."""
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
+
+    def _opened(self) -> int:
+        pid = os.getpid()
+        if (
+            self._file is None or self._pid != pid
+        ):  # a forked child must not share its parent's file
+            self._directory.mkdir(parents=True, exist_ok=True)
+            path = self._directory / f"{self._role}-{self._host}-{pid}-{time.time_ns()}.jsonl"
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o644)
+            self._pid = pid
+        return self._file

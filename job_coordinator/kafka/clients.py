@@ -1,0 +1,79 @@
+"""Kafka clients of the job coordinator: how they are made, what their failures mean."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from homeport.config.errors import ConfigError, UnavailableError
+from homeport.config.sections import SystemConfig
+
+_T = TypeVar("_T")
+
+LIBRDKAFKA_LOG = logging.getLogger("homeport.librdkafka")
+# Without a handler of its own, Python would print the library's words about a broker that is away
+# to stderr, where a
+# command line promises one line. Whoever sets up logging still gets them.
+LIBRDKAFKA_LOG.addHandler(logging.NullHandler())
+
+FENCED = frozenset(
+    {
+        KafkaError._FENCED,  # noqa: SLF001 - public names of the library, written this way by it
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.PRODUCER_FENCED,
+    }
+)
+"""Codes by which Kafka says that a newer producer has taken over the transactional id."""
+
+
+def error_of(exception: KafkaException) -> KafkaError:
+    """The KafkaError inside ``exception``."""
+    error = exception.args[0]
+    if isinstance(error, KafkaError):
+        return error
+    return KafkaError(KafkaError._FAIL, str(error))  # noqa: SLF001 - a public name of the library
+
+
+def unavailable(system: SystemConfig, what: str, why: str) -> UnavailableError:
+    """The one line for a Kafka that did not do ``what``."""
+    return UnavailableError(
+        f"Kafka at {system.bootstrap_servers} (system {system.name!r}): {what}: {why}; "
+        f"check that the brokers run and that systems.{system.name}.consumer.bootstrap.servers names them"
+    )
+
+
+def consumer(system: SystemConfig, over: Mapping[str, str | int | bool]) -> Consumer:
+    """A consumer with the system's properties and ``over`` on top; it has not connected yet."""
+    properties = {"group.id": "homeport", **system.consumer, **over}
+    return _made(system, "consumer", lambda: Consumer(properties, logger=LIBRDKAFKA_LOG))
+
+
+def producer(system: SystemConfig, over: Mapping[str, str | int | bool]) -> Producer:
+    """A producer with the system's properties and ``over`` on top; it has not connected yet."""
+    properties = {
+        **{k: v for k, v in system.producer.items() if k != "transactional.id"},
+        **over,
+    }
+    return _made(system, "producer", lambda: Producer(properties, logger=LIBRDKAFKA_LOG))
+
+
+def admin(system: SystemConfig) -> AdminClient:
+    """An admin client with the system's properties; it has not connected yet."""
+    return _made(system, "consumer", lambda: AdminClient(dict(system.admin), logger=LIBRDKAFKA_LOG))
+
+
+def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:
+    try:
+        return make()
+    except (KafkaException, ValueError, TypeError) as error:
+        reason = error_of(error).str() if isinstance(error, KafkaException) else str(error)
+        raise ConfigError(
+            f"systems.{system.name}.{role}.*",
+            None,
+            f"librdkafka refuses these properties ({reason})",
+            "correct or remove the property that it names",
+        ) from None

@@ -1,0 +1,292 @@
+"""CoordinatorStreamStore: the coordinator stream in Kafka.
+
+Reading (safety K1, K4): the head is the end offset asked with read_uncommitted; it is reached when
+a PARTITION_EOF at or beyond it arrives. Records are read with read_committed, so that a model
+change is seen whole or not at all. The consumer stays assigned between catch-ups, so that one costs
+a question to the broker and no more where nothing is new.
+
+Writing (safety K2): plainly, by an idempotent producer; or, for the driver alone, one transaction
+per ``write``.
+"""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import OffsetSpec
+
+from homeport.config.errors import InvariantViolation, WireError
+from homeport.config.sections import SystemConfig
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.record_writer import (
+    PlainWriter,
+    RecordWriter,
+    TransactionalWriter,
+)
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import StreamState
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+
+_LOG = logging.getLogger(__name__)
+_CONSUMER: Final[Mapping[str, str | int | bool]] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "error",
+    "fetch.queue.backoff.ms": 10,
+    # a committed transaction does not wake a waiting fetch at once; this bounds how late it is seen
+    "fetch.wait.max.ms": 50,
+    "fetch.min.bytes": 1,
+}
+_POLL_S = 0.2
+_BATCH = 1000
+
+
+def local_address() -> str:
+    """This machine's own address, as Samza writes it into ``host``.
+
+    Empty where it cannot be found.
+    """
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return ""
+
+
+def _username() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as YARN may run us under
+        return ""
+
+
+class CoordinatorStreamStore:
+    """One job's coordinator stream: its present state, new records, and a way to write.
+
+    Safe for many threads.
+
+    Args:
+        system: the Kafka cluster of the stream. topic: the stream's topic, which must exist.
+            source: who writes, put into each message that names no source itself. transactional_id:
+            makes each ``write`` one transaction, and this store the only one of that id. timeout_s:
+            limit of each call, in seconds.
+    """
+
+    def __init__(
+        self,
+        system: SystemConfig,
+        topic: str,
+        *,
+        source: str,
+        transactional_id: str | None = None,
+        timeout_s: float = 30.0,
+    ) -> None:
+        self._system = system
+        self._topic = topic
+        self._source = source
+        self._timeout_s = timeout_s
+        self._host = local_address()
+        self._username = _username()
+        self._lock = threading.RLock()
+        self._state = StreamState()
+        self._consumer: Consumer | None = None
+        self._admin = clients.admin(system)
+        self._end_offset = -1  # offset of the last PARTITION_EOF
+        self._damaged = 0
+        self._writer: RecordWriter
+        if transactional_id is None:
+            self._writer = PlainWriter(system, topic, timeout_s)
+        else:
+            self._writer = TransactionalWriter(system, topic, timeout_s, transactional_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def damaged_count(self) -> int:
+        """How many records were skipped because their bytes are damaged."""
+        return self._damaged
+
+    def fence(self) -> None:
+        """No older holder of this store's transactional id can write any more (init_transactions).
+
+        Nothing to do for a store without a transactional id.
+
+        Raises:
+            FencedError: a newer holder came first.
+            UnavailableError: Kafka did not answer in time.
+        """
+        with self._lock:
+            self._writer.open()
+
+    def bootstrap(self) -> None:
+        """The whole stream has been read, up to the head as it was when this was called.
+
+        Raises:
+            ConfigError: the topic is missing, or is not one compacted partition.
+            UnavailableError: Kafka did not answer in time.
+        """
+        with self._lock:
+            if self._consumer is None:
+                TopicAdmin(self._system, self._timeout_s).validate(self._topic, 1, "compact")
+                consumer = clients.consumer(self._system, _CONSUMER)
+                consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
+                self._consumer = consumer
+            self.catch_up()
+
+    def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """Reads to the head as it is when this is called (safety K1).
+
+        Returns:
+            The records that are new since the last call, in their order; damaged ones are left out
+            and counted.
+
+        Raises:
+            InvariantViolation: the store was never bootstrapped, or is closed. UnavailableError:
+                Kafka did not answer in time; what was read until then is in the state.
+        """
+        with self._lock:
+            consumer = self._open_consumer()
+            head = self._head()
+            if head < self._end_offset:
+                why = f"its end moved back from {self._end_offset} to {head}: it was recreated"
+                raise clients.unavailable(self._system, f"reading topic {self._topic!r}", why)
+            deadline = time.monotonic() + self._timeout_s
+            found: list[CoordinatorStreamMessage] = []
+            while self._end_offset < head:
+                for record in consumer.consume(_BATCH, _POLL_S):
+                    message = self._take(record)
+                    if message is not None:
+                        self._state.apply(message)
+                        found.append(message)
+                if self._end_offset < head and time.monotonic() > deadline:
+                    why = f"head {head} not reached within {self._timeout_s:g} s"
+                    raise clients.unavailable(self._system, f"reading topic {self._topic!r}", why)
+            return tuple(found)
+
+    def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
+        """{key: last record} of one type as of the last catch-up, without deleted keys."""
+        with self._lock:
+            return self._state.latest(message_type)
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """All ``messages`` are in the stream, in their order, acknowledged, when this returns.
+
+        With a transactional id they are one transaction: all of them, or none where this raises.
+
+        Raises:
+            FencedError: a newer holder of the transactional id exists; this store can write no
+                more. UnavailableError: Kafka did not acknowledge in time. Without a transactional
+                id some of the messages may be
+                in the stream; with one, the next ``write`` first settles what became of this one.
+            WireError: a message cannot be put into bytes; nothing was written.
+        """
+        with self._lock:
+            now_ms = time.time_ns() // 1_000_000
+            records = [
+                wire.encode(
+                    message.stamped(
+                        source=self._source,
+                        host=self._host,
+                        username=self._username,
+                        timestamp_ms=now_ms,
+                    )
+                )
+                for message in self._state.with_text_versions_deleted(messages)
+            ]
+            if records:
+                self._writer.write(records)
+
+    def close(self) -> None:
+        """Nothing of the store is left open.
+
+        An open transaction is aborted by the broker's time limit.
+        """
+        with self._lock:
+            if self._consumer is not None:
+                self._consumer.close()
+            self._consumer = None
+            self._writer.close()
+
+    def _open_consumer(self) -> Consumer:
+        if self._consumer is None:
+            raise InvariantViolation(
+                "the coordinator stream is read before bootstrap() or after close()"
+            )
+        return self._consumer
+
+    def _head(self) -> int:
+        partition = TopicPartition(self._topic, 0)
+        # the library gives this method no type
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        futures = self._admin.list_offsets(
+            {partition: latest},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=self._timeout_s,
+        )
+        what = f"asking the end of topic {self._topic!r}"
+        try:
+            return int(futures[partition].result(self._timeout_s + 1).offset)
+        except KafkaException as exception:
+            reason = clients.error_of(exception).str()
+            raise clients.unavailable(self._system, what, reason) from None
+        except TimeoutError:
+            why = f"no answer within {self._timeout_s:g} s"
+            raise clients.unavailable(self._system, what, why) from None
+
+    def _take(self, record: Message) -> CoordinatorStreamMessage | None:
+        """The message in one record; None where it is damaged, or an event that is no record."""
+        error = record.error()
+        if error is not None:
+            self._take_event(record, error)
+            return None
+        try:
+            return wire.decode(record.key(), record.value())
+        except WireError as damage:
+            self._damaged += 1
+            _LOG.warning(
+                "coordinator stream %s: damaged record at offset %s skipped: %s",
+                self._topic,
+                record.offset(),
+                damage,
+            )
+            return None
+
+    def _take_event(self, record: Message, error: KafkaError) -> None:
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name of the library
+            self._end_offset = max(self._end_offset, record.offset() or 0)
+        elif error.fatal() or code in {
+            KafkaError.UNKNOWN_TOPIC_OR_PART,
+            KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - a public name of the library
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        }:
+            what = f"reading topic {self._topic!r}"
+            raise clients.unavailable(self._system, what, error.str())
+        # anything else the library tries again by itself, until our own time limit

@@ -1,0 +1,292 @@
+"""Writers of records to partition 0 of one topic: plainly, or one transaction per call.
+
+Not safe for many threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from homeport.config.errors import FencedError, HomeportError, InvariantViolation
+from homeport.config.sections import SystemConfig
+from homeport.job_coordinator.kafka import clients
+
+Record = tuple[bytes, bytes | None]
+
+_TRANSACTION_TIMEOUT_MS = 10_000
+"""How long a transaction of a frozen writer can hide later records from readers.
+
+Ours take milliseconds.
+"""
+
+
+class RecordWriter(Protocol):
+    """Writes records in their order."""
+
+    def open(self) -> None:
+        """The writer has done all that it can do before the first record."""
+
+    def write(self, records: Sequence[Record]) -> None:
+        """All ``records`` are acknowledged when this returns."""
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+class _Sending:
+    """What both writers have in common: one producer, and its delivery reports."""
+
+    def __init__(
+        self, system: SystemConfig, topic: str, timeout_s: float, properties: dict[str, str | int]
+    ) -> None:
+        self.system = system
+        self.topic = topic
+        self.timeout_s = timeout_s
+        self._properties: dict[str, str | int | bool] = {
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 0,
+            **properties,
+        }
+        self._producer: Producer | None = None
+        self._outstanding = 0
+        self._error: KafkaError | None = None
+
+    def producer(self) -> Producer:
+        if self._producer is None:
+            self._producer = clients.producer(self.system, self._properties)
+        return self._producer
+
+    def forget(self) -> None:
+        """What is still queued is dropped; the next use makes a new producer."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer.flush(0)
+        self._producer = None
+        self._outstanding = 0
+
+    def send(self, records: Sequence[Record]) -> None:
+        """All records are queued; errors raise at once."""
+        self._error = None
+        self._outstanding = 0
+        producer = self.producer()
+        deadline = time.monotonic() + self.timeout_s
+        for key, value in records:
+            while not self._queued(producer, key, value):
+                producer.poll(0.1)
+                if time.monotonic() > deadline:
+                    raise self.unavailable("the producer's queue stayed full")
+            producer.poll(0)
+
+    def delivery_error(self) -> KafkaError | None:
+        """The first error in the delivery reports so far."""
+        return self._error
+
+    def outstanding(self) -> int:
+        """How many records have no delivery report yet."""
+        return self._outstanding
+
+    def unavailable(self, why: str) -> HomeportError:
+        return clients.unavailable(self.system, f"writing to topic {self.topic!r}", why)
+
+    def _queued(self, producer: Producer, key: bytes, value: bytes | None) -> bool:
+        try:
+            producer.produce(self.topic, value, key, partition=0, on_delivery=self._delivered)
+        except BufferError:
+            return False
+        except KafkaException as exception:
+            error = clients.error_of(exception)
+            raise self.failure(error, f"key {key[:200]!r}: {error.str()}") from None
+        self._outstanding += 1
+        return True
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        self._outstanding -= 1
+        if error is not None and self._error is None:
+            self._error = error
+
+    def failure(self, error: KafkaError, why: str) -> HomeportError:
+        if error.code() in clients.FENCED:
+            return FencedError(
+                f"topic {self.topic!r}: a newer holder of transactional id "
+                f"{self._properties.get('transactional.id')!r} exists"
+            )
+        return self.unavailable(why)
+
+
+class PlainWriter:
+    """Writes with an idempotent producer: no duplicates, order kept, no transaction (safety K2)."""
+
+    def __init__(self, system: SystemConfig, topic: str, timeout_s: float) -> None:
+        limit = {"message.timeout.ms": int(timeout_s * 1000)}
+        self._sending = _Sending(system, topic, timeout_s, {**limit})
+
+    def open(self) -> None:
+        """Nothing to do: there is no one to fence."""
+
+    def write(self, records: Sequence[Record]) -> None:
+        """All ``records`` are acknowledged when this returns.
+
+        Where it raises, some may be in the topic.
+
+        Raises:
+            UnavailableError: not all were acknowledged in time.
+        """
+        sending = self._sending
+        try:
+            sending.send(records)
+            sending.producer().flush(sending.timeout_s)
+            error = sending.delivery_error()
+            if error is not None:
+                raise sending.failure(error, error.str())
+            if sending.outstanding():
+                raise sending.unavailable(f"no acknowledgement within {sending.timeout_s:g} s")
+        except HomeportError:
+            # what is queued must not appear later, behind the back of a caller who was told that it
+            # failed
+            sending.forget()
+            raise
+
+    def close(self) -> None:
+        """Nothing is left open."""
+        self._sending.forget()
+
+
+class _Pending(Enum):
+    """What must still be done with the last transaction before another may begin."""
+
+    COMMIT = "commit_transaction"
+    ABORT = "abort_transaction"
+
+
+class TransactionalWriter:
+    """Writes each sequence of records as one transaction, under an id that it holds alone.
+
+    A transaction whose outcome is not known is settled before anything else is written. A writer
+    that was fenced never takes its id again: that would fence whoever fenced it.
+    """
+
+    def __init__(
+        self, system: SystemConfig, topic: str, timeout_s: float, transactional_id: str
+    ) -> None:
+        self._sending = _Sending(
+            system,
+            topic,
+            timeout_s,
+            {
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+                # the library wants these two within the transaction's limit
+                "message.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+                "socket.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+            },
+        )
+        self._is_open = False
+        self._pending: _Pending | None = None
+        self._final: HomeportError | None = None
+
+    def open(self) -> None:
+        """No older holder of the id can write any more.
+
+        Raises:
+            FencedError: a newer holder came first.
+            UnavailableError: Kafka did not answer in time; calling again goes on.
+        """
+        if self._final is not None:
+            raise self._final
+        if not self._is_open:
+            try:
+                self._call("init_transactions")
+            except KafkaException as exception:
+                raise self._ended(clients.error_of(exception)) from None
+            self._is_open = True
+
+    def write(self, records: Sequence[Record]) -> None:
+        """All ``records`` are committed when this returns.
+
+        Raises:
+            FencedError: a newer holder of the id exists; nothing was written, nothing will be.
+                UnavailableError: nothing was written, or (its text says so) the outcome is not
+                known yet.
+        """
+        self.open()
+        self._settle()
+        sending = self._sending
+        try:
+            sending.producer().begin_transaction()
+            self._pending = _Pending.ABORT
+            sending.send(records)
+        except KafkaException as exception:
+            raise self._ended(clients.error_of(exception)) from None
+        except FencedError as failure:
+            self._final = failure
+            raise
+        except HomeportError:
+            self._settle()
+            raise
+        self._pending = _Pending.COMMIT
+        self._settle()
+
+    def close(self) -> None:
+        """Nothing is left open.
+
+        The broker aborts what was not committed when its time limit passes.
+        """
+        self._sending.forget()
+        self._final = InvariantViolation("the coordinator stream is written after close()")
+
+    def _settle(self) -> None:
+        """The last transaction is committed or aborted, as it was to be."""
+        sending = self._sending
+        if self._pending is _Pending.COMMIT:
+            try:
+                self._call("commit_transaction")
+            except KafkaException as exception:
+                self._pending = _Pending.ABORT
+                error = sending.delivery_error() or clients.error_of(exception)
+                self._settle()
+                raise sending.failure(error, f"{error.str()}; nothing was written") from None
+        elif self._pending is _Pending.ABORT:
+            try:
+                self._call("abort_transaction")
+            except KafkaException as exception:
+                raise self._ended(clients.error_of(exception)) from None
+        self._pending = None
+
+    def _ended(self, error: KafkaError) -> HomeportError:
+        """The failure after which this writer cannot be used any more."""
+        self._final = self._sending.failure(error, error.str())
+        return self._final
+
+    def _call(self, operation: str) -> None:
+        """One operation of the producer, asked again as long as Kafka says that this may help.
+
+        Raises:
+            KafkaException: the transaction must be aborted.
+            FencedError: a newer holder of the id exists.
+            UnavailableError: no outcome in time; the operation may be called again.
+        """
+        sending = self._sending
+        deadline = time.monotonic() + sending.timeout_s
+        while True:
+            remaining = deadline - time.monotonic()
+            try:
+                getattr(sending.producer(), operation)(max(remaining, 0.001))
+            except KafkaException as exception:
+                error = clients.error_of(exception)
+                if error.code() in clients.FENCED:
+                    raise self._ended(error) from None
+                if error.txn_requires_abort():
+                    raise
+                if not error.retriable():
+                    raise self._ended(error) from None
+                if remaining <= 0:
+                    why = f"{operation}: {error.str()}; the outcome is not known"
+                    raise sending.unavailable(why) from None
+            else:
+                return

@@ -1,0 +1,272 @@
+"""Topics that a job needs: what they must look like, and an admin that makes and checks them.
+
+A topic that is there already is never altered: it is checked, and a wrong one is refused with what
+is wrong with it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from homeport.config.errors import ConfigError, InvariantViolation
+from homeport.config.sections import JobConfig, StoreConfig, SystemConfig, TaskConfig
+from homeport.job_coordinator.kafka import clients
+
+_T = TypeVar("_T")
+_COMPACT = "compact"
+_CHANGELOG_SEGMENT_BYTES = 536870912
+_METADATA_POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class TopicSpec:
+    """What a topic must be.
+
+    ``replication_key``: the configuration key that sets its replication.
+    """
+
+    name: str
+    partitions: int
+    replication: int
+    replication_key: str
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def cleanup_policy(self) -> str:
+        """``cleanup.policy`` that the topic must have."""
+        return self.config.get("cleanup.policy", "delete")
+
+
+def coordinator_topic_spec(job: JobConfig) -> TopicSpec:
+    """The coordinator stream: one compacted partition.
+
+    Source: COORD, "Coordinator Stream Naming"; settings as Samza creates it.
+    """
+    return TopicSpec(
+        job.coordinator_topic,
+        1,
+        job.coordinator_replication_factor,
+        "job.coordinator.replication.factor",
+        {"cleanup.policy": _COMPACT, "segment.bytes": str(job.coordinator_segment_bytes)},
+    )
+
+
+def checkpoint_topic_spec(task: TaskConfig) -> TopicSpec:
+    """The checkpoint topic: one compacted partition, as Samza creates it."""
+    return TopicSpec(
+        task.checkpoint_topic,
+        1,
+        task.checkpoint_replication_factor,
+        "task.checkpoint.replication.factor",
+        {
+            "cleanup.policy": _COMPACT,
+            "segment.bytes": str(task.checkpoint_segment_bytes),
+            "max.message.bytes": str(task.checkpoint_max_message_bytes),
+        },
+    )
+
+
+def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
+    """The changelog of ``store``, compacted, with exactly ``partitions`` partitions.
+
+    ``stores.<store>.changelog.kafka.*`` wins over every setting. Samza also sets
+    ``min.compaction.lag.ms``, because its restore may have to go back to a checkpoint; our stores
+    never hold what a checkpoint does not cover, so the lag is set only where it is configured, and
+    a restore from the beginning has less to read.
+    """
+    if store.changelog is None:
+        raise InvariantViolation(f"store {store.name!r} has no changelog to describe")
+    config = {
+        "cleanup.policy": _COMPACT,
+        "segment.bytes": str(_CHANGELOG_SEGMENT_BYTES),
+        "max.message.bytes": str(store.changelog_max_message_bytes),
+        "delete.retention.ms": str(store.changelog_delete_retention_ms),
+    }
+    if store.changelog_min_compaction_lag_ms is not None:
+        config["min.compaction.lag.ms"] = str(store.changelog_min_compaction_lag_ms)
+    return TopicSpec(
+        store.changelog.stream,
+        partitions,
+        store.changelog_replication_factor,
+        f"stores.{store.name}.changelog.replication.factor",
+        config | dict(store.changelog_overrides),
+    )
+
+
+class TopicAdmin:
+    """Looks at and creates topics of one system. Every call ends within ``timeout_s`` seconds.
+
+    Raises:
+        UnavailableError: (from every method) Kafka did not answer in time.
+    """
+
+    def __init__(self, system: SystemConfig, timeout_s: float = 30.0) -> None:
+        self._system = system
+        self._timeout_s = timeout_s
+        self._admin: AdminClient = clients.admin(system)
+
+    def require_reachable(self) -> None:
+        """A broker of the system has answered."""
+        self._metadata()
+
+    def partition_counts(self, streams: Iterable[str]) -> dict[str, int]:
+        """{topic: its number of partitions} of those of ``streams`` that exist."""
+        topics = self._metadata().topics
+        return {
+            name: len(topics[name].partitions)
+            for name in streams
+            if name in topics and topics[name].error is None
+        }
+
+    def create(
+        self,
+        name: str,
+        partitions: int,
+        replication: int,
+        config: Mapping[str, str],
+        *,
+        replication_key: str | None = None,
+    ) -> bool:
+        """The topic exists as described and is in the brokers' metadata.
+
+        Returns:
+            Whether it was created by this call.
+
+        Raises:
+            ConfigError: it exists with another shape, or Kafka refuses to create it.
+        """
+        spec = TopicSpec(
+            name, partitions, replication, replication_key or self._general_key(), config
+        )
+        return self.ensure(spec)
+
+    def ensure(self, spec: TopicSpec) -> bool:
+        """As ``create``, for ``spec``."""
+        new = NewTopic(
+            spec.name,
+            num_partitions=spec.partitions,
+            replication_factor=spec.replication,
+            config=dict(spec.config),
+        )
+        futures = self._admin.create_topics(
+            [new], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+        )
+        try:
+            futures[spec.name].result(self._timeout_s + 1)
+        except KafkaException as exception:
+            self._explain_creation(spec, clients.error_of(exception))
+            created = False
+        except TimeoutError:
+            raise self._no_answer(f"creating topic {spec.name!r}") from None
+        else:
+            created = True
+        self._await_in_metadata(spec)
+        self.validate(spec.name, spec.partitions, spec.cleanup_policy)
+        return created
+
+    def validate(self, name: str, partitions: int, cleanup: str) -> None:
+        """The topic has exactly ``partitions`` partitions, and the cleanup policy ``cleanup``.
+
+        Raises:
+            ConfigError: it is missing, or differs.
+        """
+        found = self.partition_counts([name]).get(name)
+        if found is None:
+            raise ConfigError("topic", name, "it does not exist", "create it, or run the job once")
+        if found != partitions:
+            raise ConfigError(
+                "topic",
+                name,
+                f"it has {found} partitions and must have {partitions}",
+                "delete the topic if it belongs to no other job, or give this job another name",
+            )
+        policy = self.topic_config(name).get("cleanup.policy", "")
+        if cleanup not in [part.strip() for part in policy.split(",")]:
+            raise ConfigError(
+                "topic",
+                name,
+                f"its cleanup.policy is {policy!r} and must be {cleanup!r}",
+                f"set cleanup.policy={cleanup} on the topic",
+            )
+
+    def topic_config(self, name: str) -> dict[str, str]:
+        """{property: value} of an existing topic, defaults included."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        futures = self._admin.describe_configs([resource], request_timeout=self._timeout_s)
+        entries: dict[str, ConfigEntry] = self._result(
+            futures[resource], f"reading the configuration of topic {name!r}"
+        )
+        return {key: entry.value for key, entry in entries.items() if entry.value is not None}
+
+    def _general_key(self) -> str:
+        return f"systems.{self._system.name}.default.stream.replication.factor"
+
+    def _no_answer(self, what: str) -> Exception:
+        return clients.unavailable(self._system, what, f"no answer within {self._timeout_s:g} s")
+
+    def _result(self, future: Future[_T], what: str) -> _T:
+        try:
+            return future.result(self._timeout_s + 1)
+        except KafkaException as exception:
+            raise clients.unavailable(
+                self._system, what, clients.error_of(exception).str()
+            ) from None
+        except TimeoutError:
+            raise self._no_answer(what) from None
+
+    def _metadata(self) -> ClusterMetadata:
+        try:
+            # all topics, not one by name: asking for a name may create it
+            return self._admin.list_topics(timeout=self._timeout_s)
+        except KafkaException as exception:
+            error = clients.error_of(exception)
+            raise clients.unavailable(self._system, "listing topics", error.str()) from None
+
+    def _explain_creation(self, spec: TopicSpec, error: KafkaError) -> None:
+        """Returns where the topic exists already; else raises what the user can do about it."""
+        code = error.code()
+        if code == KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        if code in {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.POLICY_VIOLATION}:
+            raise ConfigError(
+                spec.replication_key,
+                str(spec.replication),
+                f"Kafka refuses to create topic {spec.name!r} ({error.str()})",
+                f"set {self._general_key()} to the number of brokers or fewer",
+            )
+        if code in {KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_CONFIG}:
+            raise ConfigError(
+                "topic",
+                spec.name,
+                f"Kafka refuses to create it ({error.str()})",
+                "correct the name or property that it names",
+            )
+        raise clients.unavailable(self._system, f"creating topic {spec.name!r}", error.str())
+
+    def _await_in_metadata(self, spec: TopicSpec) -> None:
+        """Every partition of the topic has a leader in the brokers' metadata."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            topic = self._metadata().topics.get(spec.name)
+            if topic is not None and topic.error is None:
+                partitions = topic.partitions.values()
+                if partitions and all(p.leader >= 0 for p in partitions):
+                    return
+            if time.monotonic() > deadline:
+                raise self._no_answer(f"waiting for topic {spec.name!r} to appear")
+            # brokers announce nothing that could be waited for
+            time.sleep(_METADATA_POLL_S)
