@@ -43,7 +43,6 @@ _SHUTDOWN_S: Final = 2.0
 
 _RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
 _VERSION = re.compile(r"\d{1,18}", re.ASCII)
-_TRUSTED = "homeport.trusted"
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -151,23 +150,23 @@ class JobCoordinatorServer:
 
     @web.middleware
     async def _check_token(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        offered = scheme.lower() == "bearer"
-        trusted = offered and hmac.compare_digest(
-            given.strip().encode("utf-8", "surrogateescape"), self._token
-        )
-        if not trusted and (offered or request.method not in {"GET", "HEAD"}):
-            reason = "the bearer token is not this job's" if offered else "a bearer token is needed"
-            return _error(HTTPStatus.UNAUTHORIZED, reason, {"WWW-Authenticate": "Bearer"})
-        request[_TRUSTED] = trusted
+        offered = _bearer_token(request)
+        if offered is None and request.method not in {"GET", "HEAD"}:
+            return _unauthorized("a bearer token is needed")
+        if offered is not None and not self._is_trusted(request):
+            return _unauthorized("the bearer token is not this job's")
         return await handler(request)
 
+    def _is_trusted(self, request: web.Request) -> bool:
+        """Whether the request carries the job's token."""
+        offered = _bearer_token(request)
+        return offered is not None and hmac.compare_digest(offered, self._token)
+
     async def _get_job_model(self, request: web.Request) -> web.StreamResponse:
-        body, etag = self._encode(
-            self._model(_version(request)), mask_secrets=not request[_TRUSTED]
-        )
+        trusted = self._is_trusted(request)
+        body, etag = self._encode(self._model(_version(request)), mask_secrets=not trusted)
         headers = {
-            "Cache-Control": "private, no-cache" if request[_TRUSTED] else "no-cache",
+            "Cache-Control": "private, no-cache" if trusted else "no-cache",
             "Vary": "Authorization, Accept-Encoding",
         }
         response: web.Response
@@ -196,7 +195,7 @@ class JobCoordinatorServer:
 
     async def _get_config(self, request: web.Request) -> web.StreamResponse:
         config = self._model(None).config
-        return _json(compact_json(dict(config if request[_TRUSTED] else masked(config))))
+        return _json(compact_json(dict(config if self._is_trusted(request) else masked(config))))
 
     async def _get_status(self, _request: web.Request) -> web.StreamResponse:
         return _json(compact_json(dict(self._backend.status())))
@@ -248,11 +247,12 @@ class _NotFoundError(Exception):
     """What the path or the query names does not exist."""
 
 
-_STATUS_OF = {
-    _NotFoundError: HTTPStatus.NOT_FOUND,
-    WireError: HTTPStatus.BAD_REQUEST,
-    UnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
-}
+def _status_of(error: Exception) -> HTTPStatus:
+    if isinstance(error, _NotFoundError):
+        return HTTPStatus.NOT_FOUND
+    return (
+        HTTPStatus.BAD_REQUEST if isinstance(error, WireError) else HTTPStatus.SERVICE_UNAVAILABLE
+    )
 
 
 @web.middleware
@@ -264,8 +264,7 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
         text = f"{error.reason}: {request.method} {request.path}"
         return _error(HTTPStatus(error.status), text, kept)
     except (_NotFoundError, WireError, UnavailableError) as error:
-        status = next(status for kind, status in _STATUS_OF.items() if isinstance(error, kind))
-        return _error(status, str(error))
+        return _error(_status_of(error), str(error))
     except (ConnectionError, web.RequestPayloadError):
         # The caller is gone: nobody reads this answer.
         return _error(HTTPStatus.BAD_REQUEST, "the body broke off")
@@ -273,6 +272,15 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
         _log.exception("%s %s failed", request.method, request.path)
         text = "internal error; its story is in the log of the AM"
         return _error(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+
+
+def _bearer_token(request: web.Request) -> bytes | None:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip().encode("utf-8", "surrogateescape") if scheme.lower() == "bearer" else None
+
+
+def _unauthorized(reason: str) -> web.Response:
+    return _error(HTTPStatus.UNAUTHORIZED, reason, {"WWW-Authenticate": "Bearer"})
 
 
 def _version(request: web.Request) -> int | None:
