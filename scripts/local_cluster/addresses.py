@@ -105,8 +105,9 @@ def reserved(nodes: Sequence[str]) -> Iterator[Addresses]:
 def _reserve_block(held: contextlib.ExitStack, nodes: Sequence[str]) -> str:
     """Hold all ports of a random free block; returns its first three octets."""
     failure: OSError | None = None
+    chance = random.Random()  # noqa: S311 - addresses are not secrets
     for _ in range(_TRIES):
-        block = f"127.{random.choice(_SECOND_OCTETS)}.{random.randrange(256)}"
+        block = f"127.{chance.choice(_SECOND_OCTETS)}.{chance.randrange(256)}"
         with contextlib.ExitStack() as attempt:
             try:
                 for address, port in fixed_endpoints(block, nodes):

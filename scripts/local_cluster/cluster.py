@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -30,6 +31,7 @@ Progress = Callable[[str], None]
 _NODE_STOP_LIMIT_S = SIGKILL_DELAY_MS / 1000 + 5.0
 _RM_STOP_LIMIT_S = 5.0
 _KAFKA_STOP_LIMIT_S = 20.0
+_LOGS_KEPT_S = 24 * 3600.0
 
 
 def _quiet(_line: str) -> None:
@@ -99,9 +101,13 @@ class LocalCluster:
         """
         with self._changing(progress):
             record = read_record(self._layout.state)
-            if record is not None:
-                self._stop_in_order(record, Stopwatch(progress))
-            self._sweep(keep_logs=keep_logs)
+            try:
+                if record is not None:
+                    self._stop_in_order(record, Stopwatch(progress))
+            finally:
+                # Also when interrupted: whoever is impatient gets SIGKILL, not a half cluster.
+                with _uninterrupted():
+                    self._sweep(keep_logs=keep_logs)
 
     def __enter__(self) -> Self:
         self.up()
@@ -135,6 +141,7 @@ class LocalCluster:
             if processes.is_alive(record.daemons[node]):
                 raise ClusterError(f"{node} of cluster {self.name} is running; kill-node ends it")
             watch = Stopwatch(progress)
+            self._keep_container_logs(node)
             log = self._layout.log(node)
             offset = log.stat().st_size if log.exists() else 0
             process = self._daemons(record).start(node)
@@ -225,7 +232,7 @@ class LocalCluster:
     def log_files(self, node: str | None = None) -> list[Path]:
         """Logs of daemons and containers, of the whole cluster or of one node."""
         daemon_logs = sorted(self.log_dir.glob("*.log" if node is None else f"{node}.log"))
-        folders = self._layout.root.glob(f"nodes/{node or '*'}/logs")
+        folders = self._layout.root.glob(f"nodes/{node or '*'}/logs*")
         container_logs = (path for folder in folders for path in folder.rglob("*"))
         return daemon_logs + sorted(path for path in container_logs if path.is_file())
 
@@ -252,7 +259,7 @@ class LocalCluster:
             # Before the first process: whatever happens next, its id finds all of them.
             write_record(self._layout.state, record)
             daemons = self._daemons(record)
-            names = (KAFKA,)
+            names: tuple[str, ...] = (KAFKA,)
             if self._node_names:
                 site = HadoopSite(self._layout, addresses, cluster_id, daemons.hadoop_jars())
                 write_all(site)
@@ -324,6 +331,13 @@ class LocalCluster:
             with contextlib.suppress(FileNotFoundError):
                 layout.root.rmdir()
 
+    def _keep_container_logs(self, node: str) -> None:
+        """Move the logs of the node's last life away: a starting NodeManager deletes them."""
+        logs = self._layout.node_logs(node)
+        lives = len(list(logs.parent.glob(f"{logs.name}*")))
+        logs.rename(logs.with_name(f"{logs.name}-{lives}"))
+        logs.mkdir()
+
     def _daemons(self, record: Record) -> Daemons:
         cache = self._layout.cache
         return Daemons(
@@ -358,13 +372,19 @@ class LocalCluster:
             try:
                 yield
             finally:
-                if not self._layout.root.exists():
+                if not self._layout.state.exists():
                     self._layout.lock.unlink(missing_ok=True)
 
 
 def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress = _quiet) -> None:
-    """Remove all clusters of such a name whose starter is dead: test runs that were SIGKILLed."""
+    """Remove clusters of such a name that nobody will take down, and logs older than a day.
+
+    A cluster is abandoned when the process that started it is dead: a test run that was SIGKILLed.
+    """
     folder = (cache or default_cache()) / "clusters"
+    for root in folder.glob(f"{prefix}*"):
+        if not (root / "state.json").exists() and time.time() - root.stat().st_mtime > _LOGS_KEPT_S:
+            shutil.rmtree(root, ignore_errors=True)
     for state in folder.glob(f"{prefix}*/state.json"):
         record = read_record(state)
         if record is not None and not processes.is_alive(record.owner):

@@ -6,7 +6,7 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -21,17 +21,21 @@ names can be up at once.
 
 _EXAMPLES = """\
 a session:
-  scripts/dev-cluster up                     start 3 nodes and Kafka (needs java 17; mvn the first time)
+  scripts/dev-cluster up                     start 3 nodes and Kafka (java 17; first time mvn)
   eval "$(scripts/dev-cluster env)"          let run-job and Kafka clients of this shell find them
   scripts/dev-cluster status                 addresses, node states
-  scripts/dev-cluster kill-node nm2          nm2 loses power: its NodeManager and containers are gone
+  scripts/dev-cluster kill-node nm2          nm2 loses power: NodeManager and containers die
   scripts/dev-cluster start-node nm2         ... and comes back with its disk
   scripts/dev-cluster logs --node nm2        paths of its log files, containers included
   scripts/dev-cluster down                   stop everything, delete its data, keep the logs
 
 Files are below ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/NAME/: logs/ (daemons),
-nodes/NODE/logs/APPLICATION/CONTAINER/ (containers), nodes/NODE/state/ (LOGGED_STORE_BASE_DIR).
+nodes/NODE/logs/APPLICATION/CONTAINER/ (containers; of a node's life before start-node logs-1, -2),
+nodes/NODE/state/ (LOGGED_STORE_BASE_DIR).
 """
+
+
+_Command = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    def command(name: str, run: _Command, text: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(run=run)
         added.add_argument("--name", default="dev", help="name of the cluster (default: dev)")

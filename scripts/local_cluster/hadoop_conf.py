@@ -73,6 +73,7 @@ def write_all(site: HadoopSite) -> None:
     layout = site.layout
     for mount in ("user", "tmp", "app-logs"):
         (layout.fs / mount).mkdir(parents=True, exist_ok=True)
+        (layout.fs / mount).chmod(0o1777)
     for folder in (layout.bin, layout.skein):
         folder.mkdir(parents=True, exist_ok=True)
     layout.hosts.write_text(hosts_text(site.addresses, socket.gethostname()), encoding="utf-8")

@@ -13,6 +13,7 @@ from local_cluster.addresses import CONTROLLER_PORT, KAFKA_PORT
 _API_VERSIONS_KEY = 18
 _CORRELATION_ID = 1
 _PROBE_TIMEOUT_S = 2.0
+_REPLY_HEADER = struct.Struct(">iih")
 
 
 def server_properties(address: str, data: Path) -> str:
@@ -68,9 +69,11 @@ def is_api_versions_reply(header: bytes) -> bool:
 
     Layout, big-endian: int32 length, int32 correlation id, int16 error code.
     """
-    if len(header) < 10:
+    if len(header) < _REPLY_HEADER.size:
         return False
-    _, correlation_id, error = struct.unpack(">iih", header[:10])
+    correlation_id: int
+    error: int
+    _, correlation_id, error = _REPLY_HEADER.unpack(header[: _REPLY_HEADER.size])
     return correlation_id == _CORRELATION_ID and error == 0
 
 
@@ -80,7 +83,7 @@ def answers(address: str, port: int = KAFKA_PORT) -> bool:
         with socket.create_connection((address, port), timeout=_PROBE_TIMEOUT_S) as connection:
             connection.sendall(api_versions_request())
             header = b""
-            while len(header) < 10 and (part := connection.recv(10 - len(header))):
+            while part := connection.recv(_REPLY_HEADER.size - len(header)):
                 header += part
     except OSError:
         return False

@@ -89,8 +89,8 @@ def of_cluster(cluster_id: str, node: str | None = None) -> dict[ProcessId, str]
 def with_descendants(roots: Iterable[ProcessId]) -> set[ProcessId]:
     """The given processes and everything they started that still has its parent."""
     children: dict[int, list[ProcessId]] = {}
-    for process in _all():
-        children.setdefault(process.parent, []).append(process.id)
+    for found_process in _all():
+        children.setdefault(found_process.parent, []).append(found_process.id)
     found: set[ProcessId] = set()
     waiting = list(roots)
     while waiting:
@@ -161,9 +161,10 @@ def wait_gone(processes: Iterable[ProcessId], timeout_s: float) -> set[ProcessId
     limit = time.monotonic() + timeout_s
     left = set(processes)
     while True:
-        for process in left:
+        gone = {process for process in left if not is_alive(process)}
+        for process in gone:
             reap(process.pid)
-        left = {process for process in left if is_alive(process)}
+        left -= gone
         if not left or time.monotonic() >= limit:
             return left
         time.sleep(_POLL_S)
@@ -204,9 +205,9 @@ def spawn(command: list[str], environment: Mapping[str, str], log: Path, folder:
 
 def _all() -> Iterator[ProcessInfo]:
     """Every living process of this machine."""
-    for entry in os.listdir(_PROC):
-        if entry.isdigit():
-            found = info(int(entry))
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit():
+            found = info(int(entry.name))
             if found is not None:
                 yield found
 

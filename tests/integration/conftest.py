@@ -1,41 +1,39 @@
-"""Real Kafka and YARN for integration tests, one each per test run, started when first asked for."""
+"""Real Kafka and YARN for integration tests, one of each per run, started when first asked for."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Iterator
-from types import FrameType
-from typing import NoReturn
+from pathlib import Path
 
 import pytest
 
 from local_cluster.cluster import LocalCluster, remove_abandoned
 
 PREFIX = "test-"
+KEPT_LOGS = pytest.StashKey[list[Path]]()
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    """End a terminated test run as an interrupted one: with teardown of its fixtures."""
-    raise KeyboardInterrupt
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say where the logs of the clusters of a failed run are."""
+    for folder in terminalreporter.config.stash.get(KEPT_LOGS, []):
+        terminalreporter.write_line(f"logs of the local cluster: {folder}")
 
 
 @contextlib.contextmanager
 def running(role: str, nodes: int, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """A cluster of this test run; afterwards gone, with its logs kept if a test failed."""
     remove_abandoned(PREFIX, progress=print)
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    cluster = LocalCluster(f"{PREFIX}{os.getpid()}-{role}", nodes=nodes)
+    started = LocalCluster(f"{PREFIX}{os.getpid()}-{role}", nodes=nodes)
     try:
-        cluster.up(print)
-        yield cluster
+        started.up(print)
+        yield started
     finally:
         failed = bool(request.session.testsfailed)
-        cluster.down(keep_logs=failed)
-        signal.signal(signal.SIGTERM, before)
+        started.down(keep_logs=failed)
         if failed:
-            print(f"logs of cluster {cluster.name}: {cluster.log_dir}")
+            request.config.stash.setdefault(KEPT_LOGS, []).append(started.log_dir)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,201 @@
+"""The local cluster with real daemons: nodes die and return, clusters coexist, nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_cluster import processes
+from local_cluster.cluster import LocalCluster, remove_abandoned
+from local_cluster.errors import ClusterError, ClusterRunningError
+from local_cluster.kafka_broker import answers
+from local_cluster.resource_manager import node_states
+
+DEV_CLUSTER = Path(__file__).resolve().parents[2] / "scripts" / "dev-cluster"
+WAIT_S = 20.0
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A cluster name of this test alone; whatever runs under it is gone afterwards."""
+    number = abs(hash(request.node.name)) % 10_000
+    own = f"test-{os.getpid()}-{number}"
+    yield own
+    LocalCluster(own).down(keep_logs=False)
+
+
+def dev_cluster(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run scripts/dev-cluster to its end."""
+    return subprocess.run(
+        [sys.executable, str(DEV_CLUSTER), *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def start_and_wait_for_daemons(name: str) -> tuple[subprocess.Popen[bytes], str]:
+    """Begin an `up` and return it while its daemons start, with the cluster's id."""
+    starter = subprocess.Popen(
+        [sys.executable, str(DEV_CLUSTER), "up", "--name", name, "--nodes", "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    limit = time.monotonic() + WAIT_S
+    while time.monotonic() < limit:
+        if LocalCluster(name).status()["state"] == "starting":
+            cluster_id = LocalCluster.attach(name).cluster_id
+            if processes.of_cluster(cluster_id):
+                return starter, cluster_id
+        time.sleep(0.02)
+    starter.kill()
+    starter.wait()
+    pytest.fail("no daemon was started")
+
+
+def node_of(cluster: LocalCluster, host: str) -> dict[str, Any]:
+    """One node of the status."""
+    return next(node for node in cluster.status()["nodes"] if node["host"] == host)
+
+
+def test_running_cluster_tells_how_to_use_it(cluster: LocalCluster) -> None:
+    """All nodes are RUNNING on own addresses, and the environment names what clients need."""
+    status = cluster.status()
+    assert status["state"] == "up"
+    assert [node["state"] for node in status["nodes"]] == ["RUNNING"] * 3
+    assert len({node["address"] for node in status["nodes"]}) == 3
+    environment = cluster.env()
+    assert Path(environment["HADOOP_CONF_DIR"], "yarn-site.xml").is_file()
+    yarn = subprocess.run(
+        ["/bin/sh", "-c", "yarn classpath --glob"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert yarn.stdout.startswith(environment["HADOOP_CONF_DIR"] + ":")
+    with pytest.raises(ClusterRunningError, match="is up already"):
+        LocalCluster(cluster.name).up()
+
+
+def test_killed_node_takes_its_processes_along_and_returns(cluster: LocalCluster) -> None:
+    """kill_node ends what the node started, children without its variables too, nothing else."""
+    marked = {
+        processes.CLUSTER_VARIABLE: cluster.cluster_id,
+        processes.NODE_VARIABLE: "nm3",
+        "PATH": os.environ["PATH"],
+    }
+    # The inner shell has a clean environment, as a program that starts others may give them.
+    script = "trap '' TERM; env -i /bin/sh -c 'sleep 300; true' & wait"
+    container = subprocess.Popen(["/bin/sh", "-c", script], env=marked, start_new_session=True)
+    user = subprocess.Popen(["/bin/sleep", "300"], env={**os.environ, **cluster.env()})
+    try:
+        limit = time.monotonic() + WAIT_S
+        own = processes.info(container.pid)
+        assert own is not None
+        while len(processes.with_descendants([own.id])) < 3 and time.monotonic() < limit:
+            time.sleep(0.02)
+        family = processes.with_descendants([own.id])
+        assert len(family) == 3
+
+        killed = cluster.kill_node("nm3")
+
+        assert {process.pid for process in family} <= set(killed)
+        assert not any(processes.is_alive(process) for process in family)
+        assert node_of(cluster, "nm3")["state"] == "DOWN"
+        assert node_of(cluster, "nm3")["pids"] == []
+        assert user.poll() is None, "a client of the cluster is not part of it"
+        assert node_of(cluster, "nm2")["state"] == "RUNNING"
+    finally:
+        for started in (container, user):
+            started.kill()
+            started.wait()
+        cluster.start_node("nm3")
+    assert node_of(cluster, "nm3")["state"] == "RUNNING"
+    assert cluster.state_dir("nm3").is_dir()
+    with pytest.raises(ClusterError, match=r"nm3 of cluster .* is running"):
+        cluster.start_node("nm3")
+
+
+def test_two_clusters_at_once(cluster: LocalCluster, name: str) -> None:
+    """A second cluster has its own addresses; its end leaves none of its processes, all others."""
+    with LocalCluster(name, nodes=1) as second:
+        cluster_id = second.cluster_id
+        assert second.rm_url != cluster.rm_url
+        assert second.bootstrap_servers != cluster.bootstrap_servers
+        assert set(node_states(second.rm_url) or {}) == {"nm1"}
+        assert set(node_states(cluster.rm_url) or {}) == {"nm1", "nm2", "nm3"}
+        assert len(processes.of_cluster(cluster_id)) == 3
+    assert processes.of_cluster(cluster_id) == {}
+    assert second.status()["state"] == "down"
+    assert not second.log_dir.exists()
+    assert cluster.status()["state"] == "up"
+
+
+def test_crashed_cluster_is_cleaned_by_the_next_up(name: str) -> None:
+    """What a SIGKILLed `up` left is removed by the next, which then outlives its command."""
+    starter, old_id = start_and_wait_for_daemons(name)
+    starter.kill()
+    starter.wait()
+    assert LocalCluster(name).status()["state"] == "crashed"
+    assert processes.of_cluster(old_id) != {}
+
+    result = dev_cluster("up", "--name", name, "--nodes", "0")
+
+    assert result.returncode == 0, result.stderr
+    assert processes.of_cluster(old_id) == {}
+    attached = LocalCluster.attach(name)
+    assert answers(attached.bootstrap_servers.split(":")[0])
+    remove_abandoned(name)
+    assert attached.status()["state"] == "down"
+
+
+def test_interrupted_up_leaves_nothing(name: str) -> None:
+    """Ctrl-C while daemons start: they are gone when the command ends, their logs are kept."""
+    starter, cluster_id = start_and_wait_for_daemons(name)
+    starter.send_signal(signal.SIGINT)
+    assert starter.wait(timeout=WAIT_S) == 130
+    assert processes.of_cluster(cluster_id) == {}
+    status = LocalCluster(name).status()
+    assert status["state"] == "down"
+    assert Path(status["log_dir"], "kafka.log").is_file()
+
+
+def test_bad_java_home_is_one_line(name: str) -> None:
+    """A JAVA_HOME without Java is refused with the remedy, before anything starts."""
+    result = dev_cluster("up", "--name", name, JAVA_HOME="/nonexistent")
+    assert result.returncode == 1
+    assert result.stderr == (
+        "error: JAVA_HOME=/nonexistent has no bin/java; set it to a JDK 17 or newer, "
+        "or unset it to use the java on PATH\n"
+    )
+
+
+def test_dying_daemon_is_shown_with_its_log(name: str, tmp_path: Path) -> None:
+    """The error names the daemon and its log and shows the end of it; nothing is left."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(
+        '#!/bin/sh\n[ "$1" = -version ] && { echo \'version "17.0.1"\' >&2; exit 0; }\n'
+        "echo the heap is on fire >&2\nexit 3\n",
+        encoding="utf-8",
+    )
+    java.chmod(0o755)
+    result = dev_cluster("up", "--name", name, "--nodes", "0", JAVA_HOME=str(tmp_path))
+    log = LocalCluster(name).log_dir / "kafka.log"
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [
+        f"error: kafka ended while starting; log: {log}",
+        "  the heap is on fire",
+    ]
+    assert LocalCluster(name).status()["state"] == "down"

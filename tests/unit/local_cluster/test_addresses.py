@@ -1,0 +1,31 @@
+"""Address blocks and the names of nodes."""
+
+from __future__ import annotations
+
+from local_cluster.addresses import Addresses, fixed_endpoints, node_addresses, node_names
+
+
+def test_nodes_are_numbered_from_one_and_addressed_from_eleven() -> None:
+    """nm1 has .11, nm2 has .12."""
+    assert node_addresses("127.70.3", node_names(2)) == {
+        "nm1": "127.70.3.11",
+        "nm2": "127.70.3.12",
+    }
+
+
+def test_every_port_of_every_daemon_is_probed() -> None:
+    """Two ports of the broker and three of each node."""
+    assert fixed_endpoints("127.70.3", ("nm1",)) == (
+        ("127.70.3.2", 9092),
+        ("127.70.3.2", 9093),
+        ("127.70.3.11", 8041),
+        ("127.70.3.11", 8040),
+        ("127.70.3.11", 8042),
+    )
+
+
+def test_clients_get_addresses_not_names() -> None:
+    """Broker and ResourceManager are reachable without resolving a name."""
+    addresses = Addresses(block="127.70.3", nodes={}, rm_ports={"web": 28001})
+    assert addresses.bootstrap_servers == "127.70.3.2:9092"
+    assert addresses.rm_url == "http://127.0.0.1:28001"

@@ -1,0 +1,50 @@
+"""Names, folders and the record of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from local_cluster.addresses import Addresses
+from local_cluster.errors import ClusterError
+from local_cluster.layout import Layout, Record, read_record, write_record
+from local_cluster.processes import ProcessId
+
+
+@pytest.mark.parametrize("name", ["", "Dev", "-a", "a/b", "a" * 41])
+def test_bad_names_are_refused(name: str) -> None:
+    """A name becomes a folder and part of settings."""
+    with pytest.raises(ClusterError, match="cluster name"):
+        Layout(Path("/cache"), name)
+
+
+@pytest.mark.parametrize("cache", ["/my cache", "/a,b", "/a$b"])
+def test_folders_that_hadoop_misreads_are_refused(cache: str) -> None:
+    """The remedy is in the message."""
+    with pytest.raises(ClusterError, match="set HOMEPORT_CACHE_DIR"):
+        Layout(Path(cache), "dev")
+
+
+def test_record_is_read_as_written(tmp_path: Path) -> None:
+    """All fields survive; no temporary file stays."""
+    record = Record(
+        cluster_id="abc",
+        phase="up",
+        addresses=Addresses("127.70.3", {"nm1": "127.70.3.11"}, {"web": 5}),
+        java_home="/java",
+        owner=ProcessId(1, 2),
+        daemons={"rm": ProcessId(3, 4)},
+    )
+    write_record(tmp_path / "state.json", record)
+    assert read_record(tmp_path / "state.json") == record
+    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
+
+
+def test_absent_record_is_no_cluster_and_a_broken_one_an_error(tmp_path: Path) -> None:
+    """A half-readable record must not be taken for "nothing runs"."""
+    path = tmp_path / "state.json"
+    assert read_record(path) is None
+    path.write_text('{"phase": "up"}', encoding="utf-8")
+    with pytest.raises(ClusterError, match="is not a cluster record"):
+        read_record(path)
