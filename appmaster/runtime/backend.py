@@ -1,0 +1,161 @@
+"""What the AM serves by HTTP: the driver as the server sees it.
+
+The answer to a launcher's check-in is what that very check-in led to. While the driver is busy, as
+when records cannot be written because Kafka is away, launchers are told to go on as they are: they
+live, and so does the AM.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from homeport.appmaster.allocation.events import (
+    ContainerStarted,
+    ContainerStopped,
+    LauncherCheckedIn,
+    ShutdownRequested,
+)
+from homeport.appmaster.allocation.instructions import (
+    PermitContainer,
+    ReleaseResource,
+    StopContainer,
+    order_for,
+)
+from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
+from homeport.appmaster.runtime.driver import Driver, DriverSettings, boot_ms
+from homeport.appmaster.runtime.launcher_table import LauncherEntry
+from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+
+log = logging.getLogger("driver")
+
+
+class DriverBackend:
+    """``JobCoordinatorBackend`` on a driver. To be used on the driver's event loop."""
+
+    def __init__(
+        self,
+        *,
+        driver: Driver,
+        settings: DriverSettings,
+        attempt: int,
+        model: JobModel,
+        version: int,
+        resources: ClusterResourceManager,
+        history: HistoryWriter,
+    ) -> None:
+        self._driver = driver
+        self._settings = settings
+        self._attempt = attempt
+        self._model = model
+        self._version = version
+        self._resources = resources
+        self._history = history
+
+    def job_model(self, version: int | None) -> JobModel | None:
+        """The JobModel; None for a version other than the present one."""
+        return self._model if version in {None, self._version} else None
+
+    def locality(self) -> Mapping[ProcessorId, Host]:
+        """{processor_id: host} as the coordinator stream has it."""
+        return self._driver.localities
+
+    def is_running(self, resource_id: ResourceId) -> bool:
+        """Whether a stream container that this AM permitted runs there."""
+        launcher = self._driver.launchers.find(resource_id)
+        return launcher is not None and launcher.running is not None
+
+    async def check_in(self, message: CheckIn) -> Order:
+        """What the launcher is to do now."""
+        request_id = self._resources.request_of(message.skein_id)
+        if message.attempt != self._attempt:
+            return self._order(OrderKind.EXIT)
+        if request_id is None:
+            # Perhaps Skein was faster with the container than with its answer to our request.
+            return self._order(OrderKind.EXIT if not self._driver.is_asking else OrderKind.WAIT)
+        try:
+            order = await self._decide(message, request_id)
+        except UnavailableError:
+            order = self._order(OrderKind.WAIT)
+        self._driver.launchers.answered(
+            LauncherEntry(
+                message.resource_id,
+                request_id,
+                message.host,
+                message.pid,
+                message.running,
+                boot_ms(),
+            )
+        )
+        return order
+
+    async def _decide(self, message: CheckIn, request_id: RequestId) -> Order:
+        if self._driver.is_ending:
+            return self._order(OrderKind.EXIT)
+        event = LauncherCheckedIn(message.resource_id, message.host, message.running, request_id)
+        decision = await self._driver.ask(event)
+        match order_for(decision.instructions, message.resource_id):
+            case PermitContainer() as permit:
+                return Order(
+                    OrderKind.RUN,
+                    self._settings.check_in_interval_ms,
+                    self._settings.lease_ms,
+                    permit.incarnation,
+                    permit.model_version,
+                    permit.fence,
+                )
+            case StopContainer(incarnation=incarnation):
+                return self._order(OrderKind.STOP, incarnation)
+            case ReleaseResource():
+                return self._order(OrderKind.EXIT)
+        return self._order(OrderKind.WAIT)
+
+    def _order(self, kind: OrderKind, incarnation: Incarnation | None = None) -> Order:
+        settings = self._settings
+        return Order(kind, settings.check_in_interval_ms, settings.lease_ms, incarnation)
+
+    async def started(self, message: Started) -> None:
+        """A stream container has started."""
+        self._require_known(message.incarnation)
+        self._driver.status.started(message)
+        self._history.event(
+            "started",
+            message.incarnation.processor_id,
+            message.incarnation.epoch,
+            seconds=dict(message.seconds),
+        )
+        await self._driver.ask(ContainerStarted(message.incarnation))
+
+    async def stopped(self, message: Stopped) -> None:
+        """A stream container has ended."""
+        self._require_known(message.incarnation)
+        self._driver.status.stopped(message)
+        log.info(
+            "processor %s epoch %d stopped: %s, exit code %d",
+            message.incarnation.processor_id,
+            message.incarnation.epoch,
+            message.cause.value,
+            message.exit_code,
+        )
+        await self._driver.ask(
+            ContainerStopped(message.incarnation, message.cause, message.exit_code)
+        )
+
+    async def shutdown(self) -> None:
+        """The orderly end of the job has been ordered."""
+        self._driver.post(ShutdownRequested())
+
+    def status(self) -> Mapping[str, Any]:
+        """The state of the job."""
+        driver = self._driver
+        return driver.status.to_json(driver.state, driver.launchers, driver.stream_fault)
+
+    def _require_known(self, incarnation: Incarnation) -> None:
+        if incarnation.processor_id not in self._model.containers:
+            raise WireError(f"the job has no processor {incarnation.processor_id!r}")

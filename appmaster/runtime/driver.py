@@ -1,0 +1,461 @@
+"""The driver: the shell around the allocator.
+
+One task takes events from one queue, in order: event, ``step``, invariants, records appended and
+flushed, then instructions run; what comes of them returns as events. Nothing here decides. Calls to
+Skein, the ResourceManager and Kafka run in threads with time limits, never on the event loop; Skein
+is given its orders one at a time, in the order in which they were decided.
+
+What HTTP serves is in ``backend``, which hands in events and waits for what they lead to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from homeport.appmaster.allocation import invariants
+from homeport.appmaster.allocation.container_process_manager import Decision, step
+from homeport.appmaster.allocation.events import (
+    Event,
+    JobModelPublished,
+    LauncherSilent,
+    ResourceEnded,
+    Timer,
+    TimerFired,
+    describe,
+)
+from homeport.appmaster.allocation.instructions import (
+    CancelRequest,
+    CancelTimer,
+    EndJob,
+    Instruction,
+    JobResult,
+    PermitContainer,
+    Record,
+    ReleaseResource,
+    RequestResource,
+    SetTimer,
+    StopContainer,
+)
+from homeport.appmaster.allocation.observation import (
+    SkeinContainerState,
+    Snapshot,
+    events_between,
+)
+from homeport.appmaster.allocation.state import AllocatorSettings, AllocatorState, initial_state
+from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
+from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
+from homeport.appmaster.runtime.launcher_table import LauncherTable
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.managers import (
+    LocalityManager,
+    ProcessorEpoch,
+    processor_epoch_message,
+)
+from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_T = TypeVar("_T")
+
+_POLL_S = 0.5
+_HOSTS_POLL_S = 1.0
+_RETRY_S = 1.0
+_ANSWER_LIMIT_S = 2.0
+_FAREWELL_S = 5.0
+
+log = logging.getLogger("driver")
+
+
+def boot_ms() -> int:
+    """Milliseconds since the machine started, time asleep included."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True)
+class DriverSettings:
+    """What the configuration says to the driver. Units: ms.
+
+    ``hold_back_ms``: how long the first placement waits for what an earlier attempt started.
+    ``environment``: what every launcher gets.
+    """
+
+    check_in_interval_ms: int
+    am_lost_timeout_ms: int
+    lease_ms: int
+    catch_up_interval_ms: int
+    hold_back_ms: int
+    environment: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Item:
+    """One event in the queue, and who waits for what it leads to."""
+
+    event: Event
+    answer: asyncio.Future[Decision] | None = None
+
+
+class Driver:
+    """Runs one job in one AM attempt. To be used on one event loop."""
+
+    def __init__(
+        self,
+        *,
+        settings: DriverSettings,
+        allocator: AllocatorSettings,
+        identity: JobIdentity,
+        published: JobModelPublished,
+        resources: ClusterResourceManager,
+        stream: CoordinatorStream,
+        history: HistoryWriter,
+    ) -> None:
+        self._settings = settings
+        self._state = initial_state(allocator)
+        self._published = published
+        self._resources = resources
+        self._stream = stream
+        self._history = history
+        self.status = JobStatus(identity, wall_ms)
+        self.launchers = LauncherTable(settings.am_lost_timeout_ms, boot_ms())
+        self.localities: Mapping[ProcessorId, Host] = {}
+        self._queue: asyncio.Queue[_Item] = asyncio.Queue()
+        self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._snapshot: Snapshot | None = None
+        self._hosts: tuple[Host, ...] | None = None
+        self._permitted: set[Incarnation] = set()
+        self._stops_told: set[Incarnation] = set()
+        self._orders: asyncio.Queue[RequestResource | CancelRequest] = asyncio.Queue()
+        self._orders_open = 0
+        self._skein = ThreadPoolExecutor(1, "skein")
+        self._kafka = ThreadPoolExecutor(1, "kafka")
+        self._rest = ThreadPoolExecutor(1, "rest")
+        self._end: EndJob | None = None
+        self._stream_fault: str | None = None
+        self._parent = os.getppid()
+
+    # ------------------------------------------------------------------ the loop
+
+    async def run(self) -> EndJob:
+        """Runs the job to its end and ends the application; how it ended.
+
+        Raises:
+            HomeportError: this attempt cannot go on: an invariant is broken, a newer attempt has
+                taken over, or Skein's AM is gone.
+        """
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._settings.hold_back_ms / 1000, self.post, self._published)
+        watchers = [
+            asyncio.create_task(w(), name=w.__name__)
+            for w in (
+                self._watch_resources,
+                self._watch_hosts,
+                self._watch_launchers,
+                self._watch_stream,
+                self._run_orders,
+            )
+        ]
+        main = asyncio.create_task(self._take_events(), name="events")
+        try:
+            done, _ = await asyncio.wait([main, *watchers], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # a watcher ends by an error only
+            end = main.result()
+            await self._say_farewell(end)
+            return end
+        finally:
+            for task in (main, *watchers):
+                task.cancel()
+            for pool in (self._skein, self._kafka, self._rest):
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _take_events(self) -> EndJob:
+        while self._end is None:
+            item = await self._queue.get()
+            try:
+                decision = await self._take(item.event)
+            except BaseException as e:
+                if item.answer is not None and not item.answer.done():
+                    item.answer.set_exception(UnavailableError(f"the AM attempt ends: {e}"))
+                raise
+            if item.answer is not None and not item.answer.done():
+                item.answer.set_result(decision)
+        return self._end
+
+    async def _take(self, event: Event) -> Decision:
+        """One event, from the step to the instructions."""
+        decision = step(self._state, event)
+        invariants.check_step(self._state, decision.state, describe(event))
+        if decision.records:
+            await self._append(decision.records)
+        self._state = decision.state
+        self._tell(event, decision)
+        for instruction in decision.instructions:
+            self._carry_out(instruction)
+        self.status.entered(self._state, self.launchers)
+        return decision
+
+    def _tell(self, event: Event, decision: Decision) -> None:
+        if not decision.records and not decision.instructions:
+            return
+        orders = [i for i in decision.instructions if not self._is_repeated(i)]
+        if not orders and not decision.records:
+            return
+        names = [_brief(i) for i in orders]
+        log.info("%s -> %s", describe(event), "; ".join(names) or "records")
+        self._history.event("decision", event=describe(event), instructions=names)
+
+    def _is_repeated(self, instruction: Instruction) -> bool:
+        """Whether it is an order that was told before and comes again until it is obeyed."""
+        if isinstance(instruction, PermitContainer):
+            return instruction.incarnation in self._permitted
+        if isinstance(instruction, StopContainer):
+            return instruction.incarnation in self._stops_told
+        return isinstance(instruction, ReleaseResource)
+
+    async def _append(self, records: Iterable[Record]) -> None:
+        """The records are in the stream. Tries until they are, as nothing can go on without."""
+        messages = [
+            processor_epoch_message(
+                r.processor_id, ProcessorEpoch(r.epoch, r.model_version, r.fence)
+            )
+            for r in records
+        ]
+        while True:
+            try:
+                await self._in_thread(self._kafka, lambda: self._stream.write(messages))
+            except UnavailableError as e:
+                log.warning("records cannot be written, trying again: %s", e)
+                self._stream_fault = str(e)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return
+
+    @property
+    def state(self) -> AllocatorState:
+        """What the allocator knows now."""
+        return self._state
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the end has been decided and nothing of the job runs any more."""
+        return self._end is not None
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether an order to Skein has not been carried out yet."""
+        return self._orders_open > 0
+
+    @property
+    def stream_fault(self) -> str | None:
+        """Why the coordinator stream was not read or written the last time; None where it was."""
+        return self._stream_fault
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case RequestResource() | CancelRequest():
+                self._orders.put_nowait(instruction)
+                self._orders_open += 1
+            case SetTimer(timer=timer, delay_ms=delay_ms):
+                self._cancel_timer(timer)
+                loop = asyncio.get_running_loop()
+                self._timers[timer] = loop.call_later(delay_ms / 1000, self._fire, timer)
+            case CancelTimer(timer=timer):
+                self._cancel_timer(timer)
+            case PermitContainer(incarnation=incarnation):
+                self._note_permit(instruction, incarnation)
+            case StopContainer(incarnation=incarnation):
+                if incarnation not in self._stops_told:
+                    self._stops_told.add(incarnation)
+                    self._event("stop-ordered", incarnation, resource=instruction.resource_id)
+            case ReleaseResource():
+                pass  # an order, told when its launcher checks in
+            case EndJob():
+                self._end = instruction
+
+    def _note_permit(self, permit: PermitContainer, incarnation: Incarnation) -> None:
+        if incarnation not in self._permitted:
+            self._permitted.add(incarnation)
+            launcher = self.launchers.find(permit.resource_id)
+            self._event(
+                "permit-granted",
+                incarnation,
+                resource=permit.resource_id,
+                on_host=launcher.host if launcher else None,
+                model_version=permit.model_version,
+            )
+
+    def _fire(self, timer: Timer) -> None:
+        self._timers.pop(timer, None)
+        self.post(TimerFired(timer))
+
+    def _cancel_timer(self, timer: Timer) -> None:
+        handle = self._timers.pop(timer, None)
+        if handle is not None:
+            handle.cancel()
+
+    def post(self, event: Event) -> None:
+        """Hands in an event that nobody waits for."""
+        self._queue.put_nowait(_Item(event))
+
+    async def ask(self, event: Event) -> Decision:
+        """The decision on ``event``, once it has been taken.
+
+        Raises:
+            UnavailableError: it takes longer than the caller may wait; it will still be taken.
+        """
+        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait(_Item(event, answer))
+        try:
+            return await asyncio.wait_for(asyncio.shield(answer), _ANSWER_LIMIT_S)
+        except TimeoutError:
+            answer.add_done_callback(_retrieved)
+            raise UnavailableError("the AM is busy; ask again") from None
+
+    # ------------------------------------------------------------------ watchers
+
+    async def _run_orders(self) -> None:
+        while True:
+            order = await self._orders.get()
+            try:
+                await self._in_thread(self._skein, partial(self._give, order))
+            except UnavailableError as e:
+                log.warning("%s failed: %s", _brief(order), e)
+                self.status.failed(f"{_brief(order)}: {e}")
+                if isinstance(order, RequestResource):
+                    # Not at once: what refuses now will refuse again.
+                    ended = ResourceEnded(request_id=order.request_id)
+                    asyncio.get_running_loop().call_later(_RETRY_S, self.post, ended)
+            self._orders_open -= 1
+
+    def _give(self, order: RequestResource | CancelRequest) -> None:
+        """Called in Skein's thread."""
+        if isinstance(order, CancelRequest):
+            self._resources.cancel(order.request_id)
+            return
+        environment = {"HOMEPORT_REQUEST_ID": str(order.request_id)}
+        self._resources.request(
+            order.request_id, order.host, {**self._settings.environment, **environment}
+        )
+
+    async def _watch_resources(self) -> None:
+        while True:
+            try:
+                reports = await self._in_thread(self._skein, self._resources.resources)
+            except UnavailableError as e:
+                log.warning("%s", e)
+            else:
+                self._observe(reports)
+            await asyncio.sleep(_POLL_S)
+
+    def _observe(self, reports: tuple[ResourceReport, ...]) -> None:
+        """Hands in what is new since the last poll; nothing is asked for before hosts are known."""
+        for report in reports:
+            if report.container.state is SkeinContainerState.ENDED:
+                log.info("container %s ended: %s", report.container.skein_id, report.diagnostics)
+                if report.resource_id is not None:
+                    self.launchers.ended(report.resource_id)
+        if self._hosts is None:
+            return
+        snapshot = Snapshot(tuple(r.container for r in reports), self._hosts)
+        for event in events_between(self._snapshot, snapshot):
+            self.post(event)
+        self._snapshot = snapshot
+
+    async def _watch_hosts(self) -> None:
+        while True:
+            try:
+                hosts = await self._in_thread(self._rest, self._resources.hosts)
+            except UnavailableError as e:
+                log.warning("%s", e)
+            else:
+                self._hosts = tuple(sorted(hosts))
+            await asyncio.sleep(_HOSTS_POLL_S)
+
+    async def _watch_launchers(self) -> None:
+        while True:
+            if os.getppid() != self._parent:
+                # Nothing of the application can be told or learned any more.
+                raise UnavailableError("Skein's AM is gone: this attempt is over")
+            for launcher in self.launchers.silent(boot_ms()):
+                log.warning("launcher %s on %s is silent", launcher.resource_id, launcher.host)
+                if launcher.is_ended:
+                    self.post(ResourceEnded(launcher.request_id, launcher.resource_id))
+                else:
+                    self.post(LauncherSilent(launcher.resource_id))
+            await asyncio.sleep(_POLL_S)
+
+    async def _watch_stream(self) -> None:
+        while True:
+            try:
+                self.localities = await self._in_thread(self._kafka, self._read_stream)
+                self._stream_fault = None
+            except UnavailableError as e:
+                log.warning("%s", e)
+                self._stream_fault = str(e)
+            await asyncio.sleep(self._settings.catch_up_interval_ms / 1000)
+
+    def _read_stream(self) -> Mapping[ProcessorId, Host]:
+        """Called in Kafka's thread, as the stream's lock is held while Kafka is waited for."""
+        self._stream.catch_up()
+        return LocalityManager(self._stream).read_processors()
+
+    async def _say_farewell(self, end: EndJob) -> None:
+        """Launchers exit by themselves, then the application ends with its result."""
+        log.info("the job ends: %s %s", end.result.value, end.diagnostics)
+        deadline = time.monotonic() + _FAREWELL_S
+        while time.monotonic() < deadline:
+            try:
+                reports = await self._in_thread(self._skein, self._resources.resources)
+            except UnavailableError:
+                break
+            if not any(r.container.state is SkeinContainerState.RUNNING for r in reports):
+                break
+            await asyncio.sleep(_POLL_S / 2)
+        diagnostics = end.diagnostics
+        if end.result is JobResult.FAILED:
+            diagnostics = f"{diagnostics}\n{self.status.last_lines()}".strip()
+        await self._in_thread(self._skein, lambda: self._resources.finish(end.result, diagnostics))
+
+    async def _in_thread(self, pool: ThreadPoolExecutor, call: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+    def _event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
+        self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
+
+
+def _retrieved(answer: asyncio.Future[Decision]) -> None:
+    """Keeps asyncio from reporting an exception that nobody waits for any more."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+def _brief(instruction: Instruction) -> str:
+    """One instruction in a few words, for logs."""
+    name = type(instruction).__name__
+    match instruction:
+        case RequestResource(request_id=request_id, host=host):
+            return f"{name} {request_id} on {host or 'any host'}"
+        case CancelRequest(request_id=request_id):
+            return f"{name} {request_id}"
+        case PermitContainer(incarnation=i) | StopContainer(incarnation=i):
+            return f"{name} {i.processor_id}@{i.epoch} in {instruction.resource_id}"
+        case ReleaseResource(resource_id=resource_id):
+            return f"{name} {resource_id}"
+        case SetTimer(timer=timer) | CancelTimer(timer=timer):
+            return f"{name} {timer}"
+        case EndJob(result=result):
+            return f"{name} {result.value}"

@@ -1,0 +1,163 @@
+"""The state of the job as its people see it: the body of ``GET /v1/status``."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeport.appmaster.allocation.state import (
+    AllocatorState,
+    ContainerPhase,
+    ContainerState,
+    JobPhase,
+)
+from homeport.appmaster.runtime.launcher_table import LauncherTable
+from homeport.job_coordinator.http.messages import Started, StopCause, Stopped
+from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_MAX_FAILURES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class JobIdentity:
+    """Which job this AM attempt runs, and where it can be reached."""
+
+    name: str
+    id: str
+    rank: Rank
+    attempts_max: int
+    coordinator_url: str
+    application_url: str
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What is known of one processor beyond the allocator's state. Units: ms since 1970."""
+
+    phase: ContainerPhase | None = None
+    since_ms: int = 0
+    host: Host | None = None
+    started: Started | None = None
+
+
+@dataclass
+class JobStatus:
+    """Collects facts as they come and tells them with the allocator's state.
+
+    Args:
+        now_ms: the time, in ms since 1970.
+    """
+
+    identity: JobIdentity
+    now_ms: Callable[[], int]
+    _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
+    _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
+
+    def entered(self, state: AllocatorState, launchers: LauncherTable) -> None:
+        """The allocator is in ``state`` now."""
+        for container in state.containers:
+            facts = self._facts.setdefault(container.processor_id, _Facts())
+            if facts.phase is not container.phase:
+                facts.phase, facts.since_ms = container.phase, self.now_ms()
+            if container.resource_id is not None:
+                launcher = launchers.find(container.resource_id)
+                if launcher is not None:
+                    facts.host = launcher.host
+
+    def started(self, message: Started) -> None:
+        """A stream container has reported how it was restored."""
+        self._facts.setdefault(message.incarnation.processor_id, _Facts()).started = message
+
+    def stopped(self, message: Stopped) -> None:
+        """A stream container has ended; what was neither ordered nor its own wish is a failure."""
+        if message.cause in {StopCause.ORDERED, StopCause.FINISHED}:
+            return
+        facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
+        self._failures.append(
+            {
+                "processor_id": message.incarnation.processor_id,
+                "epoch": message.incarnation.epoch,
+                "cause": message.cause.value,
+                "exit_code": message.exit_code,
+                "host": facts.host,
+                "at_ms": self.now_ms(),
+                "last_lines": list(message.last_lines),
+            }
+        )
+
+    def failed(self, what: str) -> None:
+        """Something else went wrong that people should know of."""
+        self._failures.append({"processor_id": None, "cause": what, "at_ms": self.now_ms()})
+
+    def last_lines(self) -> str:
+        """The story of the last failure of a container, in lines; empty where none failed."""
+        for failure in reversed(self._failures):
+            if failure["processor_id"] is not None:
+                head = (
+                    f"processor {failure['processor_id']} epoch {failure['epoch']} on "
+                    f"{failure['host']}: {failure['cause']}, exit code {failure['exit_code']}"
+                )
+                return "\n".join([head, *failure["last_lines"]])
+        return ""
+
+    def to_json(
+        self, state: AllocatorState, launchers: LauncherTable, stream_fault: str | None
+    ) -> Mapping[str, Any]:
+        """The body. Shapes: see interfaces, "HTTP", status."""
+        identity = self.identity
+        rank = identity.rank
+        return {
+            "job": {
+                "name": identity.name,
+                "id": identity.id,
+                "application": rank.application,
+                "attempt": rank.attempt,
+                "attempts_max": identity.attempts_max,
+                "rank": [rank.submission, rank.application, rank.attempt],
+                "state": _job_state(state),
+                "model_version": state.model_version,
+            },
+            "coordinator_url": identity.coordinator_url,
+            "application_url": identity.application_url,
+            "containers": [self._container(c, launchers) for c in state.containers],
+            "hosts": sorted(state.hosts or ()),
+            "failures": list(self._failures),
+            "coordinator_stream": stream_fault or "ok",
+        }
+
+    def _container(self, container: ContainerState, launchers: LauncherTable) -> dict[str, Any]:
+        facts = self._facts.get(container.processor_id, _Facts())
+        launcher = launchers.find(container.resource_id) if container.resource_id else None
+        incarnation = Incarnation(container.processor_id, container.epoch)
+        started = (
+            facts.started if facts.started and facts.started.incarnation == incarnation else None
+        )
+        body = started.to_json() if started else {}
+        return {
+            "processor_id": container.processor_id,
+            "role": container.role.value,
+            "host": launcher.host if launcher else None,
+            "last_host": facts.host or container.home,
+            "wanted_host": container.wanted,
+            "phase": container.phase.value,
+            "since_ms": facts.since_ms,
+            "epoch": container.epoch,
+            "pid": launcher.pid if launcher and launcher.running == incarnation else None,
+            "resource": container.resource_id,
+            "restored": body.get("restored"),
+            "seconds": body.get("seconds"),
+            "failures": container.failures,
+            "last_failure": container.last_failure or None,
+        }
+
+
+def _job_state(state: AllocatorState) -> str:
+    """new, starting, running (every container runs), ending, ended."""
+    if state.phase is not JobPhase.ACTIVE:
+        return str(state.phase.value)
+    phases = {c.phase for c in state.containers}
+    return "running" if phases <= {ContainerPhase.RUNNING, ContainerPhase.FINISHED} else "starting"

@@ -1,0 +1,83 @@
+"""The launchers that have checked in, and when each was last answered.
+
+A launcher counts from the moment it sent the last check-in that was answered; the AM's side counts
+from its answer, plus a margin, so that the AM is never the first to give up (safety C1). An AM that
+has itself stood still heard nobody: it gives everyone the whole time again (safety L4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+MARGIN = 0.2
+"""Part of the AM-lost time that the AM waits longer than the launcher."""
+
+
+@dataclass(slots=True)
+class LauncherEntry:
+    """One launcher, as of its last check-in. ``pid`` is its child's while it has one."""
+
+    resource_id: ResourceId
+    request_id: RequestId
+    host: Host
+    pid: int
+    running: Incarnation | None
+    answered_ms: int
+    is_ended: bool = False
+    """Whether the cluster manager has reported the end of its container."""
+
+
+class LauncherTable:
+    """Launchers by resource. Times are given by the caller, in ms of one clock that never stops."""
+
+    def __init__(self, am_lost_timeout_ms: int, now_ms: int) -> None:
+        self._limit_ms = round(am_lost_timeout_ms * (1 + MARGIN))
+        self._standstill_ms = am_lost_timeout_ms // 2
+        self._checked_ms = now_ms
+        self._entries: dict[ResourceId, LauncherEntry] = {}
+
+    @property
+    def limit_ms(self) -> int:
+        """How long a launcher may be silent until it is sure to have killed its child."""
+        return self._limit_ms
+
+    def answered(self, entry: LauncherEntry) -> None:
+        """The launcher of ``entry`` has been answered at ``entry.answered_ms``."""
+        known = self._entries.get(entry.resource_id)
+        entry.is_ended = known is not None and known.is_ended
+        self._entries[entry.resource_id] = entry
+
+    def find(self, resource_id: ResourceId) -> LauncherEntry | None:
+        """The launcher of that resource; None where none has checked in, or it is gone."""
+        return self._entries.get(resource_id)
+
+    def ended(self, resource_id: ResourceId) -> None:
+        """The cluster manager has reported the end of the launcher's container."""
+        entry = self._entries.get(resource_id)
+        if entry is not None:
+            entry.is_ended = True
+
+    def forget(self, resource_id: ResourceId) -> None:
+        """The launcher is known to be gone."""
+        self._entries.pop(resource_id, None)
+
+    def all(self) -> tuple[LauncherEntry, ...]:
+        """Every launcher that is not known to be gone, by resource."""
+        return tuple(self._entries[r] for r in sorted(self._entries))
+
+    def silent(self, now_ms: int) -> tuple[LauncherEntry, ...]:
+        """The launchers that have been silent for the whole limit, each told once: it is forgotten.
+
+        To be called often: a long time since the last call means that this process stood still.
+        """
+        if now_ms - self._checked_ms > self._standstill_ms:
+            for entry in self._entries.values():
+                entry.answered_ms = now_ms
+        self._checked_ms = now_ms
+        found = tuple(e for e in self.all() if now_ms - e.answered_ms >= self._limit_ms)
+        for entry in found:
+            self.forget(entry.resource_id)
+        return found

@@ -1,0 +1,155 @@
+"""ClusterResourceManager on Skein, from inside the AM's container.
+
+Skein's list of completed containers only grows, so what is read at each poll is the list of those
+that are not completed: a request that has left it has ended, and only then is its story looked up.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
+from homeport.appmaster.cluster_resource_manager import ResourceReport
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.appmaster.yarn.submission import ANY_SERVICE
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+
+_CALL_TIMEOUT_S = 10.0
+_COMPLETED = ("SUCCEEDED", "FAILED", "KILLED")
+_STATES = {
+    "WAITING": SkeinContainerState.REQUESTED,
+    "REQUESTED": SkeinContainerState.REQUESTED,
+    "RUNNING": SkeinContainerState.RUNNING,
+}
+_MAX_DIAGNOSTICS = 8000
+
+
+def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein has no types
+    """A client of Skein's AM at ``address`` whose every call has a time limit.
+
+    Must be called in a container, whose working directory has the application's certificate.
+    """
+    import skein  # noqa: PLC0415 - it reads the environment when it is imported
+
+    class LimitedClient(skein.ApplicationClient):  # type: ignore[misc]  # skein has no types
+        """Skein sets no deadline: a hung AM would hang the driver."""
+
+        def _call(self, method: str, request: object, timeout: float = _CALL_TIMEOUT_S) -> object:
+            return super()._call(method, request, timeout=timeout)
+
+    return LimitedClient(address, application_id, security=skein.Security.from_default())
+
+
+class SkeinResourceManager:
+    """The containers of one application. Thread-safe: one Skein call at a time.
+
+    Args:
+        client: a ``skein.ApplicationClient``.
+        rest: where the live hosts are asked for.
+        services: {host: service bound to it}, as submitted.
+    """
+
+    def __init__(
+        self,
+        client: Any,  # noqa: ANN401 - skein has no types
+        rest: ResourceManagerRest,
+        services: Mapping[Host, str],
+    ) -> None:
+        self._client = client
+        self._rest = rest
+        self._services = dict(services)
+        self._lock = threading.Lock()
+        self._requests: dict[str, RequestId] = {}
+        self._skein_ids: dict[RequestId, str] = {}
+
+    def hosts(self) -> frozenset[Host]:
+        """The hosts whose NodeManager the ResourceManager calls RUNNING."""
+        return self._rest.running_hosts()
+
+    def request_of(self, skein_id: str) -> RequestId | None:
+        """The request that a Skein container was added for; None where it is not ours."""
+        return self._requests.get(skein_id)
+
+    def request(
+        self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
+    ) -> None:
+        """A container is asked for; see the protocol."""
+        service = ANY_SERVICE if host is None else self._services.get(host)
+        if service is None:
+            raise UnavailableError(
+                f"host {host} has joined after the submission: it has no service"
+            )
+        container = self._call(lambda: self._client.add_container(service, env=dict(environment)))
+        self._requests[container.id] = request_id
+        self._skein_ids[request_id] = container.id
+
+    def cancel(self, request_id: RequestId) -> None:
+        """The request is withdrawn or its container is being ended; see the protocol."""
+        skein_id = self._skein_ids.get(request_id)
+        if skein_id is not None:
+            self._call(lambda: self._kill(skein_id))
+
+    def resources(self) -> tuple[ResourceReport, ...]:
+        """All containers that have not ended, and those that just did; see the protocol."""
+        active = {c.id: c for c in self._call(self._client.get_containers)}
+        reports = [
+            ResourceReport(
+                SkeinContainer(i, self._requests.get(i), _STATES[str(c.state)]),
+                ResourceId(c.yarn_container_id) if c.yarn_container_id else None,
+            )
+            for i, c in sorted(active.items())
+        ]
+        ended = [s for s in self._skein_ids.values() if s not in active]
+        return tuple(reports + (self._bury(ended) if ended else []))
+
+    def add_page(self, url: str) -> None:
+        """``url`` is linked in Skein's page of the application."""
+        self._call(lambda: self._client.ui.add_page("homeport", url, "Homeport"))
+
+    def finish(self, result: JobResult, diagnostics: str) -> None:
+        """The application has ended with this result."""
+        text = diagnostics[-_MAX_DIAGNOSTICS:]
+        self._call(lambda: self._client.shutdown(result.value, text))
+
+    def _bury(self, skein_ids: list[str]) -> list[ResourceReport]:
+        """The end of these containers, told once."""
+        services = {s.rpartition("_")[0] for s in skein_ids}
+        stories = {
+            c.id: c
+            for c in self._call(
+                lambda: self._client.get_containers(services=services, states=_COMPLETED)
+            )
+        }
+        reports = []
+        for skein_id in skein_ids:
+            request_id = self._requests[skein_id]
+            del self._skein_ids[request_id]
+            story = stories.get(skein_id)
+            resource_id = story.yarn_container_id if story is not None else ""
+            reports.append(
+                ResourceReport(
+                    SkeinContainer(skein_id, request_id, SkeinContainerState.ENDED),
+                    ResourceId(resource_id) if resource_id else None,
+                    str(story.exit_message).strip() if story is not None else "",
+                )
+            )
+        return reports
+
+    def _kill(self, skein_id: str) -> None:
+        try:
+            self._client.kill_container(skein_id)
+        except (KeyError, ValueError):
+            return  # it has ended already
+
+    def _call(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - skein has no types
+        import skein  # noqa: PLC0415 - as in connect
+
+        try:
+            with self._lock:
+                return call()
+        except (skein.exceptions.SkeinError, KeyError, ValueError) as e:
+            raise UnavailableError(f"Skein's AM: {' '.join(str(e).split())}") from None
