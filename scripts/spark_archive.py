@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from local_setup import children
+
 JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """What every JVM that uses the archive runs with, as the dump did; the container's flags too."""
 
@@ -136,23 +138,20 @@ def _child(prefix: Path, options: str) -> tuple[float, float]:
     """
     command = [str(prefix / "bin" / "python"), str(Path(__file__).resolve()), f"--run={options}"]
     with tempfile.TemporaryDirectory(prefix="homeport-spark-") as scratch:
+        env = {**os.environ, "SPARK_LOCAL_DIRS": scratch, "SPARK_LOCAL_IP": "127.0.0.1"}
+        log = Path(scratch, "output.log")
         try:
-            done = subprocess.run(
-                command,
-                cwd=scratch,
-                env={**os.environ, "SPARK_LOCAL_DIRS": scratch, "SPARK_LOCAL_IP": "127.0.0.1"},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_MAKE_SECONDS,
-                check=False,
-            )
+            with log.open("wb") as sink:
+                code = children.run(
+                    command, sink, env=env, cwd=Path(scratch), limit_seconds=_MAKE_SECONDS
+                )
         except subprocess.TimeoutExpired as error:
             raise ArchiveError(f"Spark did not end within {_MAKE_SECONDS:.0f} s") from error
-    found = re.search(r"^seconds (\S+) (\S+)$", done.stdout, re.MULTILINE)
-    if done.returncode != 0 or found is None:
-        end = "\n".join((done.stdout + done.stderr).splitlines()[-25:])
-        raise ArchiveError(f"Spark failed with code {done.returncode}:\n{end}")
+        output = _text(log)
+    found = re.search(r"^seconds (\S+) (\S+)$", output, re.MULTILINE)
+    if code != 0 or found is None:
+        end = "\n".join(output.splitlines()[-25:])
+        raise ArchiveError(f"Spark failed with code {code}:\n{end}")
     return float(found[1]), float(found[2])
 
 

@@ -6,7 +6,6 @@ Everything goes to stderr; stdout belongs to the command that is set up.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -14,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
+
+from local_setup import children
 
 _QUIET_SECONDS = 15.0
 """Without a terminal, a step that takes long says so this often."""
@@ -102,15 +103,7 @@ def run_logged(
         start = sink.tell()
         with progress.step(title, lambda: _last_line(log)):
             try:
-                code = subprocess.run(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=sink,
-                    stderr=subprocess.STDOUT,
-                    env=env,
-                    cwd=cwd,
-                    check=False,
-                ).returncode
+                code = children.run(command, sink, env=env, cwd=cwd)
             except OSError as error:
                 raise SetupError(f"{title}: {command[0]} cannot be started: {error}") from error
             if code != 0:
