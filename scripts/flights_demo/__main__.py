@@ -41,7 +41,8 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/demo",
         description="Starts a local YARN (3 nodes) and Kafka, runs the flights job in 3 containers"
-        " until its input is consumed, compares every plane with the right answer, stops the job, submits it again and"
+        " until its input is consumed, compares every plane with the right answer, stops the job,"
+        " submits it again and"
         " shows that each container came home to its state. Exit code 0: all of that held.",
     )
     parser.add_argument(
@@ -274,9 +275,7 @@ class Victim:
                     last = lines[-1]
                     os.kill(last["pid"], signal.SIGKILL)
                     self.killed = True
-                    self._screen.say(
-                        f"killed processor {last['processor_id']}, pid {last['pid']}, {node['host']}"
-                    )
+                    self._screen.say(f"killed processor {last['processor_id']} (pid {last['pid']})")
                     return
 
 

@@ -88,13 +88,13 @@ class PlaneSummary(BatchTask):
 
 
 def _by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:
-    """What this batch alone says of its planes; ``last_airport`` is None where none of them left."""
+    """What this batch says of its planes; ``last_airport`` is None where none of them left."""
     flown = pc.is_valid(flights["dep_time"])
     flights = flights.append_column("cancelled", pc.cast(pc.invert(flown), pa.int64()))
     flights = flights.append_column(
         "miles", pc.if_else(flown, pc.cast(flights["distance"], pa.int64()), 0)
     )
-    # "last" needs the order of the rows, hence one thread; it skips nulls, so that flight left.
+    # "last" needs the order of the rows, hence one thread; it skips nulls: that flight left.
     flights = flights.append_column(
         "airport", pc.if_else(flown, flights["dest"], pa.scalar(None, pa.string()))
     )
