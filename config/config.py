@@ -46,7 +46,9 @@ class Config(Mapping[str, str]):
 
     def subset(self, prefix: str) -> Config:
         """The keys that start with ``prefix``, without it."""
-        return Config({k[len(prefix) :]: v for k, v in self._values.items() if k.startswith(prefix)})
+        return Config(
+            {k[len(prefix) :]: v for k, v in self._values.items() if k.startswith(prefix)}
+        )
 
     def require(self, key: str, remedy: str) -> str:
         """The value of ``key``, blank counting as missing.
@@ -80,9 +82,13 @@ class Config(Mapping[str, str]):
         try:
             number = int(text)
         except ValueError:
-            raise ConfigError(key, text, "it must be a whole number", f"write a number, such as {default}") from None
+            raise ConfigError(
+                key, text, "it must be a whole number", f"write a number, such as {default}"
+            ) from None
         if minimum is not None and number < minimum:
-            raise ConfigError(key, text, f"it must be at least {minimum}", f"write {minimum} or more")
+            raise ConfigError(
+                key, text, f"it must be at least {minimum}", f"write {minimum} or more"
+            )
         return number
 
     def get_bool(self, key: str, *, default: bool) -> bool:
@@ -102,4 +108,6 @@ class Config(Mapping[str, str]):
 
     def get_list(self, key: str) -> tuple[str, ...]:
         """The comma-separated items of ``key``, trimmed, blanks dropped, in the order given."""
-        return tuple(item for item in (part.strip() for part in self._values.get(key, "").split(",")) if item)
+        return tuple(
+            item for item in (part.strip() for part in self._values.get(key, "").split(",")) if item
+        )

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from homeport.config.key_types import BoolKey, IntKey, Key, ListKey, TextKey
 
-SAMZA: Final = "Samza"
-OWN: Final = "Homeport"
+SAMZA = "Samza"
+OWN = "Homeport"
 
 # ---------------------------------------------------------------------------------------------- job
 
@@ -103,10 +101,7 @@ JOB_HOT_STANDBY_REPLICATION_COUNT = IntKey(
     source="STANDBY",
 )
 JOB_HOT_STANDBY_PREWARM = BoolKey(
-    name="job.hotstandby.prewarm",
-    default=False,
-    meaning="standby containers start what a take-over needs in advance",
-    source=OWN,
+    name="job.hotstandby.prewarm", default=False, meaning="standbys prepare a start", source=OWN
 )
 JOB_STANDBY_TASKS_REPLICATION_FACTOR = IntKey(
     name="job.standbytasks.replication.factor",

@@ -16,9 +16,10 @@ from enum import StrEnum
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.java_names import Kind, class_name, known_names, short_name
+from homeport.config.java_names import Kind, class_name
 from homeport.config.kafka_names import Role, connection_properties, map_client_properties
 from homeport.config.key_types import TextKey
+from homeport.config.serde_names import serde_name
 from homeport.config.system_stream import SystemStream
 
 _DEFAULT_SEGMENT_BYTES = 26214400
@@ -67,31 +68,6 @@ def _job_name(config: Config) -> str:
 
 def _job_id(config: Config) -> str:
     return keys.JOB_ID.read(config) or "1"
-
-
-def serde_name(config: Config, key: str, name: str) -> str:
-    """The serde that the value ``name`` of ``key`` stands for.
-
-    Returns:
-        string, json, bytes, integer, long, double, or a user's ``module:Class``.
-
-    Raises:
-        ConfigError: ``name`` is neither in ``serializers.registry`` nor usable without an entry.
-    """
-    registry_class = keys.SERIALIZERS_REGISTRY_CLASS.read(config, name)
-    if registry_class is not None:
-        registry_key = keys.SERIALIZERS_REGISTRY_CLASS.named(name)
-        return class_name(Kind.SERDE, registry_key, registry_class)
-    short = short_name(Kind.SERDE, name)
-    if short is None:
-        raise ConfigError(
-            key,
-            name,
-            "no such serde is known",
-            f"write one of {', '.join(known_names(Kind.SERDE))}, or set "
-            f"{keys.SERIALIZERS_REGISTRY_CLASS.named(name)}",
-        )
-    return short
 
 
 @dataclass(frozen=True)

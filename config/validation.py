@@ -77,7 +77,7 @@ def _check_topic_names(config: Config, job_name: str) -> None:
             raise ConfigError(
                 key,
                 value,
-                "it becomes part of topic names: only letters, digits, '.', '_' and '-' may be in it",
+                "it becomes part of topic names: letters, digits, '.', '_' and '-' only",
                 "use only these",
             )
     for name in (coordinator_topic(job_name, job_id), checkpoint_topic(job_name, job_id)):

@@ -42,7 +42,8 @@ def unavailable(system: SystemConfig, what: str, why: str) -> UnavailableError:
     """The one line for a Kafka that did not do ``what``."""
     return UnavailableError(
         f"Kafka at {system.bootstrap_servers} (system {system.name!r}): {what}: {why}; "
-        f"check that the brokers run and that systems.{system.name}.consumer.bootstrap.servers names them"
+        f"check that the brokers run and that systems.{system.name}.consumer.bootstrap.servers "
+        "names them"
     )
 
 

@@ -57,7 +57,6 @@ _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     "fetch.min.bytes": 1,
 }
 _POLL_S = 0.2
-_BATCH = 1000
 
 
 def local_address() -> str:
@@ -180,11 +179,12 @@ class CoordinatorStreamStore:
             deadline = time.monotonic() + self._timeout_s
             found: list[CoordinatorStreamMessage] = []
             while self._end_offset < head:
-                for record in consumer.consume(_BATCH, _POLL_S):
-                    message = self._take(record)
-                    if message is not None:
-                        self._state.apply(message)
-                        found.append(message)
+                # one at a time: consume() waits for a full batch or its whole time limit
+                record = consumer.poll(_POLL_S)
+                message = None if record is None else self._take(record)
+                if message is not None:
+                    self._state.apply(message)
+                    found.append(message)
                 if self._end_offset < head and time.monotonic() > deadline:
                     why = f"head {head} not reached within {self._timeout_s:g} s"
                     raise clients.unavailable(self._system, f"reading topic {self._topic!r}", why)

@@ -68,10 +68,10 @@ class StreamState:
     def with_text_versions_deleted(
         self, messages: Iterable[CoordinatorStreamMessage]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """``messages``, each after the tombstone of its twin in the document's form, if there is one.
+        """``messages``, each after the tombstone of its twin in the document's form, if any.
 
-        The twin's key has its version as text. Without the tombstone the twin would come back when a tombstone of ours has been compacted away: to
-        Kafka the two keys have nothing in common.
+        The twin's key has its version as text; to Kafka the two keys have nothing in common.
+        Without the tombstone the twin would come back when one of ours has been compacted away.
         """
         found: list[CoordinatorStreamMessage] = []
         for message in messages:

@@ -1,0 +1,370 @@
+"""The coordinator stream in a real Kafka: head, transactions, fencing, compaction keys, topics, writer tool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, FencedError, UnavailableError
+from homeport.config.sections import JobConfig, StorageConfig, SystemConfig, TaskConfig
+from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import (
+    TopicAdmin,
+    changelog_topic_spec,
+    checkpoint_topic_spec,
+    coordinator_topic_spec,
+)
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from homeport.job_coordinator.metadata.managers import (
+    ConfigManager,
+    LocalityManager,
+    TaskAssignmentManager,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+
+
+def _config(kafka: str, **more: str) -> Config:
+    return Config(
+        {
+            "job.name": f"job_{uuid.uuid4().hex[:12]}",
+            "job.default.system": "kafka",
+            "task.class": "my.task:Task",
+            "task.inputs": "kafka.in",
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+            "systems.kafka.default.stream.replication.factor": "1",
+            **more,
+        }
+    )
+
+
+@pytest.fixture
+def config(kafka: str) -> Config:
+    """A job of its own whose coordinator stream exists."""
+    made = _config(kafka)
+    TopicAdmin(SystemConfig.of(made, "kafka")).ensure(coordinator_topic_spec(JobConfig.of(made)))
+    return made
+
+
+def _store(config: Config, *, transactional_id: str | None = None) -> CoordinatorStreamStore:
+    job = JobConfig.of(config)
+    return CoordinatorStreamStore(
+        SystemConfig.of(config, "kafka"),
+        job.coordinator_topic,
+        source="test",
+        transactional_id=transactional_id,
+        timeout_s=20,
+    )
+
+
+@pytest.fixture
+def store(config: Config) -> Iterator[CoordinatorStreamStore]:
+    """A bootstrapped plain store on the job's stream."""
+    with _store(config) as opened:
+        opened.bootstrap()
+        yield opened
+
+
+def _raw_producer(config: Config, **properties: str) -> Producer:
+    servers = SystemConfig.of(config, "kafka").bootstrap_servers
+    return Producer({"bootstrap.servers": servers, **properties}, logger=LIBRDKAFKA_LOG)
+
+
+def _records(config: Config, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """All committed records of partition 0, as bytes."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": SystemConfig.of(config, "kafka").bootstrap_servers,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[tuple[bytes | None, bytes | None]] = []
+    try:
+        while True:
+            record = consumer.poll(20)
+            assert record is not None
+            if record.error() is not None:
+                return found
+            found.append((record.key(), record.value()))
+    finally:
+        consumer.close()
+
+
+def test_topic_is_one_compacted_partition(config: Config) -> None:
+    """The coordinator topic has Samza's settings; creating it again changes nothing."""
+    admin = TopicAdmin(SystemConfig.of(config, "kafka"))
+    spec = coordinator_topic_spec(JobConfig.of(config))
+    assert admin.ensure(spec) is False
+    assert admin.partition_counts([spec.name, "no-such-topic"]) == {spec.name: 1}
+    found = admin.topic_config(spec.name)
+    assert found["cleanup.policy"] == "compact"
+    assert found["segment.bytes"] == "26214400"
+
+
+def test_bootstrap_of_an_empty_stream_ends(store: CoordinatorStreamStore) -> None:
+    """An empty topic has its head at 0, which only the end-of-partition event tells."""
+    assert store.catch_up() == ()
+    assert store.latest("set-config") == {}
+
+
+def test_a_record_is_seen_by_the_catch_up_after_its_acknowledgement(
+    store: CoordinatorStreamStore,
+) -> None:
+    """What one write has acknowledged, the next catch-up returns: 30 times out of 30."""
+    for number in range(30):
+        store.write([wire.set_config("k", str(number))])
+        assert [m.value("value") for m in store.catch_up()] == [str(number)]
+    assert store.catch_up() == ()
+
+
+def test_a_transaction_is_seen_by_the_catch_up_after_its_commit(
+    config: Config, store: CoordinatorStreamStore
+) -> None:
+    """A committed transaction is seen at once and whole, by another store too: 20 times out of 20."""
+    with _store(config, transactional_id="homeport.t.1.am") as driver:
+        driver.fence()
+        driver.bootstrap()
+        for number in range(20):
+            driver.write([wire.set_config(key, str(number)) for key in "abc"])
+            for reader in (driver, store):
+                assert [m.value("value") for m in reader.catch_up()] == [str(number)] * 3
+
+
+def test_bytes_in_kafka_are_samzas(config: Config, store: CoordinatorStreamStore) -> None:
+    """Key and value stand in the topic as Samza writes them, in partition 0."""
+    store.write([wire.set_config("job.größe", "1"), wire.tombstone("set-config", "old")])
+    (key, value), (deleted, nothing) = _records(config, JobConfig.of(config).coordinator_topic)
+    assert key == '[1,"set-config","job.größe"]'.encode()
+    assert value is not None
+    assert list(json.loads(value)) == ["host", "source", "values", "username", "timestamp"]
+    assert b'"source":"test","values":{"value":"1"}' in value
+    assert (deleted, nothing) == (b'[1,"set-config","old"]', None)
+
+
+def test_an_open_transaction_holds_the_head_back_until_it_ends(
+    config: Config, store: CoordinatorStreamStore
+) -> None:
+    """A catch-up waits for a transaction that is open before the head; an aborted one shows nothing."""
+    topic = JobConfig.of(config).coordinator_topic
+    producer = _raw_producer(config, **{"transactional.id": "homeport.open"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    key, value = wire.encode(wire.set_config("k", "aborted"))
+    producer.produce(topic, value, key, partition=0)
+    producer.flush(20)
+    store.write([wire.set_config("k", "plain")])
+    ended = threading.Event()
+
+    def end() -> None:
+        producer.abort_transaction(20)
+        ended.set()
+
+    timer = threading.Timer(0.5, end)
+    timer.start()
+    seen = store.catch_up()
+    assert ended.wait(20)
+    assert [m.value("value") for m in seen] == ["plain"]
+
+
+def test_a_head_that_is_not_reached_is_an_error_with_a_remedy(config: Config) -> None:
+    """A transaction that nobody ends makes the catch-up fail within its limit, naming the servers."""
+    topic = JobConfig.of(config).coordinator_topic
+    producer = _raw_producer(config, **{"transactional.id": "homeport.frozen"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(topic, b"{}", b"[]", partition=0)
+    producer.flush(20)
+    system = SystemConfig.of(config, "kafka")
+    try:
+        with (
+            CoordinatorStreamStore(system, topic, source="test", timeout_s=1.0) as store,
+            pytest.raises(UnavailableError, match="not reached within 1 s") as caught,
+        ):
+            store.bootstrap()
+        assert system.bootstrap_servers in str(caught.value)
+    finally:
+        producer.abort_transaction(20)
+
+
+def test_damaged_records_are_skipped_and_counted(
+    config: Config, store: CoordinatorStreamStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Bytes that are no message cost a warning with their offset, and nothing else."""
+    topic = JobConfig.of(config).coordinator_topic
+    producer = _raw_producer(config)
+    producer.produce(topic, b"{}", b"no list", partition=0)
+    producer.produce(topic, b"not json", b'[1,"set-config","a"]', partition=0)
+    producer.flush(20)
+    store.write([wire.set_config("b", "1")])
+    assert [m.key for m in store.catch_up()] == ["b"]
+    assert store.damaged_count == 2
+    assert "damaged record at offset 1" in caplog.text
+
+
+def test_the_second_holder_of_an_id_fences_the_first(config: Config) -> None:
+    """After a newer holder's fence() the older one's write fails for good and leaves nothing behind."""
+    with (
+        _store(config, transactional_id="homeport.same") as old,
+        _store(config, transactional_id="homeport.same") as new,
+    ):
+        old.fence()
+        old.write([wire.set_config("k", "old")])
+        new.fence()
+        for _ in range(2):
+            with pytest.raises(FencedError, match=r"homeport\.same"):
+                old.write([wire.set_config("k", "late")])
+        new.write([wire.set_config("k", "new")])
+        new.bootstrap()
+        assert new.latest("set-config")["k"].value("value") == "new"
+
+
+def test_replaced_configuration_keeps_other_records(store: CoordinatorStreamStore) -> None:
+    """Stale keys are deleted, new ones are there, records of other types stay as they were."""
+    manager = ConfigManager(store)
+    manager.replace({"a": "1", "b": "2"}, source="job-runner")
+    store.write([wire.set_changelog("Partition 0", 3)])
+    manager.replace({"b": "3", "c": ""}, source="job-runner")
+    assert manager.read() == Config({"b": "3", "c": ""})
+    assert store.latest("set-config")["b"].source == "job-runner"
+    assert store.latest("set-changelog")["Partition 0"].value("Partition") == "3"
+
+
+def test_a_stream_of_another_shape_is_refused(kafka: str) -> None:
+    """Two partitions, or a topic that is not compacted, are refused with what is wrong."""
+    config = _config(kafka)
+    job, system = JobConfig.of(config), SystemConfig.of(config, "kafka")
+    admin = TopicAdmin(system)
+    with pytest.raises(ConfigError, match="does not exist"):
+        _store(config).bootstrap()
+    admin.create(job.coordinator_topic, 2, 1, {})
+    with pytest.raises(ConfigError, match="it has 2 partitions and must have 1"):
+        _store(config).bootstrap()
+    with pytest.raises(ConfigError, match="it has 2 partitions and must have 1"):
+        admin.ensure(coordinator_topic_spec(job))
+    plain = f"{job.coordinator_topic}-plain"
+    admin.create(plain, 1, 1, {})
+    with pytest.raises(ConfigError, match="cleanup.policy is 'delete' and must be 'compact'"):
+        admin.validate(plain, 1, "compact")
+
+
+def test_topics_that_kafka_refuses_name_their_key(kafka: str) -> None:
+    """Too many replicas, and a property that Kafka does not know, are the user's to correct."""
+    config = _config(kafka, **{"job.coordinator.replication.factor": "3"})
+    admin = TopicAdmin(SystemConfig.of(config, "kafka"))
+    with pytest.raises(ConfigError, match=r"job\.coordinator\.replication\.factor = '3'"):
+        admin.ensure(coordinator_topic_spec(JobConfig.of(config)))
+    with pytest.raises(ConfigError, match="no-such-property|Unknown topic config"):
+        admin.create(f"t-{uuid.uuid4()}", 1, 1, {"no-such-property": "1"})
+
+
+def test_checkpoint_and_changelog_topics_have_samzas_settings(kafka: str) -> None:
+    """Both are created compacted; a changelog has one partition per task, and overrides win."""
+    config = _config(
+        kafka,
+        **{
+            "stores.s.factory": "rocksdb",
+            "stores.s.key.serde": "string",
+            "stores.s.msg.serde": "json",
+            "stores.s.changelog": f"changelog-{uuid.uuid4()}",
+            "stores.s.changelog.kafka.segment.bytes": "1048576",
+        },
+    )
+    admin = TopicAdmin(SystemConfig.of(config, "kafka"))
+    checkpoint = checkpoint_topic_spec(TaskConfig.of(config))
+    assert admin.ensure(checkpoint) is True
+    assert admin.topic_config(checkpoint.name)["max.message.bytes"] == "1000012"
+    changelog = changelog_topic_spec(StorageConfig.of(config).stores["s"], 5)
+    assert admin.ensure(changelog) is True
+    found = admin.topic_config(changelog.name)
+    assert (found["segment.bytes"], found["delete.retention.ms"]) == ("1048576", "86400000")
+    wider = changelog_topic_spec(StorageConfig.of(config).stores["s"], 6)
+    with pytest.raises(ConfigError, match="it has 5 partitions and must have 6"):
+        admin.ensure(wider)
+
+
+def test_threads_share_a_store(store: CoordinatorStreamStore) -> None:
+    """Writers and readers in many threads lose nothing."""
+
+    def work(name: str) -> None:
+        for number in range(20):
+            store.write([wire.set_config(f"{name}.{number}", "x")])
+            store.catch_up()
+
+    threads = [threading.Thread(target=work, args=(str(n),)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.latest("set-config")) == 80
+
+
+def _run_writer(config: Config, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = folder / "job.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in config.items()), encoding="utf-8")
+    module = "homeport.job_coordinator.cli.coordinator_stream_writer"
+    return subprocess.run(
+        [sys.executable, "-m", module, f"--config-path=file://{path}", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"PYTHONPATH": ":".join(p for p in sys.path if p)},
+    )
+
+
+def test_writer_tool_writes_and_deletes(
+    config: Config, store: CoordinatorStreamStore, tmp_path: Path
+) -> None:
+    """--value writes a key of the configuration, --delete takes it away, with the tool as source."""
+    written = _run_writer(
+        config, tmp_path, "--type", "set-config", "--key", "job.container.count", "--value", "8"
+    )
+    assert (written.returncode, written.stderr) == (0, "")
+    store.catch_up()
+    message = store.latest("set-config")["job.container.count"]
+    assert (message.value("value"), message.source) == ("8", "coordinator-stream-writer")
+    deleted = _run_writer(
+        config, tmp_path, "--type", "set-config", "--key", "job.container.count", "--delete"
+    )
+    assert deleted.returncode == 0
+    store.catch_up()
+    assert store.latest("set-config") == {}
+
+
+def test_writer_tool_moves_a_processor_with_its_tasks(
+    config: Config, store: CoordinatorStreamStore, tmp_path: Path
+) -> None:
+    """A host written for a processor is the one that the next start prefers."""
+    TaskAssignmentManager(store).write({TaskName("Partition 0"): ProcessorId("0")})
+    locality = LocalityManager(store)
+    locality.write(ProcessorId("0"), [TaskName("Partition 0")], Host("nm1"), 4)
+    arguments = ("--type", MessageType.SET_CONTAINER_HOST.value, "--key", "0", "--value", "NM2")
+    assert _run_writer(config, tmp_path, *arguments).returncode == 0
+    store.catch_up()
+    assert locality.read_processors() == {ProcessorId("0"): Host("nm2")}
+
+
+def test_writer_tool_refuses_in_one_line(kafka: str, tmp_path: Path) -> None:
+    """A job without a coordinator stream, and a Kafka that is away, are one line and exit code 1."""
+    arguments = ("--type", "set-config", "--key", "a", "--value", "b")
+    missing = _run_writer(_config(kafka), tmp_path, *arguments)
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert missing.stderr.startswith("error: job.name = 'job_")
+    assert "run the job once" in missing.stderr
+    away = _run_writer(_config("127.0.0.1:1"), tmp_path, *arguments)
+    assert (away.returncode, away.stdout) == (1, "")
+    assert away.stderr.startswith("error: Kafka at 127.0.0.1:1")
+    assert away.stderr.count("\n") == missing.stderr.count("\n") == 1
