@@ -52,15 +52,17 @@ class Progress:
             target=self._tick, args=(title, start, done, detail), name="progress", daemon=True
         )
         ticker.start()
-        failed = True
+        verdict = "interrupted after "
         try:
             yield
-            failed = False
+            verdict = ""
+        except Exception:
+            verdict = "FAILED after "
+            raise
         finally:
             done.set()
             ticker.join()
             seconds = time.monotonic() - start
-            verdict = "FAILED after " if failed else ""
             self._rewrite(f"  {title}: {verdict}{seconds:.1f} s", end="\n")
 
     def _tick(

@@ -1,0 +1,80 @@
+"""What the set-up promises about versions, and what CI reads out of pytest's output."""
+
+from __future__ import annotations
+
+import configparser
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import ci_main
+import spark_archive
+from homeport.container.spark import session
+from local_setup import environment, prerequisites
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def _pinned() -> dict[str, str]:
+    pairs = (pin.split("==") for pin in environment.pins())
+    return {name.lower().replace("_", "-"): version for name, version in pairs}
+
+
+def _required() -> list[Requirement]:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    lists = [config["options"]["install_requires"], *config["options.extras_require"].values()]
+    return [Requirement(line) for text in lists for line in text.splitlines() if line]
+
+
+@pytest.mark.parametrize("requirement", _required(), ids=lambda r: r.name)
+def test_every_requirement_is_pinned_within_its_range(requirement: Requirement) -> None:
+    """Each package of setup.cfg has one exact version, and its range allows that version."""
+    version = _pinned()[requirement.name.lower().replace("_", "-")]
+    assert requirement.specifier.contains(version)
+
+
+def test_build_tools_are_pinned_first() -> None:
+    """pip, setuptools and wheel are pinned too: they build what has no wheel."""
+    assert [pin.split("==")[0] for pin in environment.pins()[:3]] == ["pip", "setuptools", "wheel"]
+
+
+def test_archive_and_container_agree_on_the_jvm() -> None:
+    """The archive is dumped under the flags of the container's JVM, which would ignore it else."""
+    assert session._JVM_FLAGS == spark_archive.JVM_FLAGS
+
+
+def test_the_installed_package_is_hashed_without_compiled_files() -> None:
+    """What decides about a new installation is sources only, all four folders of them."""
+    files = {file.relative_to(ROOT) for file in environment._package_files()}
+    assert not [file for file in files if file.suffix == ".pyc"]
+    assert {f.parts[0] for f in files if len(f.parts) > 1} == set(environment.PACKAGES)
+
+
+@pytest.mark.parametrize(
+    ("release", "major"),
+    [('JAVA_VERSION="17.0.15"\n', 17), ('IMPLEMENTOR="x"\nJAVA_VERSION="21"\n', 21), ("", 0)],
+)
+def test_java_version_is_read_from_the_release_file(
+    tmp_path: Path, release: str, major: int
+) -> None:
+    """The major version stands in JAVA_VERSION; a home without it counts as no Java."""
+    (tmp_path / "release").write_text(release, encoding="utf-8")
+    assert prerequisites._major(tmp_path) == major
+
+
+@pytest.mark.parametrize(
+    ("line", "is_closing"),
+    [
+        ("===== 1 failed, 14 passed, 203 deselected in 1.02s =====", True),
+        ("========== 218 passed in 72.10s (0:01:12) ==========", True),
+        ("============ no tests ran in 0.01s ============", True),
+        ("3 passed in 0.10s", True),
+        ("=== short test summary info ===", False),
+        ("FAILED tests/unit/test_x.py::test_y - took 3 passed", False),
+    ],
+)
+def test_closing_line_is_recognised(line: str, *, is_closing: bool) -> None:
+    """CI tells pytest's last line from every other line of its output."""
+    assert bool(ci_main._CLOSING.match(line)) is is_closing
