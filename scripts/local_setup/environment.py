@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import spark_archive
-
 from local_setup.prerequisites import require_java_tools
 from local_setup.progress import Progress, SetupError, run_logged
 
