@@ -154,8 +154,9 @@ def _begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
 
 
 def _order_stop(draft: Draft, container: ContainerState) -> None:
-    if container.resource_id is not None:
-        draft.instruct(StopContainer(container.resource_id, container.incarnation))
+    if container.resource_id is None:
+        raise InvariantViolation(f"{named(container.incarnation)} runs without a resource")
+    draft.instruct(StopContainer(container.resource_id, container.incarnation))
 
 
 # --- the job and its surroundings

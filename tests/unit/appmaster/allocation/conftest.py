@@ -1,0 +1,246 @@
+"""A machine that checks every invariant after every step; short words for what goes in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.container_process_manager import Decision, step
+from homeport.appmaster.allocation.events import (
+    ContainerStarted,
+    ContainerStopped,
+    Event,
+    HostsObserved,
+    JobModelPublished,
+    LauncherCheckedIn,
+    ResourceAllocated,
+    TimerFired,
+    describe,
+)
+from homeport.appmaster.allocation.instructions import (
+    CancelRequest,
+    CancelTimer,
+    Instruction,
+    PermitContainer,
+    Record,
+    ReleaseResource,
+    RequestResource,
+    SetTimer,
+    StopContainer,
+    WriteProcessorEpoch,
+)
+from homeport.appmaster.allocation.invariants import check, check_step
+from homeport.appmaster.allocation.state import (
+    AllocatorSettings,
+    AllocatorState,
+    ContainerPhase,
+    ContainerState,
+    check_in_timer,
+    expiry_timer,
+    initial_state,
+    retry_window_timer,
+)
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+SETTINGS = AllocatorSettings(
+    host_affinity_enabled=True,
+    retry_count=2,
+    retry_window_ms=300_000,
+    fail_job_after_retries=True,
+    request_timeout_ms=5_000,
+    check_in_timeout_ms=60_000,
+)
+
+
+class Machine:
+    """An allocator; after every step all invariants hold, or the test fails with the story."""
+
+    def __init__(self, settings: AllocatorSettings = SETTINGS) -> None:
+        self.state: AllocatorState = initial_state(settings)
+        self.records: tuple[Record, ...] = ()
+        check(self.state)
+
+    def decide(self, event: Event) -> Decision:
+        """One step."""
+        decision = step(self.state, event)
+        check_step(self.state, decision.state, describe(event))
+        assert all(i.cause == describe(event) for i in decision.instructions)
+        assert hash(decision.state) == hash(replace(decision.state))
+        self.state = decision.state
+        self.records += decision.records
+        return decision
+
+    def feed(self, *events: Event) -> tuple[Instruction, ...]:
+        """Steps, one per event, and the instructions of all of them."""
+        return tuple(i for event in events for i in self.decide(event).instructions)
+
+    def stale(self, *events: Event) -> None:
+        """Each of these events is counted as stale and changes nothing else."""
+        for event in events:
+            before = self.state
+            decision = self.decide(event)
+            assert (decision.records, decision.instructions) == ((), ()), event
+            assert decision.state == replace(before, stale_events=before.stale_events + 1), event
+
+    def deploy(self, homes: Mapping[str, str | None], *hosts: str) -> tuple[Instruction, ...]:
+        """A model of these processors and their homes, then these hosts."""
+        return self.feed(model(homes), live(*hosts))
+
+    def run(self, processor: str, resource: str, host: str, request: int | None = None) -> None:
+        """The launcher checks in, is permitted to run this processor, which starts."""
+        self.feed(check_in(resource, host, request=request))
+        container = self.container(processor)
+        assert container.resource_id == resource
+        self.feed(started(processor, container.epoch))
+
+    def container(self, processor: str) -> ContainerState:
+        """The container of this processor."""
+        container = self.state.container(ProcessorId(processor))
+        assert container is not None
+        return container
+
+    def phase(self, processor: str) -> ContainerPhase:
+        """The phase of this processor."""
+        return self.container(processor).phase
+
+    @property
+    def phases(self) -> tuple[ContainerPhase, ...]:
+        """The phases of all processors, in the order of their ids."""
+        return tuple(c.phase for c in self.state.containers)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """A machine with host affinity and two retries."""
+    return Machine()
+
+
+MachineWith = Callable[..., Machine]
+
+
+@pytest.fixture
+def machine_with() -> MachineWith:
+    """A machine with some settings changed."""
+
+    def build(**changes: bool | int | tuple[Host, ...] | None) -> Machine:
+        return Machine(replace(SETTINGS, **changes))  # type: ignore[arg-type] # by field name
+
+    return build
+
+
+def inc(processor: str, epoch: int) -> Incarnation:
+    """An incarnation."""
+    return Incarnation(ProcessorId(processor), epoch)
+
+
+def model(homes: Mapping[str, str | None], version: int = 1, **epochs: int) -> JobModelPublished:
+    """A JobModel; epochs as ``p0=3`` for processor 0."""
+    return JobModelPublished(
+        version,
+        {ProcessorId(p): None if h is None else Host(h) for p, h in homes.items()},
+        {ProcessorId(p.removeprefix("p")): epoch for p, epoch in epochs.items()},
+    )
+
+
+def live(*hosts: str) -> HostsObserved:
+    """These hosts are live."""
+    return HostsObserved(tuple(Host(h) for h in hosts))
+
+
+def check_in(
+    resource: str, host: str, running: Incarnation | None = None, request: int | None = None
+) -> LauncherCheckedIn:
+    """A check-in."""
+    request_id = None if request is None else RequestId(request)
+    return LauncherCheckedIn(ResourceId(resource), Host(host), running, request_id)
+
+
+def allocated(request: int) -> ResourceAllocated:
+    """Skein runs this request's launcher."""
+    return ResourceAllocated(RequestId(request))
+
+
+def started(processor: str, epoch: int) -> ContainerStarted:
+    """This incarnation started."""
+    return ContainerStarted(inc(processor, epoch))
+
+
+def stopped(
+    processor: str, epoch: int, cause: StopCause = StopCause.FAILED, exit_code: int = 1
+) -> ContainerStopped:
+    """This incarnation stopped."""
+    return ContainerStopped(inc(processor, epoch), cause, exit_code)
+
+
+def expired(request: int) -> TimerFired:
+    """This request's expiry timer fired."""
+    return TimerFired(expiry_timer(RequestId(request)))
+
+
+def never_came(request: int) -> TimerFired:
+    """This request's check-in timer fired."""
+    return TimerFired(check_in_timer(RequestId(request)))
+
+
+def window_over(processor: str) -> TimerFired:
+    """This processor's retry window timer fired."""
+    return TimerFired(retry_window_timer(ProcessorId(processor)))
+
+
+def asks(request: int, host: str | None) -> tuple[Instruction, ...]:
+    """A request and its expiry timer."""
+    request_id = RequestId(request)
+    return (
+        RequestResource(request_id, None if host is None else Host(host)),
+        SetTimer(expiry_timer(request_id), SETTINGS.request_timeout_ms),
+    )
+
+
+def cancels(request: int, timer: str | None = None) -> tuple[Instruction, ...]:
+    """A request cancelled; ``timer`` ("expiry" or "check-in") with this timer disarmed before."""
+    return (*(disarms(request, timer) if timer else ()), CancelRequest(RequestId(request)))
+
+
+def disarms(request: int, timer: str) -> tuple[Instruction, ...]:
+    """A request's timer disarmed."""
+    of = {"expiry": expiry_timer, "check-in": check_in_timer}[timer]
+    return (CancelTimer(of(RequestId(request))),)
+
+
+def permits(
+    resource: str, processor: str, epoch: int, fence: tuple[Incarnation, ...] = (), version: int = 1
+) -> tuple[Instruction, ...]:
+    """A permit."""
+    return (PermitContainer(ResourceId(resource), inc(processor, epoch), version, fence),)
+
+
+def records_epoch(
+    processor: str, epoch: int, fence: tuple[Incarnation, ...] = (), version: int = 1
+) -> WriteProcessorEpoch:
+    """The record of a permit."""
+    return WriteProcessorEpoch(ProcessorId(processor), epoch, version, fence)
+
+
+def stops(resource: str, processor: str, epoch: int) -> tuple[Instruction, ...]:
+    """An order to stop."""
+    return (StopContainer(ResourceId(resource), inc(processor, epoch)),)
+
+
+def releases(*resources: str) -> tuple[Instruction, ...]:
+    """Orders to exit."""
+    return tuple(ReleaseResource(ResourceId(r)) for r in resources)
+
+
+def remembers_failure(processor: str) -> tuple[Instruction, ...]:
+    """The retry window of this processor begins (anew)."""
+    timer = retry_window_timer(ProcessorId(processor))
+    return (SetTimer(timer, SETTINGS.retry_window_ms),)
+
+
+def forgets_failures(processor: str) -> tuple[Instruction, ...]:
+    """The retry window of this processor is over before its time."""
+    return (CancelTimer(retry_window_timer(ProcessorId(processor))),)

@@ -1,0 +1,70 @@
+"""Questions about one placement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeport.appmaster.allocation import constraints
+from homeport.appmaster.allocation.state import ContainerPhase, ContainerState, ResourceState
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from tests.unit.appmaster.allocation.conftest import SETTINGS
+
+A, B, C = Host("a"), Host("b"), Host("c")
+ZERO = ContainerState(ProcessorId("0"))
+
+
+def launcher(name: str, host: Host) -> ResourceState:
+    """An idle launcher."""
+    return ResourceState(ResourceId(name), host, None)
+
+
+def test_candidates_are_live_untried_and_can_be_asked_by_name() -> None:
+    """In the order of their names."""
+    tried = replace(ZERO, tried=(A,))
+    assert constraints.candidate_hosts(SETTINGS, (C, B, A), tried) == (B, C)
+    strict = replace(SETTINGS, strict_hosts=(A, C))
+    assert constraints.candidate_hosts(strict, (C, B, A), tried) == (C,)
+
+
+def test_a_host_is_asked_while_a_strict_request_is_pending() -> None:
+    """Not by one for any host, nor by one that is allocated or queued."""
+    phases = (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED, ContainerPhase.QUEUED)
+    containers = [replace(ZERO, phase=p, wanted=h) for p, h in zip(phases, (A, B, C), strict=True)]
+    anywhere = replace(ZERO, phase=ContainerPhase.REQUESTED)
+    assert constraints.asked_hosts([*containers, anywhere]) == {A}
+
+
+def test_load_counts_what_is_there_and_what_is_wanted() -> None:
+    """A container by its resource's host, a seeker by the host it wants, one without: nowhere."""
+    resource = launcher("r0", A)
+    holds = replace(ZERO, phase=ContainerPhase.RUNNING, resource_id=resource.resource_id)
+    wants = replace(ZERO, wanted=A)
+    load = constraints.loads([holds, wants, ZERO], {resource.resource_id: resource})
+    assert load == {A: 2}
+
+
+def test_home_is_best_then_the_least_loaded_then_one_free_to_ask_then_the_name() -> None:
+    """None where there is no candidate."""
+    asked = frozenset({B})
+    assert constraints.best_host((A, B), B, {B: 9}, asked) == B
+    assert constraints.best_host((A, B), C, {A: 1}, frozenset()) == B
+    assert constraints.best_host((B, C), A, {}, asked) == C
+    assert constraints.best_host((C, A), None, {}, asked) == A
+    assert constraints.best_host((), A, {}, asked) is None
+
+
+def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_asked() -> None:
+    """At home always; else on the chosen host, else on the least loaded; never instead of home."""
+    at_a, at_b, at_c = launcher("r1", A), launcher("r2", B), launcher("r3", C)
+    assert constraints.best_launcher((at_b, at_a), A, A, {}) == at_a
+    assert constraints.best_launcher((at_b, at_c), A, A, {}) is None
+    assert constraints.best_launcher((at_b, at_c), C, A, {}) == at_c
+    assert constraints.best_launcher((at_b, at_c), None, A, {B: 1}) == at_c
+    assert constraints.best_launcher((at_b, at_c), A, None, {}) == at_b
+
+
+def test_asking_for_home_needs_a_home() -> None:
+    """A processor without one may be served anywhere."""
+    assert constraints.asks_home(replace(ZERO, home=A, wanted=A, request_id=RequestId(1)))
+    assert not constraints.asks_home(replace(ZERO, home=A, wanted=B))
+    assert not constraints.asks_home(ZERO)

@@ -1,0 +1,400 @@
+"""Starts and stops by cause, the retry keys, what a successor must fence, the job's end."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.appmaster.allocation.container_allocator import UNFENCED_LIMIT
+from homeport.appmaster.allocation.events import (
+    JobModelPublished,
+    LauncherSilent,
+    ResourceEnded,
+    ShutdownRequested,
+)
+from homeport.appmaster.allocation.instructions import EndJob, Instruction, JobResult
+from homeport.appmaster.allocation.state import ContainerPhase as P
+from homeport.appmaster.allocation.state import JobPhase
+from homeport.config.errors import InvariantViolation
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
+from tests.unit.appmaster.allocation.conftest import (
+    Machine,
+    MachineWith,
+    asks,
+    cancels,
+    check_in,
+    expired,
+    forgets_failures,
+    inc,
+    live,
+    model,
+    permits,
+    records_epoch,
+    releases,
+    remembers_failure,
+    started,
+    stopped,
+    stops,
+    window_over,
+)
+
+
+def ends(result: JobResult, diagnostics: str) -> tuple[Instruction, ...]:
+    """The end of the job."""
+    return (EndJob(result, diagnostics),)
+
+
+SUCCEEDED = ends(JobResult.SUCCEEDED, "every processor finished")
+KILLED = ends(JobResult.KILLED, "shut down on request")
+
+
+@pytest.fixture
+def running(machine: Machine) -> Machine:
+    """Processors 0 on a and 1 on b run with epoch 1 in resources r0 and r1."""
+    machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
+    machine.run("0", "r0", "a", 1)
+    machine.run("1", "r1", "b", 2)
+    return machine
+
+
+def again(machine: Machine, processor: str, resource: str, host: str) -> None:
+    """The launcher polls, is permitted to run the next incarnation, which starts."""
+    machine.feed(check_in(resource, host))
+    machine.feed(started(processor, machine.container(processor).epoch))
+
+
+# --- starting
+
+
+def test_a_start_makes_its_host_home(machine: Machine) -> None:
+    """Its locality is written: there is the state now."""
+    machine.deploy({"0": "gone"}, "a")
+    machine.feed(check_in("r0", "a", request=1))
+    assert machine.container("0").home == "gone"
+    assert machine.feed(started("0", 1)) == ()
+    assert (machine.phase("0"), machine.container("0").home) == (P.RUNNING, "a")
+    assert machine.feed(started("0", 1)) == ()
+
+
+def test_a_start_of_another_incarnation_is_stale(running: Machine) -> None:
+    """Unknown processor, other epoch, or no incarnation at all."""
+    running.stale(started("9", 1), started("0", 2), started("0", 0))
+
+
+def test_the_model_is_published_once(running: Machine) -> None:
+    """Again: stale. Another version for a running job: a bug of the shell's."""
+    running.stale(model({"0": "a", "1": "b"}))
+    with pytest.raises(InvariantViolation, match="version 2 published over version 1"):
+        running.feed(model({"0": "a"}, version=2))
+
+
+# --- stopping, by cause
+
+
+@pytest.mark.parametrize("cause", [StopCause.FAILED, StopCause.KILLED])
+def test_a_failure_is_charged_and_the_same_launcher_runs_the_next(
+    running: Machine, cause: StopCause
+) -> None:
+    """At once on its next poll; nothing is asked of YARN."""
+    assert running.feed(stopped("0", 1, cause, 137)) == remembers_failure("0")
+    assert running.phase("0") is P.ASSIGNED
+    assert running.feed(check_in("r0", "a")) == permits("r0", "0", 2, (inc("0", 1),))
+    assert running.container("0").failures == 1
+
+
+@pytest.mark.parametrize("cause", [StopCause.ORDERED, StopCause.SIGNALLED, StopCause.LEASE_LOST])
+def test_a_stop_that_is_nobodys_failure_is_not_charged(
+    machine_with: MachineWith, cause: StopCause
+) -> None:
+    """A stray SIGTERM, a lost lease or an old order never retires a processor, retries or not."""
+    machine = machine_with(retry_count=0)
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r0", "a", 1)
+    for epoch in range(1, 5):
+        assert machine.feed(stopped("0", epoch, cause, 143)) == ()
+        again(machine, "0", "r0", "a")
+    assert machine.container("0").failures == 0
+
+
+def test_a_container_may_fail_while_it_starts(machine: Machine) -> None:
+    """The same rules; home stays where the state is."""
+    machine.deploy({"0": "gone"}, "a")
+    machine.feed(check_in("r0", "a", request=1))
+    assert machine.feed(stopped("0", 1)) == remembers_failure("0")
+    assert (machine.phase("0"), machine.container("0").home) == (P.ASSIGNED, "gone")
+
+
+def test_finished_is_for_good_and_the_launcher_goes(running: Machine) -> None:
+    """Nothing restarts it; reported twice: stale."""
+    assert running.feed(stopped("0", 1, StopCause.FINISHED, 0)) == releases("r0")
+    assert running.phase("0") is P.FINISHED
+    running.stale(stopped("0", 1, StopCause.FINISHED, 0), stopped("0", 1), started("0", 1))
+    assert running.feed(check_in("r0", "a")) == releases("r0")
+
+
+def test_a_late_word_that_it_finished_counts_before_a_successor_is_permitted(
+    running: Machine,
+) -> None:
+    """Its launcher fell silent after the end of its tasks; after a permit it would be stale."""
+    running.feed(LauncherSilent(ResourceId("r0")))
+    assert running.feed(stopped("0", 1, StopCause.FINISHED, 0)) == (
+        *cancels(3, "expiry"),
+        *forgets_failures("0"),
+    )
+    assert running.phase("0") is P.FINISHED
+    running.feed(LauncherSilent(ResourceId("r1")), check_in("r3", "b", request=4))
+    running.stale(stopped("1", 1, StopCause.FINISHED, 0))
+
+
+def test_a_stop_reported_twice_is_stale(running: Machine) -> None:
+    """Whatever the phase has become."""
+    running.feed(stopped("0", 1))
+    running.stale(stopped("0", 1), stopped("9", 1), stopped("0", 2))
+    again(running, "0", "r0", "a")
+    running.stale(stopped("0", 1))
+
+
+# --- resources that are gone
+
+
+def test_a_silent_launcher_is_a_stop_and_its_skein_container_is_ended(running: Machine) -> None:
+    """Charged, as its host lives; home is asked first, the permit lists the lost one."""
+    silent = LauncherSilent(ResourceId("r0"))
+    assert running.feed(silent) == (*cancels(1), *remembers_failure("0"), *asks(3, "a"))
+    running.stale(silent)
+    permit = running.feed(check_in("r9", "a", request=3))
+    assert permit[-1:] == permits("r9", "0", 2, (inc("0", 1),))
+
+
+def test_a_container_on_a_lost_host_is_not_charged(running: Machine) -> None:
+    """The host is no longer observed: not its failure, and home is not waited for."""
+    assert running.feed(live("b", "c")) == ()
+    assert running.phase("0") is P.RUNNING
+    assert running.feed(ResourceEnded(resource_id=ResourceId("r0"))) == asks(3, "c")
+    assert running.container("0").failures == 0
+
+
+def test_skeins_word_is_no_evidence_of_a_stop(running: Machine) -> None:
+    """Safety P1: the container's end counts when its launcher has been silent, too."""
+    running.stale(
+        ResourceEnded(request_id=RequestId(1)),
+        ResourceEnded(request_id=RequestId(77)),
+        ResourceEnded(resource_id=ResourceId("r77")),
+        LauncherSilent(ResourceId("r77")),
+        ResourceEnded(),
+    )
+    with_evidence = ResourceEnded(RequestId(1), ResourceId("r0"))
+    assert running.feed(with_evidence) == (*remembers_failure("0"), *asks(3, "a"))
+
+
+def test_a_launcher_without_a_request_is_lost_without_a_cancellation(machine: Machine) -> None:
+    """One that an earlier driver asked for, and did not number."""
+    machine.deploy({"0": "a"}, "a")
+    machine.feed(check_in("r0", "a"))
+    assert machine.feed(LauncherSilent(ResourceId("r0")))[:1] == remembers_failure("0")
+
+
+# --- retry keys
+
+
+def test_retries_are_counted_within_the_window_and_then_the_job_fails(running: Machine) -> None:
+    """retry.count=2: two forgiven, the third ends the job when the others have stopped."""
+    for epoch in (1, 2):
+        assert running.feed(stopped("0", epoch)) == remembers_failure("0")
+        again(running, "0", "r0", "a")
+    assert running.feed(stopped("0", 3, StopCause.KILLED, -9)) == (
+        *forgets_failures("0"),
+        *stops("r1", "1", 1),
+        *releases("r0"),
+    )
+    assert running.phases == (P.FAILED, P.STOPPING)
+    story = (
+        "processor 0 failed 3 times, cluster-manager.container.retry.count is 2; "
+        "0@3 on a: killed, exit code -9"
+    )
+    assert running.feed(stopped("1", 1, StopCause.ORDERED, 143)) == (
+        *releases("r1"),
+        *ends(JobResult.FAILED, story),
+    )
+
+
+def test_failures_are_forgotten_after_the_window(running: Machine) -> None:
+    """Each failure begins the window anew; at its end the count is zero."""
+    for _ in range(3):
+        for _ in range(2):
+            epoch = running.container("0").epoch
+            assert running.feed(stopped("0", epoch)) == remembers_failure("0")
+            again(running, "0", "r0", "a")
+        assert running.feed(window_over("0")) == ()
+        assert running.container("0").failures == 0
+    running.stale(window_over("0"))
+
+
+def test_a_finish_forgets_the_failures(running: Machine) -> None:
+    """No timer is left for a processor that is done."""
+    running.feed(stopped("0", 1))
+    again(running, "0", "r0", "a")
+    finish = running.feed(stopped("0", 2, StopCause.FINISHED, 0))
+    assert finish == (*forgets_failures("0"), *releases("r0"))
+
+
+def test_retry_count_zero_fails_the_job_at_the_first_failure(machine_with: MachineWith) -> None:
+    """Not Samza's undefined status, which would have YARN start the whole thing again."""
+    machine = machine_with(retry_count=0)
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r0", "a", 1)
+    end = machine.feed(stopped("0", 1))
+    assert isinstance(end[-1], EndJob)
+    assert end[-1].result is JobResult.FAILED
+    assert "failed 1 times" in end[-1].diagnostics
+
+
+def test_a_negative_retry_count_forgives_everything(machine_with: MachineWith) -> None:
+    """Fifty failures, fifty permits, no timer; the fence list does not grow beyond its bound."""
+    machine = machine_with(retry_count=-1)
+    machine.deploy({"0": "a"}, "a")
+    machine.feed(check_in("r0", "a", request=1))
+    for epoch in range(1, 51):
+        assert machine.feed(stopped("0", epoch)) == ()
+        machine.feed(check_in("r0", "a"))
+    listed = machine.records[-1].fence
+    assert len(listed) == UNFENCED_LIMIT
+    assert listed == tuple(inc("0", e) for e in range(51 - UNFENCED_LIMIT, 51))
+
+
+def test_one_that_nobody_saw_stop_stays_listed(machine_with: MachineWith) -> None:
+    """The bound drops only those whose launcher waited for them."""
+    machine = machine_with(retry_count=-1)
+    machine.deploy({"0": "a"}, "a")
+    machine.feed(check_in("r0", "a", request=1), LauncherSilent(ResourceId("r0")))
+    machine.feed(check_in("r1", "a", request=2))
+    for epoch in range(2, 40):
+        machine.feed(stopped("0", epoch), check_in("r1", "a"))
+    listed = machine.records[-1].fence
+    assert listed[0] == inc("0", 1)
+    assert len(listed) == UNFENCED_LIMIT
+
+
+def test_without_fail_job_the_others_go_on_and_the_job_fails_at_its_end(
+    machine_with: MachineWith,
+) -> None:
+    """fail.job.after.retries=false: degraded, and FAILED when all others have finished."""
+    machine = machine_with(retry_count=0, fail_job_after_retries=False)
+    machine.deploy({"0": "a", "1": "b"}, "a", "b")
+    machine.run("0", "r0", "a", 1)
+    machine.run("1", "r1", "b", 2)
+    assert machine.feed(stopped("0", 1)) == releases("r0")
+    assert machine.phases == (P.FAILED, P.RUNNING)
+    machine.stale(stopped("0", 1))
+    end = machine.feed(stopped("1", 1, StopCause.FINISHED, 0))
+    assert end[:-1] == releases("r1")
+    assert isinstance(end[-1], EndJob)
+    assert end[-1].result is JobResult.FAILED
+    assert end[-1].diagnostics.startswith("processor 0 failed 1 times")
+
+
+def test_launches_that_never_succeed_fail_the_job_too(machine: Machine) -> None:
+    """Samza retries them without limit (17.8); here they count."""
+    machine.deploy({"0": None}, "a")
+    for request in (1, 2, 3):
+        last = machine.feed(ResourceEnded(request_id=RequestId(request)))
+    assert isinstance(last[-1], EndJob)
+    assert "no launcher checked in for request 3 (any host)" in last[-1].diagnostics
+
+
+# --- what a successor must fence
+
+
+def test_a_permit_lists_every_incarnation_that_no_later_one_has_fenced(running: Machine) -> None:
+    """Those that never started fenced nobody; one that started has fenced those of its permit."""
+    running.feed(stopped("0", 1), check_in("r0", "a"))
+    running.feed(stopped("0", 2), check_in("r0", "a"))
+    assert running.records[-2:] == (
+        records_epoch("0", 2, (inc("0", 1),)),
+        records_epoch("0", 3, (inc("0", 1), inc("0", 2))),
+    )
+    running.feed(started("0", 3), stopped("0", 3, StopCause.SIGNALLED, 143), check_in("r0", "a"))
+    assert running.records[-1] == records_epoch("0", 4, (inc("0", 3),))
+
+
+def test_the_stream_tells_the_first_permit_whom_to_fence(machine: Machine) -> None:
+    """Its lists, and always the last incarnation, whom nobody can have fenced yet."""
+    zero, one = ProcessorId("0"), ProcessorId("1")
+    before = (inc("0", 3), inc("0", 4), inc("9", 2))
+    published = JobModelPublished(5, {zero: None, one: None}, {zero: 4, one: 1}, {zero: before})
+    machine.feed(published, live("a", "b"))
+    machine.feed(check_in("r0", "a", request=1), check_in("r1", "b", request=2))
+    assert machine.records == (
+        records_epoch("0", 5, before, version=5),
+        records_epoch("1", 2, (inc("1", 1),), version=5),
+    )
+
+
+# --- the end of the job
+
+
+def test_the_job_succeeds_when_every_processor_finished(running: Machine) -> None:
+    """Not before; afterwards everything is late."""
+    running.feed(stopped("0", 1, StopCause.FINISHED, 0))
+    end = running.feed(stopped("1", 1, StopCause.FINISHED, 0))
+    assert end == (*releases("r1"), *SUCCEEDED)
+    assert running.state.phase is JobPhase.ENDED
+    running.stale(ShutdownRequested(), model({"0": "a"}, version=2), stopped("1", 1), expired(1))
+    assert running.feed(live("z")) == ()
+
+
+def test_a_job_without_processors_has_succeeded(machine: Machine) -> None:
+    """There is nothing to wait for."""
+    assert machine.feed(model({})) == SUCCEEDED
+
+
+def test_a_shutdown_stops_what_runs_and_cancels_what_waits(machine: Machine) -> None:
+    """Every phase: queued, requested, assigned, starting, running; then KILLED."""
+    machine.deploy({"0": "a", "1": "b", "2": "c", "3": "d", "4": "d"}, "a", "b", "c", "d")
+    machine.run("0", "r0", "a", 1)
+    machine.feed(check_in("r1", "b", request=2))
+    machine.run("2", "r2", "c", 3)
+    machine.feed(stopped("2", 1), check_in("r9", "z"))
+    assert machine.phases == (P.RUNNING, P.STARTING, P.ASSIGNED, P.REQUESTED, P.QUEUED)
+    assert machine.feed(ShutdownRequested()) == (
+        *forgets_failures("2"),
+        *cancels(4, "expiry"),
+        *stops("r0", "0", 1),
+        *stops("r1", "1", 1),
+        *releases("r2", "r9"),
+    )
+    assert machine.feed(started("1", 1)) == ()
+    assert machine.phases == (P.STOPPING, P.STOPPING, P.STOPPED, P.STOPPED, P.STOPPED)
+    machine.stale(ShutdownRequested())
+    assert machine.feed(stopped("0", 1, StopCause.ORDERED, 143)) == releases("r0")
+    end = machine.feed(stopped("1", 1, StopCause.ORDERED, 143))
+    assert end == (*releases("r1"), *KILLED)
+
+
+def test_the_order_to_stop_is_repeated_at_each_check_in(running: Machine) -> None:
+    """With the child or without: a launcher that does not run it reports that it never will."""
+    running.feed(ShutdownRequested())
+    assert running.feed(check_in("r0", "a", running=inc("0", 1))) == stops("r0", "0", 1)
+    assert running.feed(check_in("r0", "a")) == stops("r0", "0", 1)
+
+
+def test_while_the_job_ends_no_failure_restarts_anything(running: Machine) -> None:
+    """Failed on the way down: stopped. Finished: finished. A lost launcher: stopped."""
+    running.feed(ShutdownRequested())
+    assert running.feed(stopped("0", 1)) == releases("r0")
+    silent = running.feed(LauncherSilent(ResourceId("r1")))
+    assert silent == (*cancels(2), *KILLED)
+    assert running.phases == (P.STOPPED, P.STOPPED)
+
+
+def test_a_container_may_finish_while_the_job_ends(running: Machine) -> None:
+    """The result stands all the same."""
+    running.feed(ShutdownRequested(), stopped("0", 1, StopCause.FINISHED, 0))
+    assert running.feed(stopped("1", 1, StopCause.FINISHED, 0))[-1:] == KILLED
+    assert running.phases == (P.FINISHED, P.FINISHED)
+
+
+def test_a_shutdown_before_the_model_ends_the_job_at_once(machine: Machine) -> None:
+    """Nothing was started."""
+    assert machine.feed(ShutdownRequested()) == KILLED
+    machine.stale(model({"0": "a"}))

@@ -1,0 +1,80 @@
+"""Two snapshots of Skein's containers and the hosts into the events between them."""
+
+from __future__ import annotations
+
+from homeport.appmaster.allocation.events import HostsObserved, ResourceAllocated, ResourceEnded
+from homeport.appmaster.allocation.observation import (
+    SkeinContainer,
+    SkeinContainerState,
+    Snapshot,
+    events_between,
+)
+from homeport.job_coordinator.model.ids import Host, RequestId
+
+A, B = Host("a"), Host("b")
+REQUESTED, RUNNING, ENDED = (
+    SkeinContainerState.REQUESTED,
+    SkeinContainerState.RUNNING,
+    SkeinContainerState.ENDED,
+)
+
+
+def seen(**states: SkeinContainerState) -> Snapshot:
+    """Requests as ``r1=RUNNING``, all on host a, which is live."""
+    containers = tuple(
+        SkeinContainer(f"a_{name}", RequestId(int(name.removeprefix("r"))), state, A)
+        for name, state in states.items()
+    )
+    return Snapshot(containers, (A,))
+
+
+def ended(request: int) -> ResourceEnded:
+    """Skein's word that this request's container ended."""
+    return ResourceEnded(request_id=RequestId(request))
+
+
+def test_compared_with_nothing_all_that_is_so_is_told() -> None:
+    """Hosts first, then by request, whatever the order of the snapshot; a request is no news."""
+    after = seen(r3=RUNNING, r2=ENDED, r1=REQUESTED)
+    assert events_between(None, after) == (
+        HostsObserved((A,)),
+        ended(2),
+        ResourceAllocated(RequestId(3)),
+    )
+
+
+def test_nothing_new_is_no_event() -> None:
+    """Levels, not edges: the order of hosts and of containers is nothing."""
+    before = Snapshot(seen(r1=RUNNING, r2=ENDED).containers, (A, B))
+    after = Snapshot(seen(r2=ENDED, r1=RUNNING).containers, (B, A))
+    assert events_between(before, after) == ()
+
+
+def test_each_change_is_one_event() -> None:
+    """Granted; ended at any stage; come and gone between two polls."""
+    before = seen(r1=REQUESTED, r2=REQUESTED, r3=RUNNING)
+    after = seen(r1=RUNNING, r2=ENDED, r3=ENDED, r4=ENDED, r5=RUNNING)
+    assert events_between(before, after) == (
+        ResourceAllocated(RequestId(1)),
+        ended(2),
+        ended(3),
+        ended(4),
+        ResourceAllocated(RequestId(5)),
+    )
+
+
+def test_a_container_that_vanished_has_ended() -> None:
+    """Once; one that had ended before is no news."""
+    assert events_between(seen(r1=RUNNING, r2=ENDED), seen()) == (ended(1),)
+
+
+def test_hosts_are_told_whole_and_sorted() -> None:
+    """Not the change; and not twice the same host."""
+    assert events_between(Snapshot(), Snapshot((), (B, A, B))) == (HostsObserved((A, B)),)
+    assert events_between(Snapshot((), (A, B)), Snapshot()) == (HostsObserved(()),)
+
+
+def test_containers_that_were_not_requested_are_left_alone() -> None:
+    """The AM's own, say."""
+    foreign = SkeinContainer("a_0", None, RUNNING)
+    assert events_between(Snapshot(), Snapshot((foreign,))) == ()
