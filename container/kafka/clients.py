@@ -1,0 +1,90 @@
+"""Properties of this container's Kafka clients, and the errors of its transactions.
+
+The values that are not the job's were measured: ``fetch.queue.backoff.ms`` at librdkafka's default
+of a second was the limit of every consumer, not Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeport.config.errors import HomeportError
+from homeport.config.sections import SystemConfig
+
+_MIB = 1024 * 1024
+
+_INPUT = {
+    "fetch.queue.backoff.ms": 10,
+    "queued.min.messages": 100_000,
+    "queued.max.messages.kbytes": 65_536,
+    "fetch.message.max.bytes": _MIB,
+    # A commit does not wake a waiting fetch at once; this bounds how late its records are seen.
+    "fetch.wait.max.ms": 50,
+}
+_RESTORE = {
+    "fetch.queue.backoff.ms": 10,
+    "queued.min.messages": 100_000,
+    "fetch.message.max.bytes": 8 * _MIB,
+    # At the head the broker would otherwise hold the answer, and with it the end, for half a second.
+    "fetch.wait.max.ms": 10,
+}
+_PRODUCER = {
+    "linger.ms": 5,
+    "queue.buffering.max.messages": 2_000_000,
+    "queue.buffering.max.kbytes": 1024 * 1024,
+    # As Kafka's Java clients place keys.
+    "partitioner": "murmur2_random",
+}
+
+TRANSACTION_TIMEOUT_MS = 10_000
+"""All sends of a transaction happen at its end, so this does not grow with the batch (safety I5)."""
+
+
+class FencedError(HomeportError):
+    """A newer incarnation has fenced this one: its transaction was refused."""
+
+
+class TransactionError(HomeportError):
+    """A transaction was not committed, or nobody knows whether it was."""
+
+
+def input_properties(system: SystemConfig) -> dict[str, Any]:
+    """Of the consumer of the job's input."""
+    return _consumer(system, _INPUT) | {
+        # Positions are always set by us; one that does not exist is a fault, never a silent jump.
+        "auto.offset.reset": "error",
+        "enable.partition.eof": False,
+    }
+
+
+def restore_properties(system: SystemConfig) -> dict[str, Any]:
+    """Of the consumer that reads changelogs and checkpoints to their head."""
+    return _consumer(system, _RESTORE) | {
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+    }
+
+
+def producer_properties(system: SystemConfig, transactional_id: str) -> dict[str, Any]:
+    """Of the transactional producer of one incarnation."""
+    timeout = {"transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
+    return {
+        **_PRODUCER,
+        **timeout,
+        **system.producer,
+        "transactional.id": transactional_id,
+        "enable.idempotence": True,
+    }
+
+
+def _consumer(system: SystemConfig, tuned: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **tuned,
+        **system.consumer,
+        # Required by the client; partitions are assigned by hand, so no group is ever joined.
+        "group.id": "homeport",
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+    }

@@ -1,0 +1,155 @@
+"""InputConsumer: the job's input of this container, one Arrow table per micro-batch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from homeport.config.errors import UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.container.api import BATCH_SCHEMA
+from homeport.container.kafka.clients import input_properties
+from homeport.job_coordinator.kafka.clients import consumer
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+_LOG = logging.getLogger(__name__)
+
+_HEADERS = BATCH_SCHEMA.field("headers").type
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Rows of ``BATCH_SCHEMA``, sorted by task, stream, partition and offset.
+
+    ``processed``: the last offset of each of the task's partitions that has rows here.
+    """
+
+    table: pa.Table
+    size_bytes: int
+    processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]]
+
+
+class InputConsumer:
+    """Reads what its tasks read, from where each of them left off. Not thread-safe.
+
+    Args:
+        systems: every system that an input partition belongs to, by name.
+        starts: {task: {partition: next offset}}. A partition of several tasks is read once, from
+            the smallest offset; each task sees only what follows its own.
+    """
+
+    def __init__(
+        self,
+        systems: Mapping[str, SystemConfig],
+        starts: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
+    ) -> None:
+        self._readers: dict[SystemStreamPartition, list[tuple[TaskName, int]]] = {}
+        for task_name, offsets in sorted(starts.items()):
+            for ssp, offset in offsets.items():
+                self._readers.setdefault(ssp, []).append((task_name, offset))
+        self._next = {ssp: min(o for _, o in tasks) for ssp, tasks in self._readers.items()}
+        self._consumers: dict[str, Consumer] = {}
+        for system in sorted({ssp.system for ssp in self._readers}):
+            client = consumer(systems[system], input_properties(systems[system]))
+            client.assign(
+                [
+                    TopicPartition(ssp.stream, ssp.partition, offset)
+                    for ssp, offset in self._next.items()
+                    if ssp.system == system
+                ]
+            )
+            self._consumers[system] = client
+
+    def poll(self, max_rows: int, timeout_s: float) -> MicroBatch | None:
+        """What has arrived, at most ``max_rows`` per system; None after ``timeout_s`` of nothing.
+
+        Never waits for a batch to fill.
+
+        Raises:
+            UnavailableError: a partition cannot be read any more.
+        """
+        grouped: dict[SystemStreamPartition, list[Message]] = {}
+        patience = timeout_s / max(1, len(self._consumers))
+        for system, client in self._consumers.items():
+            first = client.consume(1, 0 if grouped else patience)
+            if not first:
+                continue
+            for message in first + client.consume(max_rows - 1, 0):
+                if message.error() is not None:
+                    self._passed_over(system, message)
+                    continue
+                ssp = SystemStreamPartition(system, message.topic() or "", message.partition() or 0)
+                group = grouped.get(ssp)
+                if group is None:
+                    grouped[ssp] = [message]
+                else:
+                    group.append(message)
+        return self._batch(grouped) if grouped else None
+
+    def lag(self) -> int:
+        """Records that are known to be there and were not handed out yet."""
+        total = 0
+        for ssp, following in self._next.items():
+            place = TopicPartition(ssp.stream, ssp.partition)
+            _, end = self._consumers[ssp.system].get_watermark_offsets(place, cached=True)
+            total += max(0, end - following)
+        return total
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        for client in self._consumers.values():
+            client.close()
+        self._consumers.clear()
+
+    def _passed_over(self, system: str, message: Message) -> None:
+        error = message.error()
+        if error is None or error.retriable():
+            return
+        raise UnavailableError(
+            f"input {system}.{message.topic()} partition {message.partition()} "
+            f"offset {message.offset()} cannot be read: {error.str()}"
+        )
+
+    def _batch(self, grouped: Mapping[SystemStreamPartition, list[Message]]) -> MicroBatch | None:
+        parts: dict[TaskName, list[tuple[SystemStreamPartition, list[Message]]]] = {}
+        processed: dict[TaskName, dict[SystemStreamPartition, int]] = {}
+        size = 0
+        for ssp, messages in sorted(grouped.items()):
+            last = messages[-1].offset() or 0
+            self._next[ssp] = last + 1
+            for task_name, start in self._readers[ssp]:
+                own = messages
+                if (own[0].offset() or 0) < start:
+                    own = [m for m in messages if (m.offset() or 0) >= start]
+                if own:
+                    parts.setdefault(task_name, []).append((ssp, own))
+                    processed.setdefault(task_name, {})[ssp] = last
+                    size += sum(map(len, own))
+        tables = [_table(t, ssp, own) for t in sorted(parts) for ssp, own in parts[t]]
+        if not tables:
+            return None
+        return MicroBatch(pa.concat_tables(tables).combine_chunks(), size, processed)
+
+
+def _table(
+    task_name: TaskName, ssp: SystemStreamPartition, messages: Sequence[Message]
+) -> pa.Table:
+    count = len(messages)
+    headers = [m.headers() for m in messages]
+    columns = [
+        pa.repeat(pa.scalar(task_name, pa.string()), count),
+        pa.array([m.key() for m in messages], pa.binary()),
+        pa.array([m.value() for m in messages], pa.binary()),
+        pa.repeat(pa.scalar(ssp.system, pa.string()), count),
+        pa.repeat(pa.scalar(ssp.stream, pa.string()), count),
+        pa.repeat(pa.scalar(ssp.partition, pa.int32()), count),
+        pa.array([m.offset() for m in messages], pa.int64()),
+        pa.array([m.timestamp()[1] for m in messages], pa.int64()),
+        pa.array(headers, _HEADERS) if any(headers) else pa.nulls(count, _HEADERS),
+    ]
+    return pa.Table.from_arrays(columns, schema=BATCH_SCHEMA)

@@ -1,0 +1,160 @@
+"""Reading one partition from an offset to its head, which is reached only when the broker says so.
+
+Source: safety K1. The head is the end offset asked with read_uncommitted, after the own transactional
+id was initialised; it is reached when a PARTITION_EOF at or beyond it arrives. Positions prove
+nothing: on an empty range they never move, and transaction markers take offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import OffsetSpec
+
+from homeport.config.errors import UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.config.system_stream import SystemStream
+from homeport.container.kafka.clients import restore_properties
+from homeport.container.progress.restore import ChangelogRange
+from homeport.container.storage.managers import Chunk
+from homeport.job_coordinator.kafka.clients import admin, consumer, unavailable
+
+_LOG = logging.getLogger(__name__)
+
+_CHUNK = 1000
+_POLL_S = 0.1
+_PATIENCE_S = 60.0
+_PROGRESS_S = 5.0
+
+
+class LogReader:
+    """Reads partitions of one system, one after the other."""
+
+    def __init__(self, system: SystemConfig, may_go_on: Callable[[], None]) -> None:
+        """Nothing is asked yet; ``may_go_on`` is called often while reading, and raises to stop it."""
+        self._system = system
+        self._may_go_on = may_go_on
+        self._admin = admin(system)
+        self._consumer = consumer(system, restore_properties(system))
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        self._consumer.close()
+
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
+        """Oldest offset and head of each (topic, partition), uncommitted records included.
+
+        Raises:
+            UnavailableError: a topic or partition does not exist, or Kafka does not answer.
+        """
+        # The library gives these two no types.
+        earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        oldest = self._offsets(partitions, earliest)
+        heads = self._offsets(partitions, latest)
+        return {place: ChangelogRange(oldest[place], heads[place]) for place in partitions}
+
+    def _offsets(
+        self, partitions: Sequence[tuple[str, int]], spec: OffsetSpec
+    ) -> dict[tuple[str, int], int]:
+        if not partitions:
+            return {}
+        asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+        futures = self._admin.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=30.0
+        )
+        found: dict[tuple[str, int], int] = {}
+        for place, future in futures.items():
+            try:
+                found[place.topic, place.partition] = future.result().offset
+            except KafkaException as error:
+                raise UnavailableError(
+                    f"system {self._system.name}: the offsets of {place.topic} partition "
+                    f"{place.partition} cannot be read: {error.args[0].str()}"
+                ) from None
+        return found
+
+    def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
+        """The committed records of [start, head), in order, in lists that are not empty.
+
+        An open transaction in the partition is waited for: nobody can tell yet what it will be.
+
+        Raises:
+            UnavailableError: Kafka sent nothing for a minute while the head was not reached.
+        """
+        if start >= head:
+            return
+        self._consumer.assign([TopicPartition(topic, partition, start)])
+        heard = said = time.monotonic()
+        try:
+            while True:
+                self._may_go_on()
+                batch = self._consumer.consume(_CHUNK, _POLL_S)
+                now = time.monotonic()
+                records, reached = self._sorted_out(batch, head)
+                if records:
+                    yield records
+                if reached:
+                    return
+                heard = now if batch else heard
+                if now - heard > _PATIENCE_S:
+                    why = f"nothing came for {_PATIENCE_S:g} s, the end {head} was not reached"
+                    raise unavailable(self._system, f"reading {topic} {partition}", why)
+                if now - said > _PROGRESS_S:
+                    said = now
+                    position = records[-1].offset() if records else None
+                    _LOG.info("reading %s %s: at %s of %s", topic, partition, position, head)
+        finally:
+            self._consumer.unassign()
+
+    def _sorted_out(self, batch: list[Message], head: int) -> tuple[list[Message], bool]:
+        records: list[Message] = []
+        reached = False
+        for message in batch:
+            error = message.error()
+            if error is None:
+                # What came after the head was asked for belongs to a later reader.
+                if (message.offset() or 0) < head:
+                    records.append(message)
+                else:
+                    reached = True
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
+                reached = reached or (message.offset() or 0) >= head
+            elif not error.retriable():
+                raise UnavailableError(
+                    f"system {self._system.name}: {message.topic()} partition "
+                    f"{message.partition()} cannot be read: {error.str()}"
+                )
+        return records, reached
+
+
+class KafkaChangelogReader:
+    """``homeport.container.storage.managers.ChangelogReader`` on one LogReader per system."""
+
+    def __init__(self, readers: Mapping[str, LogReader]) -> None:
+        self._readers = readers
+
+    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
+        """Oldest offset and head of each (stream, partition), in the order given."""
+        found: dict[tuple[str, str, int], ChangelogRange] = {}
+        for system, reader in self._readers.items():
+            places = [(s.stream, p) for s, p in changelogs if s.system == system]
+            for (topic, partition), ends in reader.ends(places).items():
+                found[system, topic, partition] = ends
+        return [found[s.system, s.stream, p] for s, p in changelogs]
+
+    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
+        """The committed records of [start, head), the last value of each key per chunk."""
+        reader = self._readers[stream.system]
+        for records in reader.read(stream.stream, partition, start, head):
+            entries = {key: m.value() for m in records if (key := m.key()) is not None}
+            yield Chunk(entries, len(records), records[-1].offset() or 0)

@@ -1,0 +1,154 @@
+"""TransactionalProducer: the one writer of an incarnation, and the fencing of those before it.
+
+Source: safety I3, I5, I7. An incarnation's id is never used again, so a producer that was fenced
+once stays fenced.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from homeport.config.sections import SystemConfig
+from homeport.container.kafka.clients import (
+    FencedError,
+    TransactionError,
+    producer_properties,
+)
+from homeport.container.progress.commit import Send
+from homeport.job_coordinator.kafka.clients import FENCED, error_of, producer, unavailable
+
+_LOG = logging.getLogger(__name__)
+
+_INIT_S = 60.0
+_COMMIT_S = 30.0
+
+
+def fence(system: SystemConfig, transactional_id: str) -> None:
+    """Whoever holds ``transactional_id`` commits nothing more; its open transaction is aborted."""
+    TransactionalProducer(system, transactional_id).close()
+
+
+class TransactionalProducer:
+    """Commits one transaction at a time. Not thread-safe."""
+
+    def __init__(self, system: SystemConfig, transactional_id: str) -> None:
+        """Initialises the id.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+            TransactionError: Kafka refuses the id.
+        """
+        self._system = system
+        self._reports: dict[tuple[str, int], int] = {}
+        self._failure: KafkaError | None = None
+        self._producer = producer(system, producer_properties(system, transactional_id))
+        try:
+            self._producer.init_transactions(_INIT_S)
+        except KafkaException as error:
+            cause = error_of(error)
+            if cause.retriable():
+                what = f"initialising {transactional_id}"
+                raise unavailable(system, what, cause.str()) from None
+            raise TransactionError(f"init of {transactional_id} failed: {cause.str()}") from None
+
+    def commit(self, sends: Iterable[Send]) -> dict[tuple[str, int], int]:
+        """All of ``sends`` are committed, in their order within each partition.
+
+        Returns:
+            {(topic, partition): last offset} of the sends that name a partition.
+
+        Raises:
+            FencedError: a newer incarnation has taken over; nothing was committed.
+            TransactionError: nothing was committed, or (the message says so) nobody knows.
+        """
+        self._reports = {}
+        self._failure = None
+        try:
+            self._producer.begin_transaction()
+            self._produce_all(sends)
+            remaining = self._producer.flush(_COMMIT_S)
+            if remaining or self._failure:
+                self._give_up(f"{remaining} records not delivered", self._failure)
+        except KafkaException as error:
+            self._give_up("sending", error_of(error))
+        try:
+            self._producer.commit_transaction(_COMMIT_S)
+        except KafkaException as error:
+            cause = error_of(error)
+            if cause.txn_requires_abort() or _is_fenced(cause):
+                self._give_up("commit", cause)
+            raise TransactionError(
+                f"commit: {cause.str()}; its outcome is unknown, so nothing of it is kept here"
+            ) from None
+        return self._reports
+
+    def close(self) -> None:
+        """The client is closed; a transaction that is still open is left to its time-out."""
+        self._producer.close()
+
+    def _produce_all(self, sends: Iterable[Send]) -> None:
+        # Offsets within a partition grow in the order of the sends: only the last of each run
+        # needs a report, and a report costs more than the send itself.
+        previous: Send | None = None
+        for send in sends:
+            if previous is not None:
+                same = (previous.topic, previous.partition) == (send.topic, send.partition)
+                self._produce(previous, report=not same)
+            previous = send
+        if previous is not None:
+            self._produce(previous, report=True)
+
+    def _produce(self, send: Send, *, report: bool) -> None:
+        extra: dict[str, Any] = {}
+        if send.partition is not None:
+            extra["partition"] = send.partition
+            if report:
+                extra["on_delivery"] = self._delivered
+        if send.headers:
+            extra["headers"] = list(send.headers.items())
+        deadline: float | None = None
+        while True:
+            try:
+                self._producer.produce(send.topic, value=send.value, key=send.key, **extra)
+            except BufferError:
+                # The queue is full: wait for deliveries, but not for ever.
+                deadline = deadline or time.monotonic() + _COMMIT_S
+                if time.monotonic() > deadline:
+                    raise TransactionError(
+                        f"sending: the queue stayed full for {_COMMIT_S:g} s"
+                    ) from None
+                self._producer.poll(0.05)
+            else:
+                return
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failure = self._failure or error
+            return
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        if topic is not None and partition is not None and offset is not None:
+            known = self._reports.get((topic, partition), -1)
+            self._reports[topic, partition] = max(known, offset)
+
+    def _give_up(self, step: str, cause: KafkaError | None) -> None:
+        if cause is not None and _is_fenced(cause):
+            raise FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
+        reason = cause.str() if cause is not None else "timed out"
+        try:
+            self._producer.abort_transaction(_COMMIT_S)
+        except KafkaException as error:
+            if _is_fenced(error_of(error)):
+                raise FencedError(
+                    f"fenced by a newer incarnation: {error_of(error).str()}"
+                ) from None
+            _LOG.warning("the transaction was left to its time-out: %s", error_of(error).str())
+        raise TransactionError(f"{step}: {reason}; the transaction was aborted")
+
+
+def _is_fenced(error: KafkaError) -> bool:
+    return error.code() in FENCED

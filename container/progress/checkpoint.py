@@ -1,0 +1,98 @@
+"""Exact bytes of the records of the checkpoint topic, version 1.
+
+PURE. Source: Samza 1.8 ``KafkaCheckpointLogKeySerde`` and ``CheckpointV1Serde``. The offset of an
+input partition is that of the last message **processed**; reading goes on at the next one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+CHECKPOINT_V1 = "checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointKey:
+    """Whose checkpoint a record is; ``grouper`` is the Java name of the grouper's factory."""
+
+    grouper: str
+    task_name: TaskName
+    kind: str = CHECKPOINT_V1
+
+
+def encode_key(key: CheckpointKey) -> bytes:
+    """The record's key; the order of its fields matters to compaction."""
+    return _json(
+        {
+            "systemstreampartition-grouper-factory": key.grouper,
+            "taskName": key.task_name,
+            "type": key.kind,
+        }
+    )
+
+
+def decode_key(data: bytes) -> CheckpointKey:
+    """The key that ``data`` holds; WireError where it is not of that form."""
+    body = _parsed(data)
+    grouper = body.get("systemstreampartition-grouper-factory")
+    task_name = body.get("taskName")
+    kind = body.get("type")
+    if not (isinstance(grouper, str) and isinstance(task_name, str) and isinstance(kind, str)):
+        raise WireError(f"checkpoint key lacks a field: {data[:200]!r}")
+    return CheckpointKey(grouper, TaskName(task_name), kind)
+
+
+def encode_value(offsets: Mapping[SystemStreamPartition, int]) -> bytes:
+    """The record's value: every input partition of the task with its last processed offset."""
+    return _json(
+        {
+            str(ssp): {
+                "system": ssp.system,
+                "partition": str(ssp.partition),
+                "offset": str(offset),
+                "stream": ssp.stream,
+            }
+            for ssp, offset in sorted(offsets.items())
+        }
+    )
+
+
+def decode_value(data: bytes) -> dict[SystemStreamPartition, int]:
+    """The last processed offset of each partition.
+
+    Entries whose offset is not a number (Samza puts changelogs into the same map) are left out.
+
+    Raises:
+        WireError: the bytes are not a checkpoint of version 1.
+    """
+    offsets: dict[SystemStreamPartition, int] = {}
+    for entry in _parsed(data).values():
+        try:
+            ssp = SystemStreamPartition(entry["system"], entry["stream"], int(entry["partition"]))
+            offset = str(entry["offset"])
+        except (KeyError, TypeError, ValueError):
+            raise WireError(f"checkpoint entry lacks a field: {entry!r}") from None
+        if offset.isascii() and offset.isdigit():
+            offsets[ssp] = int(offset)
+    return offsets
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(data)
+    except ValueError:
+        raise WireError(f"not JSON: {data[:200]!r}") from None
+    if not isinstance(body, dict):
+        raise WireError(f"not a JSON object: {data[:200]!r}")
+    return body

@@ -1,0 +1,137 @@
+"""Exact bytes of the files OFFSET and OFFSET-v2: a checksum and a text, as a Java object stream writes them.
+
+PURE. Source: Samza 1.8 ``FileUtil.writeWithChecksum``: the stream header, then block data that
+holds an 8-byte CRC32 of the text and the text itself in Java's modified UTF-8.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+
+from homeport.config.errors import WireError
+
+OFFSET_FILE = "OFFSET"
+OFFSET_V2_FILE = "OFFSET-v2"
+
+_HEADER = b"\xac\xed\x00\x05"
+_SHORT_BLOCK = 0x77
+_LONG_BLOCK = 0x7A
+_BLOCK_BYTES = 1024
+_PIECE = 65535
+
+
+def encode(text: str) -> bytes:
+    """The file's bytes for ``text``.
+
+    Raises:
+        WireError: a piece of the text is longer than Java's ``writeUTF`` can carry.
+    """
+    checksum = struct.pack(">Q", zlib.crc32(text.encode("utf-8")))
+    payload = checksum + b"".join(_utf(piece) for piece in _pieces(text))
+    blocks = (payload[i : i + _BLOCK_BYTES] for i in range(0, len(payload), _BLOCK_BYTES))
+    return _HEADER + b"".join(_block(block) for block in blocks)
+
+
+def decode(data: bytes) -> str:
+    """The text that ``data`` holds.
+
+    Raises:
+        WireError: the bytes are cut short, are of another form, or their checksum is wrong.
+    """
+    payload = _unblocked(data)
+    if len(payload) < 8:
+        raise WireError("the file is cut short")
+    (checksum,) = struct.unpack_from(">Q", payload)
+    pieces: list[str] = []
+    position = 8
+    while position < len(payload):
+        if position + 2 > len(payload):
+            raise WireError("the file is cut short")
+        (length,) = struct.unpack_from(">H", payload, position)
+        piece = payload[position + 2 : position + 2 + length]
+        if len(piece) != length:
+            raise WireError("the file is cut short")
+        pieces.append(_from_modified_utf8(piece))
+        position += 2 + length
+    text = "".join(pieces)
+    if zlib.crc32(text.encode("utf-8", "surrogatepass")) != checksum:
+        raise WireError("its checksum does not match its text")
+    return text
+
+
+def offset_text(offset: int) -> str:
+    """The text of OFFSET: the bare offset."""
+    return str(offset)
+
+
+def offset_v2_text(system: str, stream: str, partition: int, offset: int) -> str:
+    """The text of OFFSET-v2: a JSON map of the changelog partition's key to its offset."""
+    key = f"{system}.{stream}.{partition}"
+    return json.dumps({key: str(offset)}, separators=(",", ":"), ensure_ascii=False)
+
+
+def parse_offset(text: str) -> int:
+    """The offset that the text of OFFSET names.
+
+    Raises:
+        WireError: the text is not a whole number of at least 0.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise WireError(f"it holds {text[:40]!r}, which is not an offset")
+    return int(text)
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[i : i + _PIECE] for i in range(0, len(text), _PIECE)] or [""]
+
+
+def _utf(piece: str) -> bytes:
+    data = _to_modified_utf8(piece)
+    if len(data) > _PIECE:
+        raise WireError(f"a text of {len(data)} bytes does not fit into one piece of {_PIECE}")
+    return struct.pack(">H", len(data)) + data
+
+
+def _block(block: bytes) -> bytes:
+    if len(block) <= 255:
+        return bytes((_SHORT_BLOCK, len(block))) + block
+    return struct.pack(">BI", _LONG_BLOCK, len(block)) + block
+
+
+def _unblocked(data: bytes) -> bytes:
+    if data[:4] != _HEADER:
+        raise WireError("it does not begin as a Java object stream does")
+    payload = bytearray()
+    position = 4
+    while position < len(data):
+        kind = data[position]
+        width = {_SHORT_BLOCK: 1, _LONG_BLOCK: 4}.get(kind)
+        if width is None:
+            raise WireError(f"unknown block type {kind:#04x}")
+        start = position + 1 + width
+        length = int.from_bytes(data[position + 1 : start], "big")
+        block = data[start : start + length]
+        if start > len(data) or len(block) != length:
+            raise WireError("the file is cut short")
+        payload += block
+        position = start + length
+    return bytes(payload)
+
+
+def _to_modified_utf8(text: str) -> bytes:
+    # Java writes NUL as two bytes and each half of a surrogate pair as three.
+    units = text.encode("utf-16-be", "surrogatepass")
+    out = bytearray()
+    for (unit,) in struct.iter_unpack(">H", units):
+        out += b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass")
+    return bytes(out)
+
+
+def _from_modified_utf8(data: bytes) -> str:
+    try:
+        halves = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
+        return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+    except UnicodeDecodeError:
+        raise WireError("its text is not in Java's modified UTF-8") from None

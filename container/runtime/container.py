@@ -1,0 +1,203 @@
+"""StreamContainer: one incarnation from its permit to its end."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import logging
+from typing import TYPE_CHECKING
+
+from homeport.container.classes import load_pipeline, load_task_class, require_task_class
+from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.progress.commit import TransactionLimits
+from homeport.container.runtime import start_up
+from homeport.container.runtime.environment import Environment, Permit
+from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.run_loop import LoopParts, LoopSettings, RunLoop
+from homeport.container.runtime.stop_flag import StopFlag
+from homeport.container.runtime.task_instance import Context, Outputs, TaskInstance
+from homeport.container.spark.micro_batch import SparkPipeline
+from homeport.container.spark.session import LocalSpark, SparkSettings
+from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.typed_store import TypedStore
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import Restored, Started
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.model.ids import TaskName
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+_MIB = 1024 * 1024
+_MAX_ROWS = 50_000
+_MAX_ROWS_SPARK = 100_000
+_ROCKSDB_SHARE = 8
+"""Memory rule: RocksDB gets an eighth of the container's memory, the JVM's heap half of it by default,
+Python and what the JVM needs beside its heap the rest."""
+
+
+class StreamContainer:
+    """``run`` once; ``kill_spark`` in any case afterwards."""
+
+    def __init__(
+        self,
+        job: ContainerJob,
+        permit: Permit,
+        environment: Environment,
+        client: CoordinatorClient,
+        stop: StopFlag,
+    ) -> None:
+        self._job = job
+        self._permit = permit
+        self._environment = environment
+        self._client = client
+        self._stop = stop
+        self.shutdown_ms = job.task.shutdown_ms
+        self._phases = start_up.Phases()
+        self._spark: LocalSpark | None = None
+        self._restored: dict[str, dict[str, Restored]] = {}
+        writer = HistoryWriter(environment.history_folder(job.job), "container", environment.host)
+        own = permit.incarnation
+        self._history = functools.partial(
+            writer.event, processor_id=own.processor_id, epoch=own.epoch
+        )
+        self._storage = ContainerStorage(
+            logged_root=environment.state_root(job.job),
+            scratch_root=environment.work_dir / "state",
+            stores=job.stores,
+            tasks=job.tasks,
+            memory_bytes=job.cluster.container_memory_mb * _MIB // _ROCKSDB_SHARE,
+        )
+
+    def run(self) -> None:
+        """Returns when told to stop, with everything that is committed on the disk.
+
+        Raises:
+            HomeportError: the container has failed; what was committed stays.
+            StopRequestedError: told to stop before the first input.
+        """
+        self._start_spark()
+        task_class = load_task_class(require_task_class(self._job.task.task_class))
+        with self._phases.phase("fence"):
+            producer = start_up.fence_and_begin(self._job, self._permit, self._history, self._stop)
+        with start_up.open_coordinator_stream(self._job, self._phases) as stream:
+            start_up.require_newest(stream, self._permit)
+            starts, processed = self._restore()
+            pipeline = self._pipeline()
+            outputs = Outputs(
+                self._job.systems, self._job.transaction_systems, self._job.job.default_system
+            )
+            tasks = {
+                task.task_name: TaskInstance(task_class, self._context(task.task_name), outputs)
+                for task in self._job.tasks
+            }
+            self._stop.check()
+            self._write_locality(stream)
+        self._report_started()
+        source = InputConsumer(self._job.systems, starts)
+        parts = LoopParts(
+            source, pipeline, tasks, outputs, self._storage, producer, processed, self._history
+        )
+        loop = RunLoop(parts, self._loop_settings(), self._stop)
+        # What stands now lives as long as the container: no collection looks at it again.
+        gc.collect()
+        gc.freeze()
+        loop.run()
+        self._close(loop, parts)
+
+    def kill_spark(self) -> None:
+        """No JVM of ours is left."""
+        if self._spark is not None:
+            self._spark.stop()
+
+    def _start_spark(self) -> None:
+        task = self._job.task
+        name = task.pipeline_class
+        if name is None:
+            return
+        cores = self._job.cluster.container_cpu_cores
+        settings = SparkSettings(
+            app_name=f"{self._job.job.name}-{self._job.job.id}",
+            cores=cores,
+            heap_mb=task.spark_driver_memory_mb,
+            work_dir=self._environment.work_dir / f"spark-{self._permit.incarnation.epoch}",
+            own=task.spark_conf,
+            max_rows=_MAX_ROWS_SPARK,
+        )
+
+        def prepare(session: SparkSession) -> SparkPipeline:
+            function = load_pipeline(name)
+            pipeline = SparkPipeline(session, function, name, unordered=task.pipeline_unordered)
+            pipeline.warm_up()
+            return pipeline
+
+        self._spark = LocalSpark(settings, prepare)
+
+    def _pipeline(self) -> SparkPipeline | None:
+        if self._spark is None:
+            return None
+        with self._phases.phase("spark"):
+            return self._spark.pipeline(self._stop.check)
+
+    def _restore(self) -> tuple[start_up.Offsets, start_up.Offsets]:
+        """Stores stand at their changelogs' heads; where the input goes on."""
+        check = self._stop.check
+        readers = {name: LogReader(s, check) for name, s in self._job.systems.items()}
+        try:
+            with self._phases.phase("stores"):
+                self._storage.open()
+            with self._phases.phase("restore"):
+                self._restored = self._storage.restore(
+                    KafkaChangelogReader(readers), start_up.RestoreReport(self._history)
+                )
+            with self._phases.phase("checkpoint"):
+                return start_up.read_positions(self._job, readers)
+        finally:
+            for reader in readers.values():
+                reader.close()
+
+    def _context(self, task_name: TaskName) -> Context:
+        stores = {}
+        for store in self._job.stores:
+            key_serde, msg_serde = self._job.serdes(store)
+            overlay = self._storage.overlay(store.name, task_name)
+            stores[store.name] = TypedStore(overlay, key_serde, msg_serde)
+        return Context(task_name, self._job.config, stores)
+
+    def _write_locality(self, stream: CoordinatorStreamStore) -> None:
+        if not self._job.job.host_affinity_enabled:
+            return
+        with self._phases.phase("locality"):
+            start_up.write_locality(stream, self._job, self._permit, self._environment)
+        self._history("locality-written", tasks=[task.task_name for task in self._job.tasks])
+
+    def _report_started(self) -> None:
+        seconds = self._phases.total()
+        self._client.started(Started(self._permit.incarnation, self._restored, seconds))
+        self._history("started", seconds=seconds)
+        _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in seconds.items()))
+
+    def _loop_settings(self) -> LoopSettings:
+        task = self._job.task
+        return LoopSettings(
+            limits=TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
+            commit_ms=task.commit_ms,
+            max_rows=_MAX_ROWS if self._spark is None else _MAX_ROWS_SPARK,
+            grouper=self._job.job.ssp_grouper_factory,
+            checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
+        )
+
+    def _close(self, loop: RunLoop, parts: LoopParts) -> None:
+        """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
+        loop.commit()
+        self.kill_spark()
+        for task in parts.tasks.values():
+            task.close()
+        parts.source.close()
+        self._storage.close()
+        parts.producer.close()
+        _LOG.info("stopped in order")

@@ -1,0 +1,124 @@
+"""ContainerJob: what one stream container needs of the job's configuration, checked as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    StorageConfig,
+    StoreConfig,
+    SystemConfig,
+    TaskConfig,
+)
+from homeport.container.serdes import Serde, serde
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
+from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
+
+
+@dataclass(frozen=True)
+class ContainerJob:
+    """Typed views of one JobModel, for one of its containers.
+
+    ``systems``: every system that the container reads or writes, by name. ``transaction_systems``:
+    those on the same brokers as the checkpoints, which one transaction can reach.
+    """
+
+    config: Config
+    job: JobConfig
+    task: TaskConfig
+    cluster: ClusterManagerConfig
+    stores: tuple[StoreConfig, ...]
+    tasks: tuple[TaskModel, ...]
+    systems: Mapping[str, SystemConfig]
+    transaction_systems: frozenset[str]
+
+    @staticmethod
+    def of(model: JobModel, processor_id: ProcessorId) -> ContainerJob:
+        """The view of ``model`` for one processor.
+
+        Raises:
+            ConfigError: the configuration asks for what a container cannot do.
+        """
+        container = model.containers.get(processor_id)
+        if container is None:
+            raise ConfigError(
+                "processor_id",
+                processor_id,
+                "the JobModel has no such container",
+                f"it has {', '.join(sorted(model.containers))}",
+            )
+        config = model.config
+        job, task = JobConfig.of(config), TaskConfig.of(config)
+        stores = tuple(StorageConfig.of(config).stores.values())
+        tasks = tuple(model for _, model in sorted(container.tasks.items()))
+        names = {job.coordinator_system, task.checkpoint_system, *_declared(config)}
+        names |= {ssp.system for t in tasks for ssp in t.system_stream_partitions}
+        names |= {store.changelog.system for store in stores if store.changelog}
+        systems = {name: SystemConfig.of(config, name) for name in sorted(names)}
+        brokers = systems[task.checkpoint_system].bootstrap_servers
+        reached = frozenset(n for n, s in systems.items() if s.bootstrap_servers == brokers)
+        view = ContainerJob(
+            config, job, task, ClusterManagerConfig.of(config), stores, tasks, systems, reached
+        )
+        view.refuse_what_cannot_be()
+        return view
+
+    def refuse_what_cannot_be(self) -> None:
+        """Nothing where the job can run; else ConfigError with the first fault."""
+        for task in self.tasks:
+            if task.task_mode is not TaskMode.ACTIVE:
+                raise ConfigError(
+                    "job.hotstandby.enabled",
+                    "true",
+                    f"task {task.task_name!r} is a standby, which no container can run yet",
+                    "set it to false",
+                )
+        if not self.task.exactly_once:
+            raise ConfigError(
+                "task.exactly.once", "false", "only exactly-once exists yet", "remove the key"
+            )
+        for store in self.stores:
+            if store.changelog and store.changelog.system not in self.transaction_systems:
+                raise ConfigError(
+                    f"stores.{store.name}.changelog",
+                    str(store.changelog),
+                    f"it must be on the brokers of {self.task.checkpoint_system}, where the "
+                    "checkpoints are: one transaction holds both",
+                    f"use the system {self.task.checkpoint_system}",
+                )
+            for key, name in (("key", store.key_serde), ("msg", store.msg_serde)):
+                if ":" in name:
+                    raise ConfigError(
+                        f"stores.{store.name}.{key}.serde",
+                        name,
+                        "own serdes cannot be used yet",
+                        "use bytes, and encode in the task",
+                    )
+
+    def serdes(self, store: StoreConfig) -> tuple[Serde, Serde]:
+        """Key serde and message serde of ``store``."""
+        return serde(store.key_serde), serde(store.msg_serde)
+
+    def transactional_id(self, incarnation: Incarnation) -> str:
+        """The id under which ``incarnation`` writes."""
+        return transactional_id(self.job.name, self.job.id, incarnation)
+
+    @property
+    def transaction_system(self) -> SystemConfig:
+        """The system whose brokers hold outputs, changelogs and checkpoints."""
+        return self.systems[self.task.checkpoint_system]
+
+
+def _declared(config: Config) -> set[str]:
+    """Systems that the configuration gives brokers to."""
+    found = set()
+    for key in config:
+        if key.startswith("systems.") and key.endswith("er.bootstrap.servers"):
+            found.add(key.split(".")[1])
+    return found

@@ -1,0 +1,218 @@
+"""The start of an incarnation up to its first input, in the one order that is safe.
+
+Source: safety I3: init all listed ids, init the own id, read the coordinator stream to its head and
+go on only if the own epoch still stands; then restore, checkpoints, locality, input. (Kafka accepts
+a late init after a fence: reading the head is what stops a permit that was overtaken.)
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.container.kafka.checkpoint_reader import read_checkpoints
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
+from homeport.container.progress.input_position import InputRange, input_position
+from homeport.container.progress.restore import RestorePlan
+from homeport.container.runtime.environment import Environment, Permit
+from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.stop_flag import StopFlag
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import Restored
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.managers import EpochManager, LocalityManager
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
+
+_LOG = logging.getLogger(__name__)
+
+_AM_PATIENCE_S = 30.0
+_AM_PAUSE_S = 0.5
+
+Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
+History = Callable[..., None]
+
+
+class OvertakenError(HomeportError):
+    """A newer incarnation has been permitted: this one must not begin."""
+
+
+class Phases:
+    """Seconds of each phase of a start."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._began = time.monotonic()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """The time in the block is that of ``name``."""
+        began = time.monotonic()
+        yield
+        self.seconds[name] = round(time.monotonic() - began, 3)
+
+    def total(self) -> dict[str, float]:
+        """Every phase, and the whole under ``total``."""
+        return {**self.seconds, "total": round(time.monotonic() - self._began, 3)}
+
+
+def fetch_job_model(client: CoordinatorClient, version: int, stop: StopFlag) -> JobModel:
+    """The JobModel of that version.
+
+    Raises:
+        UnavailableError: the AM did not answer for half a minute.
+        StopRequestedError: told to stop meanwhile.
+    """
+    deadline = time.monotonic() + _AM_PATIENCE_S
+    while True:
+        try:
+            return client.job_model(version)
+        except UnavailableError as error:
+            if time.monotonic() > deadline:
+                raise
+            _LOG.warning("%s: asking again", error)
+        stop.wait(_AM_PAUSE_S)
+        stop.check()
+
+
+def fence_and_begin(
+    job: ContainerJob, permit: Permit, history: History, stop: StopFlag
+) -> TransactionalProducer:
+    """All incarnations of the permit's list are fenced and the own id is initialised."""
+    system = job.transaction_system
+    for incarnation in permit.fence:
+        stop.check()
+        fence(system, job.transactional_id(incarnation))
+    producer = TransactionalProducer(system, job.transactional_id(permit.incarnation))
+    fenced = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in permit.fence]
+    history("fenced", fenced=fenced)
+    return producer
+
+
+def open_coordinator_stream(job: ContainerJob, phases: Phases) -> CoordinatorStreamStore:
+    """The coordinator stream, read to its head; it writes plainly (safety K2)."""
+    system = job.systems[job.job.coordinator_system]
+    with phases.phase("coordinator-stream"):
+        stream = CoordinatorStreamStore(system, job.job.coordinator_topic, source="homeport")
+        stream.bootstrap()
+    return stream
+
+
+def require_newest(stream: CoordinatorStreamStore, permit: Permit) -> None:
+    """Nothing where the permit is the newest of its processor.
+
+    Raises:
+        OvertakenError: it is not.
+    """
+    own = permit.incarnation
+    newest = EpochManager(stream).read_processor_epochs().get(own.processor_id)
+    if newest is None or newest.epoch < own.epoch:
+        said = "none" if newest is None else f"only epoch {newest.epoch}"
+        raise OvertakenError(
+            f"the coordinator stream knows no permit for processor {own.processor_id} "
+            f"epoch {own.epoch}, {said}: the permit is not from this job's AM"
+        )
+    if newest.epoch > own.epoch:
+        raise OvertakenError(
+            f"processor {own.processor_id} epoch {own.epoch} was overtaken by epoch {newest.epoch}"
+        )
+    if newest.model_version != permit.model_version:
+        raise OvertakenError(
+            f"the permit names JobModel {permit.model_version}, the coordinator stream says "
+            f"{newest.model_version}"
+        )
+
+
+class RestoreReport:
+    """Tells history and log of each restore; a ``RestoreListener``."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._began = 0.0
+
+    def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
+        """The store is about to be read."""
+        self._began = time.monotonic()
+        self._history(
+            "restore-started",
+            store=store,
+            task=task_name,
+            head=plan.head,
+            rebuild=plan.rebuild,
+            reason=plan.reason,
+            **{"from": plan.start},
+        )
+
+    def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
+        """The store stands at the head."""
+        seconds = time.monotonic() - self._began
+        kind, records = result.kind.value, result.records
+        _LOG.info(
+            "restored %s/%s: %s, %d records, %.2f s", store, task_name, kind, records, seconds
+        )
+        self._history("restore-finished", store=store, task=task_name, **result.to_json())
+
+
+def read_positions(job: ContainerJob, readers: Mapping[str, LogReader]) -> tuple[Offsets, Offsets]:
+    """Where each task goes on: ({task: {partition: next}}, {task: {partition: last processed}}).
+
+    A partition's start counts as processed up to it, so that what arrives while a job is down is
+    not passed over by ``upcoming`` a second time.
+    """
+    checkpoints: Offsets = {}
+    if job.task.checkpoint_enabled:
+        checkpoints = read_checkpoints(
+            readers[job.task.checkpoint_system],
+            job.task.checkpoint_topic,
+            job.job.ssp_grouper_factory,
+            {task.task_name for task in job.tasks},
+        )
+    ranges = _input_ranges(job, readers)
+    starts: Offsets = {task.task_name: {} for task in job.tasks}
+    processed: Offsets = {task.task_name: {} for task in job.tasks}
+    for task in job.tasks:
+        known = checkpoints.get(task.task_name, {})
+        for ssp in task.system_stream_partitions:
+            default = job.systems[ssp.system].offset_default(ssp.stream)
+            place = input_position(ssp, known.get(ssp), default, ranges[ssp])
+            if place.lost:
+                _LOG.warning(
+                    "%s: %d messages after the checkpoint are no longer there", ssp, place.lost
+                )
+            starts[task.task_name][ssp] = place.offset
+            if place.offset > 0:
+                processed[task.task_name][ssp] = place.offset - 1
+    return starts, processed
+
+
+def _input_ranges(
+    job: ContainerJob, readers: Mapping[str, LogReader]
+) -> dict[SystemStreamPartition, InputRange]:
+    ssps = {ssp for task in job.tasks for ssp in task.system_stream_partitions}
+    found: dict[SystemStreamPartition, InputRange] = {}
+    for system, reader in readers.items():
+        own = sorted(ssp for ssp in ssps if ssp.system == system)
+        ends = reader.ends([(ssp.stream, ssp.partition) for ssp in own])
+        for ssp in own:
+            place = ends[ssp.stream, ssp.partition]
+            found[ssp] = InputRange(place.oldest, place.head)
+    return found
+
+
+def write_locality(
+    stream: CoordinatorStreamStore, job: ContainerJob, permit: Permit, environment: Environment
+) -> None:
+    """The coordinator stream says that the container's tasks are on this host.
+
+    Source: HA-YARN, "every time they start-up successfully".
+    """
+    LocalityManager(stream).write(
+        permit.incarnation.processor_id,
+        [task.task_name for task in job.tasks],
+        environment.host,
+        permit.incarnation.epoch,
+    )

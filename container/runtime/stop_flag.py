@@ -1,0 +1,48 @@
+"""StopFlag: that the container was told to stop; safe to set in a signal handler."""
+
+from __future__ import annotations
+
+import os
+import select
+
+from homeport.config.errors import HomeportError
+
+
+class StopRequestedError(HomeportError):
+    """The container was told to stop, and stops here."""
+
+
+class StopFlag:
+    """Set once, for good.
+
+    A pipe, not ``threading.Event``: a handler that sets an Event while the same thread waits for it
+    can wait for ever for the Event's own lock.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        self._set = False
+
+    def set(self) -> None:
+        """All that wait go on."""
+        if not self._set:
+            self._set = True
+            os.write(self._writer, b"x")
+
+    def is_set(self) -> bool:
+        """Whether the container was told to stop."""
+        return self._set
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Returns when set, or after ``seconds``; whether it is set."""
+        select.select([self._reader], [], [], seconds)
+        return self._set
+
+    def check(self) -> None:
+        """Nothing, while the container may go on.
+
+        Raises:
+            StopRequestedError: it was told to stop.
+        """
+        if self._set:
+            raise StopRequestedError("told to stop")

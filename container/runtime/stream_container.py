@@ -1,0 +1,135 @@
+"""The stream container's program: ``python -m homeport.container.runtime.stream_container``.
+
+Exit codes: 143 after SIGTERM, 1 after a failure, whose cause is the last line of the output. Little
+is imported before the signal handler stands, and what an end needs is imported before the start:
+the working directory may vanish under a container that is being stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
+
+if TYPE_CHECKING:
+    from homeport.container.runtime.container import StreamContainer
+
+_LOG = logging.getLogger(__name__)
+
+STOPPED = 143
+FAILED = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs one incarnation and ends the process, with nothing of it left behind."""
+    stop = StopFlag()
+
+    def terminated(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, terminated)
+    parser = argparse.ArgumentParser(prog="stream_container")
+    parser.add_argument("--permit", required=True, metavar="JSON", help="the start permit")
+    permit = parser.parse_args(arguments).permit
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    _end(*_run(permit, stop))
+
+
+def _run(permit_text: str, stop: StopFlag) -> tuple[int, str | None]:
+    """(exit code, cause in one line)."""
+    from homeport.config.errors import HomeportError  # noqa: PLC0415 - after the handler stands
+
+    container: StreamContainer | None = None
+    try:
+        container = _prepared(permit_text, stop)
+        _watch(stop, container.shutdown_ms, container.kill_spark)
+        container.run()
+    except StopRequestedError:
+        _LOG.info("stopped before the first input")
+    except HomeportError as error:
+        if not stop.is_set():
+            return _failed(error, str(error), with_story=error.__cause__ is not None)
+    except Exception as error:  # noqa: BLE001 - the process ends here, with the cause in its log
+        if not stop.is_set():
+            return _failed(error, f"{type(error).__name__}: {error}", with_story=True)
+    finally:
+        if container is not None:
+            container.kill_spark()
+    return STOPPED, None
+
+
+def _prepared(permit_text: str, stop: StopFlag) -> StreamContainer:
+    # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
+    from homeport.container.runtime.container import StreamContainer  # noqa: PLC0415
+    from homeport.container.runtime.environment import Environment, Permit  # noqa: PLC0415
+    from homeport.container.runtime.job import ContainerJob  # noqa: PLC0415
+    from homeport.container.runtime.start_up import fetch_job_model  # noqa: PLC0415
+    from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415
+
+    permit = Permit.from_json(permit_text)
+    environment = Environment.of(os.environ, Path.cwd())
+    own = permit.incarnation
+    _LOG.info(
+        "processor %s epoch %d on %s, JobModel %d, pid %d",
+        own.processor_id,
+        own.epoch,
+        environment.host,
+        permit.model_version,
+        os.getpid(),
+    )
+    client = CoordinatorClient(environment.coordinator_url, environment.token)
+    model = fetch_job_model(client, permit.model_version, stop)
+    job = ContainerJob.of(model, own.processor_id)
+    return StreamContainer(job, permit, environment, client, stop)
+
+
+def _failed(error: Exception, cause: str, *, with_story: bool) -> tuple[int, str]:
+    _LOG.error("the container has failed", exc_info=error if with_story else None)
+    return FAILED, " ".join(cause.split())
+
+
+def _watch(stop: StopFlag, shutdown_ms: int, kill_spark: Callable[[], None]) -> None:
+    """From SIGTERM on, the process lives no longer than ``shutdown_ms``.
+
+    Whatever is cut short here costs the next start a longer read, nothing else.
+    """
+
+    def end_in_time() -> None:
+        stop.wait()
+        threading.Event().wait(shutdown_ms * 0.9 / 1000)
+        _LOG.error("not stopped in order within task.shutdown.ms: ending as it is")
+        kill_spark()
+        _end(STOPPED, None)
+
+    threading.Thread(target=end_in_time, name="shutdown-watch", daemon=True).start()
+
+
+def _end(code: int, cause: str | None) -> NoReturn:
+    # Not through the interpreter's own end, which waits for what the Kafka library and pyspark
+    # left; all that matters is on the disk.
+    with contextlib.suppress(OSError, ValueError):
+        if cause is not None:
+            sys.stdout.flush()
+            sys.stdout.write(f"error: {cause}\n")
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

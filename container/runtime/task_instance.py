@@ -1,0 +1,164 @@
+"""TaskInstance: the user's task object of one task, its context and its collector."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+from homeport.config.errors import HomeportError
+from homeport.container.api import BatchTask, KeyValueStore
+from homeport.container.progress.commit import Send
+from homeport.job_coordinator.model.ids import TaskName
+
+
+class TaskFailedError(HomeportError):
+    """User code raised; the container fails with it as the cause."""
+
+
+class Outputs:
+    """What the open transaction sends; implements ``homeport.container.api.MessageCollector``.
+
+    Args:
+        systems: names of all declared systems.
+        usable: those whose topics can be part of the transaction, being on the same brokers.
+        default_system: the system of a stream named without one.
+    """
+
+    def __init__(
+        self, systems: Collection[str], usable: Collection[str], default_system: str | None
+    ) -> None:
+        self._systems = frozenset(systems)
+        self._usable = frozenset(usable)
+        self._default = default_system
+        self._topics: dict[str, str] = {}
+        self.sends: list[Send] = []
+        self.size_bytes = 0
+
+    def send(
+        self,
+        stream: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        headers: dict[str, bytes] | None = None,
+    ) -> None:
+        """One record leaves at the end of the transaction.
+
+        Raises:
+            ValueError: the stream is on other brokers than the transaction, or no system is known.
+            TypeError: key or value are not bytes.
+        """
+        topic = self._topics.get(stream)
+        if topic is None:
+            topic = self._topics[stream] = self._topic(stream)
+        for part in (key, value):
+            _require_bytes(stream, part)
+        self.sends.append(Send(topic, key, value, partition, headers))
+        self.size_bytes += len(value or b"") + len(key or b"")
+
+    def clear(self) -> None:
+        """There is no open transaction."""
+        self.sends = []
+        self.size_bytes = 0
+
+    def _topic(self, stream: str) -> str:
+        # Topics may have dots in their names; only a declared system before the first one counts.
+        system, dot, topic = stream.partition(".")
+        if not (dot and system in self._systems):
+            if self._default is None:
+                raise ValueError(f"{stream!r} names no system, and job.default.system is not set")
+            system, topic = self._default, stream
+        if system not in self._usable:
+            raise ValueError(
+                f"{stream!r}: system {system} has other brokers than the job's checkpoints, "
+                "and one transaction cannot reach both"
+            )
+        return topic
+
+
+def _require_bytes(stream: str, part: object) -> None:
+    if part is not None and not isinstance(part, bytes):
+        raise TypeError(
+            f"a record for {stream} must have bytes or None as key and value, "
+            f"not {type(part).__name__}"
+        )
+
+
+class Context:
+    """Implements ``homeport.container.api.TaskContext``."""
+
+    def __init__(
+        self, task_name: TaskName, config: Mapping[str, str], stores: Mapping[str, KeyValueStore]
+    ) -> None:
+        self._task_name = task_name
+        self._config = dict(config)
+        self._stores = dict(stores)
+
+    @property
+    def task_name(self) -> str:
+        """Name of the task."""
+        return self._task_name
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The job's configuration; a copy."""
+        return dict(self._config)
+
+    def store(self, name: str) -> KeyValueStore:
+        """The task's part of the store ``name``.
+
+        Raises:
+            KeyError: there is no such store; the message names those there are.
+        """
+        try:
+            return self._stores[name]
+        except KeyError:
+            known = ", ".join(sorted(self._stores)) or "none"
+            raise KeyError(f"no store {name!r} is configured; known: {known}") from None
+
+
+class TaskInstance:
+    """Calls the user's object and says whose fault an exception is."""
+
+    def __init__(self, task_class: type[BatchTask], context: Context, outputs: Outputs) -> None:
+        """The object is made and initialised.
+
+        Raises:
+            TaskFailedError: it raised.
+        """
+        self._name = context.task_name
+        self._outputs = outputs
+        try:
+            self._task = task_class()
+            self._task.init(context)
+        except Exception as error:  # user code may raise anything
+            raise self._failed("init", error) from error
+
+    def process_batch(self, rows: pa.Table) -> None:
+        """The task has seen ``rows``; TaskFailedError where it raised."""
+        try:
+            self._task.process_batch(rows, self._outputs)
+        except Exception as error:  # user code may raise anything
+            raise self._failed("process_batch", error) from error
+
+    def end_transaction(self) -> None:
+        """The task had its last chance to send; TaskFailedError where it raised."""
+        try:
+            self._task.end_transaction(self._outputs)
+        except Exception as error:  # user code may raise anything
+            raise self._failed("end_transaction", error) from error
+
+    def close(self) -> None:
+        """The task was closed; TaskFailedError where it raised."""
+        try:
+            self._task.close()
+        except Exception as error:  # user code may raise anything
+            raise self._failed("close", error) from error
+
+    def _failed(self, step: str, error: Exception) -> TaskFailedError:
+        text = " ".join(str(error).split())
+        return TaskFailedError(
+            f"task {self._name!r} failed in {step}: {type(error).__name__}: {text}"
+        )

@@ -1,0 +1,101 @@
+"""Serdes: objects of user code to bytes and back, in the bytes that Samza's serdes of the name use.
+
+PURE. Source: Samza 1.8 ``org.apache.samza.serializers``.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.config.errors import WireError
+
+
+@dataclass(frozen=True, slots=True)
+class Serde:
+    """``to_bytes`` and ``from_bytes`` are each other's inverse; both refuse what they cannot carry.
+
+    Raises:
+        TypeError: ``to_bytes`` was given an object of another type.
+        WireError: ``from_bytes`` was given bytes that ``to_bytes`` never makes.
+    """
+
+    name: str
+    to_bytes: Callable[[Any], bytes]
+    from_bytes: Callable[[bytes], Any]
+
+
+def serde(name: str) -> Serde:
+    """The built-in serde ``name``; KeyError, naming the known ones, where there is none."""
+    try:
+        return _SERDES[name]
+    except KeyError:
+        raise KeyError(f"unknown serde {name!r}; known: {', '.join(sorted(_SERDES))}") from None
+
+
+def _bytes_in(value: Any) -> bytes:  # noqa: ANN401 - what user code put
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError(f"the serde 'bytes' carries bytes, not {type(value).__name__}")
+    return bytes(value)
+
+
+def _string_in(value: Any) -> bytes:  # noqa: ANN401
+    if not isinstance(value, str):
+        raise TypeError(f"the serde 'string' carries str, not {type(value).__name__}")
+    return value.encode()
+
+
+def _string_out(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise WireError(f"not UTF-8: {data[:80]!r}") from None
+
+
+def _json_in(value: Any) -> bytes:  # noqa: ANN401
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _json_out(data: bytes) -> Any:  # noqa: ANN401
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise WireError(f"not JSON: {data[:80]!r}") from None
+
+
+def _packed(name: str, form: str, kind: type) -> Serde:
+    packer = struct.Struct(form)
+
+    def to_bytes(value: Any) -> bytes:  # noqa: ANN401
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise TypeError(
+                f"the serde {name!r} carries {kind.__name__}, not {type(value).__name__}"
+            )
+        try:
+            return packer.pack(value)
+        except struct.error:
+            raise TypeError(f"{value!r} does not fit the serde {name!r}") from None
+
+    def from_bytes(data: bytes) -> Any:  # noqa: ANN401
+        try:
+            return packer.unpack(data)[0]
+        except struct.error:
+            raise WireError(f"not of the serde {name!r}: {data[:80]!r}") from None
+
+    return Serde(name, to_bytes, from_bytes)
+
+
+_SERDES = {
+    item.name: item
+    for item in (
+        Serde("bytes", _bytes_in, bytes),
+        Serde("string", _string_in, _string_out),
+        Serde("json", _json_in, _json_out),
+        _packed("integer", ">i", int),
+        _packed("long", ">q", int),
+        _packed("double", ">d", float),
+    )
+}

@@ -1,0 +1,92 @@
+"""SparkPipeline: one micro-batch through the job's pipeline, in and out as Arrow tables."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from homeport.config.errors import ConfigError
+from homeport.container.api import BATCH_SCHEMA
+from homeport.container.table_order import ORDER_COLUMNS, sorted_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from homeport.container.classes import Pipeline
+
+_LOG = logging.getLogger(__name__)
+
+_BATCHES_PER_COLLECTION = 10
+_KEY = "task.pipeline.class"
+
+
+class SparkPipeline:
+    """Runs the pipeline function over one table at a time.
+
+    Args:
+        name: the configured ``module:function``, for messages.
+        unordered: whether the pipeline may drop what gives its rows an order.
+    """
+
+    def __init__(
+        self, session: SparkSession, function: Pipeline, name: str, *, unordered: bool
+    ) -> None:
+        self._session = session
+        self._function = function
+        self._name = name
+        self._unordered = unordered
+        self._batches = 0
+
+    def warm_up(self) -> None:
+        """The JVM has met the pipeline once, and its columns are known to be right.
+
+        No user's rows are at stake: it runs over no rows at all.
+        """
+        self.run(BATCH_SCHEMA.empty_table())
+
+    def run(self, table: pa.Table) -> pa.Table:
+        """The pipeline's rows, sorted by task, stream, partition, offset unless it is unordered.
+
+        Raises:
+            ConfigError: what the pipeline returned is not a frame, or lacks a column.
+        """
+        result = self._function(self._session.createDataFrame(table))
+        rows = getattr(result, "toArrow", None)
+        if rows is None:
+            raise ConfigError(
+                _KEY,
+                self._name,
+                f"the pipeline must return a DataFrame, not {type(result).__name__}",
+                "return the frame",
+            )
+        self._check_columns(result.columns)
+        out: pa.Table = rows()
+        self._tidy_up()
+        return sorted_rows(out, unordered=self._unordered)
+
+    def _check_columns(self, columns: list[str]) -> None:
+        if "task" not in columns:
+            raise ConfigError(
+                _KEY,
+                self._name,
+                f"the pipeline must keep the column 'task', its rows have {', '.join(columns)}",
+                "select 'task' too: it says whose rows they are",
+            )
+        missing = [name for name in ORDER_COLUMNS if name not in columns]
+        if missing and not self._unordered:
+            raise ConfigError(
+                _KEY,
+                self._name,
+                f"the pipeline drops {', '.join(missing)}, so its rows have no order",
+                "select them too, or set task.pipeline.unordered=true",
+            )
+
+    def _tidy_up(self) -> None:
+        # Frames hold JVM objects through Python cycles; left to the collector's own pace they fill
+        # the JVM's heap. It may never be switched off for the same reason.
+        self._batches += 1
+        if self._batches % _BATCHES_PER_COLLECTION == 0:
+            gc.collect()

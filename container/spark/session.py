@@ -1,0 +1,231 @@
+"""LocalSpark: a JVM of our own on this machine, and the session of the job's pipeline in it.
+
+The JVM is started by us, not by pyspark, so that it starts while other things are done, that its
+process is known from the first moment, and that it is gone when we end: it dies with its standard
+input too, should this process be killed. pyspark is imported by nobody else in the container.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homeport.config.errors import ConfigError, HomeportError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from homeport.container.spark.micro_batch import SparkPipeline
+
+_LOG = logging.getLogger(__name__)
+
+# Serial and C1: several times less processor time at a start; the archive is bound to the collector.
+_JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+_START_S = 180.0
+_POLL_S = 0.02
+_WAIT_S = 0.1
+
+
+class SparkError(HomeportError):
+    """The local Spark could not be started, or has died."""
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """What the job says about its Spark; ``own`` properties go on top of ours."""
+
+    app_name: str
+    cores: int
+    heap_mb: int
+    work_dir: Path
+    own: Mapping[str, str]
+    max_rows: int
+
+
+def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
+    """Spark's properties, as measured for micro-batches of Arrow tables."""
+    scratch = settings.work_dir
+    flags = [_JVM_FLAGS, f"-Djava.io.tmpdir={scratch}"]
+    if archive is not None:
+        flags.append(f"-XX:SharedArchiveFile={archive}")
+    ours = {
+        "spark.master": f"local[{settings.cores}]",
+        "spark.app.name": settings.app_name,
+        "spark.driver.memory": f"{settings.heap_mb}m",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+        # The optimiser's second look costs more than it gains on a batch of this size.
+        "spark.sql.adaptive.enabled": "false",
+        # With the default of 48 MB every batch is inlined into the plan: half the throughput.
+        "spark.sql.execution.arrow.localRelationThreshold": "0",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(
+            max(1, -(-settings.max_rows // settings.cores))
+        ),
+    }
+    given = dict(settings.own)
+    own_flags = given.pop("spark.driver.extraJavaOptions", "")
+    joined = " ".join([*flags, own_flags]).strip()
+    return {**ours, **given, "spark.driver.extraJavaOptions": joined}
+
+
+def archive_path() -> Path | None:
+    """The class-data archive of this environment; None where none was made."""
+    path = Path(sys.prefix) / "share" / "homeport" / "spark.jsa"
+    return path if path.is_file() else None
+
+
+class LocalSpark:
+    """Starts at once; ``pipeline`` waits for it, ``stop`` ends it at any time. Owned by one thread.
+
+    Args:
+        settings: what the job says about its Spark.
+        prepare: makes the pipeline ready, in the background, as soon as the session stands.
+    """
+
+    def __init__(
+        self, settings: SparkSettings, prepare: Callable[[SparkSession], SparkPipeline]
+    ) -> None:
+        """Starts the JVM.
+
+        Raises:
+            SparkError: the program that starts it cannot be run.
+        """
+        self._settings = settings
+        self._archive = archive_path()
+        self._scratch = settings.work_dir
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        self._info = self._scratch / "gateway"
+        self._info.unlink(missing_ok=True)
+        self._process = self._launch()
+        self._prepare = prepare
+        self._pipeline: Future[SparkPipeline] = Future()
+        self._thread = threading.Thread(target=self._connect, name="spark-start", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """The JVM's process: the start script turns itself into it."""
+        return self._process.pid
+
+    def pipeline(self, may_go_on: Callable[[], None]) -> SparkPipeline:
+        """The pipeline, as soon as the session stands; ``may_go_on`` raises to end the waiting.
+
+        Raises:
+            SparkError: Spark could not be started.
+            ConfigError: the pipeline is not what it must be.
+        """
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            may_go_on()
+            with contextlib.suppress(TimeoutError):
+                pipeline = self._pipeline.result(_WAIT_S)
+                used = self._archive_use()
+                _LOG.info("Spark stands, pid %d; class-data archive: %s", self.pid, used)
+                return pipeline
+        raise SparkError(f"Spark did not start within {_START_S:g} s")
+
+    def is_alive(self) -> bool:
+        """Whether the JVM runs."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """The JVM is gone, and what it left on the disk too.
+
+        It holds nothing that is worth an orderly end, which would take a second.
+        """
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        spec = importlib.util.find_spec("pyspark")
+        if spec is None or not spec.submodule_search_locations:
+            raise ConfigError(
+                "task.pipeline.class",
+                None,
+                "a pipeline needs pyspark in the containers' interpreter",
+                "install homeport there with all that it requires",
+            )
+        home = Path(spec.submodule_search_locations[0])
+        command = [str(home / "bin" / "spark-submit")]
+        for key, value in properties(self._settings, self._archive).items():
+            command += ["--conf", f"{key}={value}"]
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(home),
+            "SPARK_CONNECT_MODE": "0",
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(self._scratch),
+            "SPARK_LAUNCHER_OPTS": _JVM_FLAGS,
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._info),
+        }
+        try:
+            return subprocess.Popen(
+                [*command, "pyspark-shell"], stdin=subprocess.PIPE, env=environment
+            )
+        except OSError as error:
+            raise SparkError(f"{command[0]} cannot be run: {error.strerror}") from None
+
+    def _connect(self) -> None:
+        try:
+            # Imported while the JVM starts, and only in containers with a pipeline.
+            from pyspark.sql import SparkSession  # noqa: PLC0415
+
+            port, secret = self._gateway()
+            os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+            os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+            os.environ["PYSPARK_PYTHON"] = sys.executable
+            builder = SparkSession.builder
+            for key, value in properties(self._settings, self._archive).items():
+                builder = builder.config(key, value)
+            self._pipeline.set_result(self._prepare(builder.getOrCreate()))
+        except HomeportError as error:
+            self._pipeline.set_exception(error)
+        except Exception as error:  # noqa: BLE001 - handed to the thread that waits for it
+            failure = SparkError(f"Spark did not start: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self._pipeline.set_exception(failure)
+
+    def _gateway(self) -> tuple[int, str]:
+        while not self._info.is_file():
+            try:
+                code = self._process.wait(_POLL_S)
+            except subprocess.TimeoutExpired:
+                continue
+            raise SparkError(f"its JVM ended with code {code}; its words are above")
+        data = self._info.read_bytes()
+        port, length = struct.unpack_from(">ii", data)
+        return port, data[8 : 8 + length].decode()
+
+    def _archive_use(self) -> str:
+        if self._archive is None:
+            return "none was made"
+        try:
+            maps = Path(f"/proc/{self.pid}/maps").read_text(encoding="utf-8")
+        except OSError:
+            return "unknown"
+        used = str(self._archive) in maps
+        return "used" if used else f"NOT used, it does not fit this JVM: {self._archive}"

@@ -1,0 +1,104 @@
+"""StoreDirectory: one store's directory of one task: its lock, its OFFSET files, its removal."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from homeport.config.errors import StoreError, WireError
+from homeport.config.system_stream import SystemStream
+from homeport.container.progress import offset_file
+
+_LOCK_FILE = ".homeport-lock"
+
+
+class StoreDirectory:
+    """A directory held under an exclusive lock until ``release``; the lock is not inherited.
+
+    The lock guards against a second opener; it says nothing about who may write (safety S5).
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Makes and locks the directory.
+
+        Raises:
+            StoreError: another process holds it, or it cannot be made.
+        """
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            # Python's descriptors are close-on-exec: neither the JVM nor a worker inherits them.
+            self._lock = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreError(f"{path}: it cannot be made: {error.strerror}") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise StoreError(f"{path}: another process has it open") from None
+
+    @property
+    def has_content(self) -> bool:
+        """Whether anything but the lock is there."""
+        return any(entry.name != _LOCK_FILE for entry in self.path.iterdir())
+
+    def empty(self) -> None:
+        """Nothing but the lock is left."""
+        # OFFSET goes first: a removal cut short must not leave it beside half a store.
+        for name in (offset_file.OFFSET_FILE, offset_file.OFFSET_V2_FILE):
+            (self.path / name).unlink(missing_ok=True)
+        _sync_directory(self.path)
+        for entry in self.path.iterdir():
+            if entry.name == _LOCK_FILE:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def read_offset(self) -> int | None:
+        """The offset of OFFSET; None where there is no such file.
+
+        Raises:
+            WireError: the file is damaged.
+        """
+        try:
+            data = (self.path / offset_file.OFFSET_FILE).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise WireError(f"it cannot be read: {error.strerror}") from None
+        return offset_file.parse_offset(offset_file.decode(data))
+
+    def write_offset(self, changelog: SystemStream, partition: int, offset: int) -> None:
+        """OFFSET and OFFSET-v2 name ``offset``, also after a power cut."""
+        texts = {
+            offset_file.OFFSET_FILE: offset_file.offset_text(offset),
+            offset_file.OFFSET_V2_FILE: offset_file.offset_v2_text(
+                changelog.system, changelog.stream, partition, offset
+            ),
+        }
+        for name, text in texts.items():
+            temporary = self.path / f"{name}.tmp"
+            with temporary.open("wb") as file:
+                file.write(offset_file.encode(text))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path / name)
+        _sync_directory(self.path)
+
+    def release(self) -> None:
+        """Another may open the directory."""
+        with contextlib.suppress(OSError):
+            os.close(self._lock)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,75 @@
+"""Rows of a micro-batch by task, in the order in which they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from homeport.config.errors import ConfigError
+
+ORDER_COLUMNS = ("stream", "partition", "offset")
+"""What orders the rows of one task."""
+
+
+def sorted_rows(table: pa.Table, *, unordered: bool) -> pa.Table:
+    """``table`` sorted by task, stream, partition, offset; by task alone where ``unordered``.
+
+    Rows that compare equal keep their order. A table that is sorted already is not copied.
+    """
+    names = ("task",) if unordered else ("task", *ORDER_COLUMNS)
+    keys = [_sortable(table.column(name)) for name in names]
+    if table.num_rows < 2 or _is_sorted(keys):  # noqa: PLR2004 - one row is sorted
+        return table
+    return table.take(pa.array(np.lexsort(keys[::-1])))
+
+
+def rows_by_task(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """(task, its rows) for each task of a table that is sorted by task; slices, not copies.
+
+    Raises:
+        ConfigError: a row has no task.
+    """
+    tasks = table.column("task")
+    if tasks.null_count:
+        raise ConfigError(
+            "task.pipeline.class",
+            None,
+            f"{tasks.null_count} rows came out of the pipeline without a task",
+            "keep the column 'task' as it came in",
+        )
+    runs = pc.run_end_encode(tasks.combine_chunks())
+    for array in runs.chunks if isinstance(runs, pa.ChunkedArray) else [runs]:
+        start = 0
+        ends = array.run_ends.to_pylist()
+        for task, end in zip(array.values.to_pylist(), ends, strict=True):
+            yield task, table.slice(start, end - start)
+            start = end
+
+
+def _sortable(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    if pa.types.is_integer(column.type):
+        numbers: npt.NDArray[np.int64] = column.to_numpy()
+        return numbers
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    words = encoded.dictionary
+    ranks = np.empty(len(words), dtype=np.int64)
+    ranks[pc.sort_indices(words).to_numpy()] = np.arange(len(words))
+    indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    sortable: npt.NDArray[np.int64] = ranks[indices] if len(words) else indices
+    return sortable
+
+
+def _is_sorted(keys: list[npt.NDArray[np.int64]]) -> bool:
+    undecided = np.ones(len(keys[0]) - 1, dtype=bool)
+    for key in keys:
+        steps = key[1:] >= key[:-1]
+        if not steps[undecided].all():
+            return False
+        undecided &= key[1:] == key[:-1]
+    return True
