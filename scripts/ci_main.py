@@ -112,9 +112,11 @@ def _left_over() -> list[str]:
 
 def main() -> int:
     """Exit code: 0 if all tests passed and nothing was left behind."""
-    parser = argparse.ArgumentParser(prog=".ci/run", description=_ABOUT, add_help=True)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="for scripts/test")
-    arguments = parser.parse_args().arguments
+    usage = "%(prog)s [-h] [ARGUMENT OF scripts/test]..."
+    parser = argparse.ArgumentParser(
+        prog=".ci/run", usage=usage, description=_ABOUT, allow_abbrev=False
+    )
+    _, arguments = parser.parse_known_args()
     _adopt_orphans()
     tests = _start_tests(arguments)
     if tests.stdout is None:
