@@ -61,7 +61,7 @@ from homeport.job_coordinator.metadata.managers import (
     ProcessorEpoch,
     processor_epoch_message,
 )
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 _T = TypeVar("_T")
@@ -144,18 +144,27 @@ class Driver:
         self._kafka = ThreadPoolExecutor(1, "kafka")
         self._rest = ThreadPoolExecutor(1, "rest")
         self._end: EndJob | None = None
+        self._environment: Mapping[str, str] = {}
         self._stream_fault: str | None = None
         self._parent = os.getppid()
 
     # ------------------------------------------------------------------ the loop
 
-    async def run(self) -> EndJob:
+    async def run(self, coordinator_url: str) -> EndJob:
         """Runs the job to its end and ends the application; how it ended.
+
+        Args:
+            coordinator_url: where launchers and containers find the job coordinator.
 
         Raises:
             HomeportError: this attempt cannot go on: an invariant is broken, a newer attempt has
                 taken over, or Skein's AM is gone.
         """
+        self._environment = {
+            **self._settings.environment,
+            "SAMZA_COORDINATOR_URL": coordinator_url,
+        }
+        self.status.coordinator_url = coordinator_url
         loop = asyncio.get_running_loop()
         loop.call_later(self._settings.hold_back_ms / 1000, self.post, self._published)
         watchers = [
@@ -347,9 +356,7 @@ class Driver:
             self._resources.cancel(order.request_id)
             return
         environment = {"HOMEPORT_REQUEST_ID": str(order.request_id)}
-        self._resources.request(
-            order.request_id, order.host, {**self._settings.environment, **environment}
-        )
+        self._resources.request(order.request_id, order.host, {**self._environment, **environment})
 
     async def _watch_resources(self) -> None:
         while True:

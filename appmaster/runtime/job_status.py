@@ -30,7 +30,6 @@ class JobIdentity:
     id: str
     rank: Rank
     attempts_max: int
-    coordinator_url: str
     application_url: str
 
 
@@ -54,6 +53,7 @@ class JobStatus:
 
     identity: JobIdentity
     now_ms: Callable[[], int]
+    coordinator_url: str = ""
     _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
     _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
 
@@ -121,7 +121,7 @@ class JobStatus:
                 "state": _job_state(state),
                 "model_version": state.model_version,
             },
-            "coordinator_url": identity.coordinator_url,
+            "coordinator_url": self.coordinator_url,
             "application_url": identity.application_url,
             "containers": [self._container(c, launchers) for c in state.containers],
             "hosts": sorted(state.hosts or ()),

@@ -1,0 +1,194 @@
+"""What must hold before ``run-job`` writes anything: Kafka, YARN, the package, the classes.
+
+Each check raises ConfigError or UnavailableError with one line that names key, value, rule and
+remedy; none of them changes anything.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
+from homeport.appmaster.yarn.submission import application_name
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    SystemConfig,
+    TaskConfig,
+    YarnConfig,
+)
+from homeport.job_coordinator.grouper.job_model_calculator import input_streams
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+
+_KAFKA_TIMEOUT_S = 10.0
+_CHECK_TIMEOUT_S = 120.0
+_MAX_MB = "yarn.scheduler.maximum-allocation-mb"
+_MAX_CORES = "yarn.scheduler.maximum-allocation-vcores"
+
+
+def check_kafka(config: Config) -> None:
+    """Every system of the job answers, and every input topic exists."""
+    task = TaskConfig.of(config)
+    wanted: dict[str, list[str]] = {JobConfig.of(config).coordinator_system: []}
+    if task.checkpoint_enabled:
+        wanted.setdefault(task.checkpoint_system, [])
+    for stream in input_streams(config):
+        wanted.setdefault(stream.system, []).append(stream.stream)
+    for name, topics in wanted.items():
+        admin = TopicAdmin(SystemConfig.of(config, name), _KAFKA_TIMEOUT_S)
+        admin.require_reachable()
+        found = admin.partition_counts(topics)
+        for topic in topics:
+            if topic not in found:
+                raise ConfigError(
+                    keys.TASK_INPUTS.name,
+                    f"{name}.{topic}",
+                    f"topic {topic!r} does not exist at "
+                    f"{SystemConfig.of(config, name).bootstrap_servers}",
+                    "create the topic, or correct the name",
+                )
+
+
+def check_sizes(config: Config, rest: ResourceManagerRest) -> None:
+    """A container of the job, and its AM, fit a running node and the scheduler's maximum."""
+    manager, yarn = ClusterManagerConfig.of(config), YarnConfig.of(config)
+    nodes = [n for n in rest.nodes() if n.is_running]
+    if not nodes:
+        raise UnavailableError(
+            f"YARN ResourceManager at {rest.url}: no NodeManager is running: start one"
+        )
+    max_mb = _limit(nodes, lambda n: n.total_mb, rest.setting(_MAX_MB))
+    max_cores = _limit(nodes, lambda n: n.total_cores, rest.setting(_MAX_CORES))
+    for key, value, limit, unit in (
+        (keys.CONTAINER_MEMORY_MB.name, manager.container_memory_mb, max_mb, "MB"),
+        (keys.CONTAINER_CPU_CORES.name, manager.container_cpu_cores, max_cores, "cores"),
+        (keys.YARN_AM_MEMORY_MB.name, yarn.am_memory_mb, max_mb, "MB"),
+        (keys.YARN_AM_CPU_CORES.name, yarn.am_cpu_cores, max_cores, "cores"),
+    ):
+        if value > limit:
+            raise ConfigError(
+                key,
+                str(value),
+                f"the cluster grants at most {limit} {unit} to one container",
+                f"write {limit} or less",
+            )
+
+
+def _limit(nodes: list[Node], of: Callable[[Node], int], setting: str | None) -> int:
+    largest = max(of(n) for n in nodes)
+    return min(largest, int(setting)) if setting and setting.isdigit() else largest
+
+
+def python_of(config: Config) -> str:
+    """The interpreter of the job's processes: ``yarn.python.executable``, by default this one.
+
+    Raises:
+        ConfigError: there is none at that path, or it must not be executed.
+    """
+    given = YarnConfig.of(config).python_executable
+    python = given or sys.executable
+    key = keys.YARN_PYTHON_EXECUTABLE.name
+    if not Path(python).is_absolute():
+        raise ConfigError(key, python, "it must be an absolute path", "write the whole path")
+    if not Path(python).exists():
+        raise ConfigError(
+            key, python, "there is no such file", "name the interpreter that has homeport installed"
+        )
+    if not os.access(python, os.X_OK) or Path(python).is_dir():
+        raise ConfigError(
+            key, python, "it is no program that may be run", "name a Python interpreter"
+        )
+    return python
+
+
+def check_classes(config: Config, python: str, import_path: Path) -> None:
+    """The job's classes import with the job's interpreter and package, which has homeport.
+
+    Raises:
+        HomeportError: they do not, or there is no homeport.
+    """
+    task = TaskConfig.of(config)
+    command = [python, "-m", "homeport.container.cli.check_classes"]
+    if task.task_class:
+        command += ["--task-class", task.task_class]
+    if task.pipeline_class:
+        command += ["--pipeline", task.pipeline_class]
+    environment = {**os.environ, "PYTHONPATH": _path(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    key = keys.YARN_PYTHON_EXECUTABLE.name
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_CHECK_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise ConfigError(
+            key, python, f"it cannot be run ({e})", "name the interpreter that has homeport"
+        ) from None
+    if done.returncode == 0:
+        return
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    last = lines[-1] if lines else f"exit code {done.returncode}"
+    if last.startswith("error: "):
+        raise HomeportError(last.removeprefix("error: "))  # one line of that form already
+    raise ConfigError(
+        key,
+        python,
+        f"it cannot check the job's classes ({last})",
+        "name an interpreter that has homeport installed",
+    )
+
+
+def _path(import_path: Path) -> str:
+    return os.pathsep.join(p for p in (str(import_path), os.environ.get("PYTHONPATH", "")) if p)
+
+
+def check_not_running(config: Config, rest: ResourceManagerRest) -> None:
+    """No application of this job runs.
+
+    Raises:
+        ConfigError: one does.
+    """
+    running = active_application(rest, application_name(config))
+    if running is not None:
+        job = JobConfig.of(config)
+        raise ConfigError(
+            keys.JOB_NAME.name,
+            job.name,
+            f"the job {job.name!r} with {keys.JOB_ID.name}={job.id} runs already as "
+            f"{running.application_id} ({running.state})",
+            "stop it by --operation=kill, or give this job another job.id",
+        )
+
+
+def active_application(rest: ResourceManagerRest, name: str) -> Application | None:
+    """The newest application of that name that has not ended; None where there is none."""
+    active = [a for a in rest.applications(name) if a.is_active]
+    return active[-1] if active else None
+
+
+def last_application(rest: ResourceManagerRest, name: str) -> Application | None:
+    """The newest active application of that name, else the newest of all; None if there is none."""
+    found = rest.applications(name)
+    return active_application(rest, name) or (found[-1] if found else None)
+
+
+def read_environment(environment: Mapping[str, str]) -> ResourceManagerRest:
+    """The ResourceManager of the cluster, which answers.
+
+    Raises:
+        UnavailableError: it does not, or cannot be found.
+    """
+    rest = ResourceManagerRest.from_environment(environment)
+    rest.require_reachable()
+    return rest

@@ -1,0 +1,382 @@
+"""``run-job``: submits a job to YARN, and asks about, waits for or ends one.
+
+Order of ``run``: everything that can be checked is checked, then the coordinator stream is made and
+the submission number taken, the configuration written, the application submitted, and the AM waited
+for. Source: design 3; interfaces, "Life of a job".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import click
+import typer
+
+from homeport.appmaster.cli import preflight
+from homeport.appmaster.yarn.job_package import package_path, prepared
+from homeport.appmaster.yarn.resource_manager_rest import (
+    CONF_DIR_VARIABLE,
+    Application,
+    ResourceManagerRest,
+)
+from homeport.appmaster.yarn.submission import (
+    Submission,
+    application_name,
+    cache_folder,
+    known_hosts,
+    submit,
+    token_path,
+)
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.loader import load
+from homeport.config.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
+from homeport.config.validation import validate
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.metadata import managers
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+
+SOURCE = "job-runner"
+TRACKING_URL_KEY = "yarn.am.tracking.url"
+
+_POLL_S = 0.3
+_PROGRESS_S = 5.0
+_ANSWER_LIMIT_S = 180.0
+_KILL_MARGIN_S = 15.0
+_YARN_KILL_LIMIT_S = 60.0
+_ADVICE = "see the log of the AM"
+
+
+class Operation(StrEnum):
+    """What ``run-job`` can be told to do."""
+
+    RUN = "run"
+    STATUS = "status"
+    KILL = "kill"
+    WAIT = "wait"
+
+
+def say(line: str) -> None:
+    """Progress, for people: on standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job and the cluster it runs on."""
+
+    config: Config
+    rest: ResourceManagerRest
+
+    @property
+    def name(self) -> str:
+        """Its name on YARN."""
+        return application_name(self.config)
+
+    def last_application(self) -> Application | None:
+        """Its newest application that has not ended, else its newest of all."""
+        return preflight.last_application(self.rest, self.name)
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[CoordinatorStreamStore]:
+        """The coordinator stream, read to its head."""
+        job = JobConfig.of(self.config)
+        system = SystemConfig.of(self.config, job.coordinator_system)
+        with CoordinatorStreamStore(system, job.coordinator_topic, source=SOURCE) as store:
+            store.bootstrap()
+            yield store
+
+
+# ---------------------------------------------------------------------------------------- waiting
+
+
+class Waiter:
+    """Polls until something is so; says every few seconds what it waits for."""
+
+    def __init__(self, limit_s: float | None) -> None:
+        self._started = time.monotonic()
+        self._limit_s = limit_s
+        self._told_s = 0.0
+        self._pause = threading.Event()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._started
+
+    def polls(self) -> Iterator[None]:
+        """Yields once per poll until the limit."""
+        while self._limit_s is None or self.elapsed_s < self._limit_s:
+            yield
+            self._pause.wait(_POLL_S)
+
+    def tell(self, what: str) -> None:
+        """``what`` is being waited for; said if nothing has been said for a while."""
+        if self.elapsed_s - self._told_s >= _PROGRESS_S:
+            self._told_s = self.elapsed_s
+            say(f"{self.elapsed_s:5.0f} s  {what}")
+
+
+def end_of(application: Application) -> str:
+    """How an application that has ended did so, in one line."""
+    diagnostics = " ".join(application.diagnostics.split())
+    story = f": {diagnostics}" if diagnostics else ""
+    return (
+        f"{application.application_id} ended as {samza_status(application)} "
+        f"({application.final_status}){story}"
+    )
+
+
+def samza_status(application: Application | None) -> str:
+    """The reference's word for the state of a job."""
+    if application is None:
+        return "New"
+    if application.is_active:
+        return "Running" if application.state == "RUNNING" else "New"
+    return "SuccessfulFinish" if application.final_status == "SUCCEEDED" else "UnsuccessfulFinish"
+
+
+# ---------------------------------------------------------------------------------------- run
+
+
+def run(job: Job) -> None:
+    """Submits the job and returns when its AM answers; prints id and URLs.
+
+    Raises:
+        HomeportError: refused, in which case nothing has been written, or failed.
+    """
+    config = job.config
+    for warning in validate(config):
+        say(f"warning: {warning}")
+    path = package_path(YarnConfig.of(config).package_path)
+    python = preflight.python_of(config)
+    preflight.check_kafka(config)
+    job.rest.require_reachable()
+    preflight.check_not_running(config, job.rest)
+    preflight.check_sizes(config, job.rest)
+    with prepared(path) as package:
+        preflight.check_classes(config, python, package.import_path)
+        say("checked: configuration, Kafka, YARN, package, classes")
+        number = take_submission(job)
+        submission = Submission(
+            config=config,
+            number=number,
+            hosts=known_hosts(config, job.rest.running_hosts()),
+            package=package.archive,
+            python=python,
+            hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
+        )
+        log = cache_folder(os.environ) / "logs" / f"skein-{job.name}-{number}.log"
+        application_id = submit(submission, log, os.environ)
+    say(f"submitted {application_id}")
+    with job.stream() as store:
+        managers.EpochManager(store).write_submission(managers.Submission(number, application_id))
+        url = await_am(job, store, application_id)
+    print(f"application {application_id}")
+    print(f"JobModel    {url}")
+    print(f"status      {url}v1/status")
+    print(f"YARN        {job.rest.url}/cluster/app/{application_id}")
+
+
+def take_submission(job: Job) -> int:
+    """The coordinator stream exists, holds the configuration and the number that is returned."""
+    config = job.config
+    section = JobConfig.of(config)
+    system = SystemConfig.of(config, section.coordinator_system)
+    TopicAdmin(system).ensure(coordinator_topic_spec(section))
+    with job.stream() as store:
+        epochs = managers.EpochManager(store)
+        last = epochs.read_submission()
+        number = (last.number if last else 0) + 1
+        epochs.write_submission(managers.Submission(number))
+        managers.ConfigManager(store).replace(config, SOURCE)
+    return number
+
+
+def await_am(job: Job, store: CoordinatorStreamStore, application_id: str) -> str:
+    """The URL at which the AM of this application answers.
+
+    Raises:
+        UnavailableError: the application ended, or does not answer in time.
+    """
+    waiter, state = Waiter(_ANSWER_LIMIT_S), "unknown to YARN"
+    for _ in waiter.polls():
+        application = job.rest.application(application_id)
+        state = application.state if application else state
+        if application is not None and not application.is_active:
+            raise UnavailableError(f"{end_of(application)}; {_ADVICE}: {log_place(application)}")
+        url = am_url(store, application_id)
+        if url is not None and is_answering(url):
+            return url
+        waiter.tell(f"waiting for the AM ({state})")
+    raise UnavailableError(
+        f"the AM of {application_id} does not answer after {_ANSWER_LIMIT_S:.0f} s ({state}): "
+        f"see {job.rest.url}/cluster/app/{application_id}"
+    )
+
+
+def am_url(store: CoordinatorStreamStore, application_id: str) -> str | None:
+    """Where the AM of that application says that it answers; None where it has not said so."""
+    store.catch_up()
+    epoch = managers.EpochManager(store).read_am_epoch()
+    if epoch is None or epoch.rank.application != application_id:
+        return None
+    message = store.latest(MessageType.SET_CONFIG).get(TRACKING_URL_KEY)
+    return message.value("value") if message else None
+
+
+def is_answering(url: str) -> bool:
+    """Whether an AM answers there."""
+    try:
+        CoordinatorClient(url, None, timeout_s=2.0).status()
+    except HomeportError:
+        return False
+    return True
+
+
+def log_place(application: Application) -> str:
+    """Where the log of an application's AM is."""
+    return application.am_log_url or f"yarn logs -applicationId {application.application_id}"
+
+
+# ---------------------------------------------------------------------------------------- others
+
+
+def status(job: Job) -> None:
+    """Prints one of Samza's words; a job that YARN does not know has not begun."""
+    print(samza_status(job.last_application()))
+
+
+def wait(job: Job) -> int:
+    """Returns when the job has ended: 0 where it succeeded."""
+    application = job.last_application()
+    if application is None:
+        raise UnavailableError(f"YARN knows no application {job.name!r}: run the job first")
+    return _await_end(job, application, None)
+
+
+def _await_end(job: Job, application: Application, limit_s: float | None) -> int:
+    """0 or 1 when the application has ended, told in one line; UnavailableError at the limit."""
+    last = application
+    waiter = Waiter(limit_s)
+    for _ in waiter.polls():
+        last = job.rest.application(application.application_id) or last
+        if not last.is_active:
+            say(end_of(last))
+            return 0 if last.final_status == "SUCCEEDED" else 1
+        waiter.tell(f"{last.application_id} is {last.state}")
+    raise UnavailableError(f"{last.application_id} has not ended after {waiter.elapsed_s:.0f} s")
+
+
+def kill(job: Job) -> None:
+    """The job has ended: in order where its AM answers, else by YARN."""
+    application = preflight.active_application(job.rest, job.name)
+    if application is None:
+        print(f"{job.name} is not running")
+        return
+    limit_s = TaskConfig.of(job.config).shutdown_ms / 1000 + _KILL_MARGIN_S
+    try:
+        order_shutdown(job, application)
+        say(f"ordered {application.application_id} to stop; waiting up to {limit_s:.0f} s")
+        _await_end(job, application, limit_s)
+    except HomeportError as e:
+        say(f"no orderly stop ({e}): killing it by YARN")
+        job.rest.kill(application.application_id)
+        _await_end(job, application, _YARN_KILL_LIMIT_S)
+        print(f"killed {application.application_id} by YARN")
+    else:
+        print(f"stopped {application.application_id} in order")
+
+
+def order_shutdown(job: Job, application: Application) -> None:
+    """The AM has begun the orderly end of the job.
+
+    Raises:
+        UnavailableError: there is no token, or no AM that answers.
+    """
+    path = token_path(os.environ, application.application_id)
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except OSError as e:
+        raise UnavailableError(f"no token at {path}: {e.strerror}") from None
+    with job.stream() as store:
+        url = am_url(store, application.application_id)
+    if url is None:
+        raise UnavailableError("its AM has not said where it answers")
+    CoordinatorClient(url, token).shutdown()
+
+
+# ---------------------------------------------------------------------------------------- command
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def command(
+    *,
+    config_path: Annotated[
+        str, typer.Option(help="The job's properties file: a path or a file: URL.")
+    ],
+    config: Annotated[
+        list[str] | None,
+        typer.Option(help="key=value, laid over the properties file; may be given many times."),
+    ] = None,
+    operation: Annotated[
+        Operation,
+        typer.Option(
+            case_sensitive=False,
+            help="run: submit, and return when the job's AM answers. status: print New, Running, "
+            "SuccessfulFinish or UnsuccessfulFinish. wait: until the job ends; exit code 0 where "
+            "it succeeded. kill: end it in order, or by YARN where that fails.",
+        ),
+    ] = Operation.RUN,
+) -> None:
+    """Runs a stream job on YARN, or asks about, waits for or ends one."""
+    loaded = load(config_path, config or ())
+    if operation is Operation.RUN:
+        validate(loaded)
+    job = Job(loaded, ResourceManagerRest.from_environment(os.environ))
+    if operation is Operation.RUN:
+        run(job)
+    elif operation is Operation.STATUS:
+        status(job)
+    elif operation is Operation.WAIT:
+        sys.exit(wait(job))
+    else:
+        kill(job)
+
+
+def _interrupted(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Runs the command line; an error is one line on standard error and exit code 1."""
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        app(standalone_mode=False)
+    except HomeportError as error:
+        say(f"error: {error}")
+        sys.exit(1)
+    except click.ClickException as error:
+        say(f"error: {' '.join(error.format_message().split())}; see run-job --help")
+        sys.exit(1)
+    except (KeyboardInterrupt, click.Abort):
+        say("interrupted; a job that was submitted goes on: ask by --operation=status")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

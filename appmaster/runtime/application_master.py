@@ -1,0 +1,302 @@
+"""The AM's program: takes the job over, serves it by HTTP, and drives it to its end.
+
+Skein's AM runs it as the script of the application. Its exit ends the application: 0 where the
+application's result has been told already, else the application fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.state import AllocatorSettings
+from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
+from homeport.appmaster.runtime import takeover
+from homeport.appmaster.runtime.backend import DriverBackend
+from homeport.appmaster.runtime.driver import Driver, DriverSettings
+from homeport.appmaster.runtime.job_status import JobIdentity
+from homeport.appmaster.runtime.launcher_table import MARGIN
+from homeport.appmaster.yarn.node_names import NodeNames
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
+from homeport.appmaster.yarn.submission_file import SUBMISSION_FILE_NAME, SubmissionFile
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    SystemConfig,
+    TaskConfig,
+    YarnConfig,
+)
+from homeport.config.validation import validate
+from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
+from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.incarnation import am_transactional_id
+from homeport.job_coordinator.model.job_model import JobModel
+
+_KAFKA_TIMEOUT_S = 10.0
+
+log = logging.getLogger("driver")
+
+
+@dataclass(frozen=True)
+class AmContainer:
+    """What the AM's container tells: its environment, and the files localised into its folder."""
+
+    environment: Mapping[str, str]
+    folder: Path
+    submission: SubmissionFile
+    token: str
+    names: NodeNames
+    application_id: str
+    attempt: int
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str], folder: Path) -> AmContainer:
+        """The container that this process runs in.
+
+        Raises:
+            ConfigError: not a container that Skein started.
+            WireError: the submission file is damaged.
+        """
+        container = environment.get("CONTAINER_ID", "")
+        parts = container.split("_")
+        application_id = environment.get("SKEIN_APPLICATION_ID", "")
+        if len(parts) < 5 or not application_id:  # noqa: PLR2004 - container_<time>_<app>_<attempt>_<n>
+            raise ConfigError(
+                "CONTAINER_ID", container, "Skein's AM sets it", "start the job by run-job"
+            )
+        return cls(
+            environment=environment,
+            folder=folder,
+            submission=SubmissionFile.from_bytes((folder / SUBMISSION_FILE_NAME).read_bytes()),
+            token=(folder / TOKEN_FILE_NAME).read_text(encoding="utf-8").strip(),
+            names=NodeNames.from_environment(environment),
+            application_id=application_id,
+            attempt=int(parts[-2]),
+        )
+
+    @property
+    def rank(self) -> Rank:
+        """The rank of this attempt."""
+        return Rank(self.submission.number, self.application_id, self.attempt)
+
+    @property
+    def host(self) -> Host:
+        """The host that the AM runs on."""
+        return host_of(self.environment.get("NM_HOST", "localhost"))
+
+    def known_host(self, host: Host) -> Host | None:
+        """The host of the cluster that a locality value means, by name or by address."""
+        hosts = self.submission.services
+        if host in hosts:
+            return host
+        return next((h for h in hosts if self.names.known_address(h) == host), None)
+
+
+def open_stream(container: AmContainer, rank: Rank) -> CoordinatorStreamStore:
+    """The job's coordinator stream, to be written as the attempt ``rank``; nothing is read yet."""
+    config = container.submission.config
+    job = JobConfig.of(config)
+    return CoordinatorStreamStore(
+        SystemConfig.of(config, job.coordinator_system),
+        job.coordinator_topic,
+        source="homeport",
+        transactional_id=am_transactional_id(
+            job.name, job.id, rank.submission, rank.application, rank.attempt
+        ),
+        timeout_s=_KAFKA_TIMEOUT_S,
+    )
+
+
+def fence(container: AmContainer, rank: Rank) -> None:
+    """The attempt ``rank`` can write the coordinator stream no more."""
+    with open_stream(container, rank) as other:
+        other.fence()
+
+
+def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
+    """Where this driver's facts go."""
+    base = container.environment.get("LOGGED_STORE_BASE_DIR") or job.logged_store_base_dir
+    folder = history_directory(
+        job.history_dir, base or container.folder / "state", job.directory_name
+    )
+    return HistoryWriter(folder, "driver", container.host)
+
+
+def driver_settings(config: Config, *, is_restart: bool) -> DriverSettings:
+    """What the driver needs of the configuration."""
+    job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
+    lost_ms = manager.am_lost_timeout_ms
+    return DriverSettings(
+        check_in_interval_ms=manager.check_in_interval_ms,
+        am_lost_timeout_ms=lost_ms,
+        lease_ms=manager.lease_ms,
+        catch_up_interval_ms=job.catch_up_interval_ms,
+        # What an earlier attempt started has killed itself by then (safety A4).
+        hold_back_ms=round(lost_ms * (1 + MARGIN)) if is_restart else 0,
+        environment={
+            "HOMEPORT_CHECK_IN_INTERVAL_MS": str(manager.check_in_interval_ms),
+            "HOMEPORT_AM_LOST_TIMEOUT_MS": str(lost_ms),
+            "HOMEPORT_SHUTDOWN_MS": str(TaskConfig.of(config).shutdown_ms),
+            # Relative: below the folder for state of the launcher's own host.
+            "HOMEPORT_HISTORY_DIR": str(history_directory(job.history_dir, "", job.directory_name)),
+        },
+    )
+
+
+def allocator_settings(container: AmContainer, config: Config) -> AllocatorSettings:
+    """What the allocator needs of the configuration."""
+    manager = ClusterManagerConfig.of(config)
+    return AllocatorSettings(
+        host_affinity_enabled=JobConfig.of(config).host_affinity_enabled,
+        retry_count=manager.retry_count,
+        retry_window_ms=manager.retry_window_ms,
+        fail_job_after_retries=manager.fail_job_after_retries,
+        request_timeout_ms=manager.request_timeout_ms,
+        check_in_timeout_ms=manager.check_in_timeout_ms,
+        strict_hosts=tuple(sorted(container.submission.services)),
+    )
+
+
+async def serve(
+    container: AmContainer,
+    stream: CoordinatorStreamStore,
+    resources: ClusterResourceManager,
+    model: JobModel,
+    published: JobModelPublished,
+    application_url: str,
+) -> JobResult:
+    """Serves and drives the job until its end; how it ended.
+
+    Raises:
+        HomeportError: this attempt cannot go on.
+    """
+    config = model.config
+    job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
+    history = history_of(container, job)
+    settings = driver_settings(config, is_restart=container.attempt > 1)
+    attempts = YarnConfig.of(config).am_max_attempts
+    driver = Driver(
+        settings=settings,
+        allocator=allocator_settings(container, config),
+        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url),
+        published=published,
+        resources=resources,
+        stream=stream,
+        history=history,
+    )
+    backend = DriverBackend(
+        driver=driver,
+        settings=settings,
+        attempt=container.attempt,
+        model=model,
+        version=published.version,
+        resources=resources,
+        history=history,
+    )
+    host = manager.url_host or container.names.address(container.host)
+    server = JobCoordinatorServer(backend, container.token, host, manager.url_port)
+    address, port = await server.start()
+    url = f"http://{address}:{port}/"
+    try:
+        log.info("the job coordinator answers at %s", url)
+        await asyncio.to_thread(announce, url, stream, resources)
+        end = await driver.run(url)
+    finally:
+        await server.stop()
+    return end.result
+
+
+def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourceManager) -> None:
+    """The coordinator stream and YARN's page say where the job coordinator answers."""
+    stream.write([wire.set_config(takeover.TRACKING_URL_KEY, url)])
+    try:
+        resources.add_page(url)
+    except UnavailableError as e:
+        log.warning("the page of the application has no link to the job coordinator: %s", e)
+
+
+def run(container: AmContainer) -> JobResult:
+    """Takes the job over and drives it to its end; how it ended.
+
+    Raises:
+        HomeportError: this attempt cannot go on.
+    """
+    address = container.names.with_known_address(
+        container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
+    )
+    # The ResourceManager is found by the localised yarn-site.xml: no Hadoop client is needed here.
+    rest = ResourceManagerRest.from_folder(container.folder)
+    client = connect(container.application_id, address)
+    resources = SkeinResourceManager(client, rest, container.submission.services)
+    with open_stream(container, container.rank) as stream:
+        stream.fence()
+        stream.bootstrap()
+        takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
+        config = takeover.read_config(stream)
+        for warning in validate(config):
+            log.warning("%s", warning)
+        model = takeover.compute_model(config, stream)
+        takeover.create_topics(model)
+        published = takeover.publish(model, stream, container.known_host)
+        log.info("JobModel version %d: %d containers", published.version, len(model.containers))
+        url = f"{rest.url}/proxy/{container.application_id}/"
+        return asyncio.run(serve(container, stream, resources, model, published, url))
+
+
+def report_failure(container: AmContainer, error: HomeportError) -> None:
+    """The application has failed with what went wrong as its diagnostics, if Skein can be told."""
+    try:
+        address = container.names.with_known_address(
+            container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
+        )
+        client = connect(container.application_id, address)
+        SkeinResourceManager(client, ResourceManagerRest((), ""), {}).finish(
+            JobResult.FAILED, str(error)
+        )
+    except HomeportError as e:
+        log.warning("the failure cannot be told to YARN: %s", e)
+
+
+def main() -> int:
+    """Runs the AM of this YARN container; 0 where the application's result has been told."""
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        container = AmContainer.read(os.environ, Path.cwd())
+    except (HomeportError, OSError) as e:
+        log.error("the AM cannot start: %s", e)  # noqa: TRY400 - one line says it all
+        return 1
+    try:
+        result = run(container)
+    except ConfigError as e:
+        log.error("%s", e)  # noqa: TRY400 - the user's error: one line
+        report_failure(container, e)
+        return 1
+    except HomeportError as e:
+        log.exception("this attempt is over")
+        report_failure(container, e)
+        return 1
+    log.info("the job has ended: %s", result.value)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""How an AM attempt takes a job over: its rank, what earlier ones left, the JobModel.
+
+Order (safety A2): init the own transactional id, read to the head, leave for good if a higher rank
+is there, write the rank, init the ids of all lower ranks, read to the head again, and only then
+act. An orphaned attempt can therefore not outrank a newer one, and none acts beside another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+
+from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.config.config import Config
+from homeport.config.errors import FencedError, InvariantViolation
+from homeport.config.sections import StorageConfig, SystemConfig, TaskConfig
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.validation import first_fault
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.kafka.topics import (
+    TopicAdmin,
+    changelog_topic_spec,
+    checkpoint_topic_spec,
+)
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from homeport.job_coordinator.metadata.managers import (
+    AmEpoch,
+    ChangelogPartitionManager,
+    ConfigManager,
+    EpochManager,
+    JobModelVersion,
+    LocalityManager,
+    ProcessorEpoch,
+    Rank,
+    TaskAssignmentManager,
+)
+from homeport.job_coordinator.model.codec import encode_job_model
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+
+TRACKING_URL_KEY = "yarn.am.tracking.url"
+
+
+def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], None]) -> None:
+    """``rank`` is the highest in the stream, and no lower one can write it any more.
+
+    Args:
+        stream: read to its head; its own transactional id is initialised.
+        rank: of this attempt.
+        fence: initialises the transactional id of another rank.
+
+    Raises:
+        FencedError: a higher rank is there: this attempt must end for good.
+    """
+    epochs = EpochManager(stream)
+    lower = _lower_ranks(epochs, rank)
+    epochs.write_am_epoch(AmEpoch(rank, lower))
+    for other in lower:
+        fence(other)
+    stream.catch_up()
+    _lower_ranks(epochs, rank)
+    epochs.write_am_epoch(AmEpoch(rank))
+    stream.catch_up()
+
+
+def _lower_ranks(epochs: EpochManager, rank: Rank) -> tuple[Rank, ...]:
+    last = epochs.read_am_epoch()
+    if last is None:
+        return ()
+    if last.rank.is_above(rank):
+        raise FencedError(f"attempt {last.rank} has taken over; this one is {rank}")
+    return tuple(r for r in dict.fromkeys((*last.unfenced, last.rank)) if r != rank)
+
+
+def read_config(stream: CoordinatorStream) -> Config:
+    """The job's configuration, without what an AM attempt writes about itself."""
+    config = ConfigManager(stream).read()
+    return Config({k: v for k, v in config.items() if k != TRACKING_URL_KEY})
+
+
+def compute_model(config: Config, stream: CoordinatorStream) -> JobModel:
+    """The JobModel, from configuration, Kafka's partition counts and what was assigned before.
+
+    Raises:
+        ConfigError: the configuration does not fit the inputs.
+        UnavailableError: Kafka did not answer.
+    """
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    model = calculate_job_model(
+        config,
+        counts,
+        ChangelogPartitionManager(stream).read(),
+        TaskAssignmentManager(stream).read(),
+    )
+    fault = first_fault(model)
+    if fault is not None:
+        raise InvariantViolation(f"the grouper built a wrong JobModel: {fault}")
+    return model
+
+
+def create_topics(model: JobModel) -> None:
+    """The job's checkpoint topic and changelogs exist, in the right shape.
+
+    Raises:
+        ConfigError: one exists in another shape.
+    """
+    config = model.config
+    task = TaskConfig.of(config)
+    if task.checkpoint_enabled:
+        system = SystemConfig.of(config, task.checkpoint_system)
+        TopicAdmin(system).ensure(checkpoint_topic_spec(task))
+    for store in StorageConfig.of(config).stores.values():
+        if store.changelog is not None:
+            spec = changelog_topic_spec(store, model.max_change_log_stream_partitions)
+            TopicAdmin(SystemConfig.of(config, store.changelog.system)).ensure(spec)
+
+
+def publish(
+    model: JobModel, stream: CoordinatorStream, known_host: Callable[[Host], Host | None]
+) -> JobModelPublished:
+    """The JobModel is in the stream, as one transaction; the event that tells the allocator of it.
+
+    Args:
+        model: a sound JobModel.
+        stream: read to its head.
+        known_host: the host of the cluster that a locality value means; None where there is none.
+    """
+    before = EpochManager(stream).read_job_model_version()
+    digest = hashlib.sha256(encode_job_model(model, mask_secrets=False)).hexdigest()
+    version = before.version if before else 0
+    if before is None or before.digest != digest:
+        version += 1
+    tasks = {t.task_name: (p, t) for p, c in model.containers.items() for t in c.tasks.values()}
+    stream.write(
+        [
+            *TaskAssignmentManager(stream).messages({n: p for n, (p, _) in tasks.items()}),
+            *ChangelogPartitionManager(stream).messages(
+                {name: task.changelog_partition for name, (_, task) in tasks.items()}
+            ),
+            *_version_messages(before, JobModelVersion(version, digest)),
+        ]
+    )
+    stream.catch_up()
+    permits = EpochManager(stream).read_processor_epochs()
+    homes = LocalityManager(stream).read_processors()
+    return JobModelPublished(
+        version=version,
+        processors={p: known_host(homes[p]) if p in homes else None for p in model.containers},
+        epochs={p: permit.epoch for p, permit in permits.items()},
+        unfenced={p: unfenced(p, version, permits, stream) for p in model.containers},
+    )
+
+
+def _version_messages(
+    before: JobModelVersion | None, now: JobModelVersion
+) -> Iterator[wire.CoordinatorStreamMessage]:
+    if before != now:
+        yield wire.set_job_model_version(now.version, now.digest)
+
+
+def unfenced(
+    processor_id: ProcessorId,
+    version: int,
+    permits: Mapping[ProcessorId, ProcessorEpoch],
+    stream: CoordinatorStream,
+) -> tuple[Incarnation, ...]:
+    """Every incarnation that the next one of the processor must fence (safety I1).
+
+    An incarnation that has written its locality had fenced the list of its permit before. Who was
+    last permitted under an older model may have owned any task of this processor then, so all of
+    those are listed, unless this processor has started under the present model already.
+    """
+    own = permits.get(processor_id)
+    if own and own.model_version == version and _has_started(processor_id, own.epoch, stream):
+        return (Incarnation(processor_id, own.epoch),)
+    found = set(_chain(processor_id, own, stream)) if own else set()
+    for other, permit in permits.items():
+        if permit.model_version < version:
+            found.update(_chain(other, permit, stream))
+    return tuple(sorted(found))
+
+
+def _chain(
+    processor_id: ProcessorId, permit: ProcessorEpoch, stream: CoordinatorStream
+) -> tuple[Incarnation, ...]:
+    last = Incarnation(processor_id, permit.epoch)
+    if _has_started(processor_id, permit.epoch, stream):
+        return (last,)
+    return (*permit.fence, last)
+
+
+def _has_started(processor_id: ProcessorId, epoch: int, stream: CoordinatorStream) -> bool:
+    message = stream.latest(MessageType.SET_CONTAINER_HOST).get(processor_id)
+    return message is not None and (wire.epoch(message) or 0) >= epoch
