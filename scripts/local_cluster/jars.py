@@ -115,5 +115,6 @@ def _wait(process: subprocess.Popen[bytes], role: Role, progress: Progress) -> i
 def _first_error(log: Path) -> str:
     """The first line of Maven's output that says what failed."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    errors = [line for line in lines if line.startswith("[ERROR]")] or lines
-    return errors[0].removeprefix("[ERROR]").strip() if errors else "no output"
+    # Maven may write terminal escapes before the mark.
+    told = [line.partition("[ERROR]")[2].strip() for line in lines]
+    return next((line for line in told if line), "no reason given")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -21,13 +22,13 @@ from local_cluster.resource_manager import node_states
 
 DEV_CLUSTER = Path(__file__).resolve().parents[2] / "scripts" / "dev-cluster"
 WAIT_S = 20.0
+NUMBERS = itertools.count(1)
 
 
 @pytest.fixture
-def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A cluster name of this test alone; whatever runs under it is gone afterwards."""
-    number = abs(hash(request.node.name)) % 10_000
-    own = f"test-{os.getpid()}-{number}"
+def name() -> Iterator[str]:
+    """A cluster name of one test alone; whatever runs under it is gone afterwards."""
+    own = f"test-{os.getpid()}-{next(NUMBERS)}"
     yield own
     LocalCluster(own).down(keep_logs=False)
 
