@@ -76,6 +76,18 @@ def _start_tests(arguments: list[str]) -> subprocess.Popen[str]:
     return tests
 
 
+def _wait(tests: subprocess.Popen[str]) -> int:
+    """Exit code of the tests; orphans that end meanwhile are reaped at once, as init would do.
+
+    Else they would stay as zombies, and a test that looks whether a process has gone would find it.
+    """
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == tests.pid:
+            tests.returncode = os.waitstatus_to_exitcode(status)
+            return tests.returncode
+
+
 def _children() -> dict[int, str]:
     """Command lines of our living children, by process id; ended ones are reaped."""
     found = {}
@@ -123,7 +135,7 @@ def main() -> int:
         raise AssertionError("the tests were started with a pipe")
     output = _Output(tests.stdout)
     output.start()
-    code = tests.wait()
+    code = _wait(tests)
     left = _left_over()
     output.join(_GRACE_SECONDS)
     complaints = [f"left behind, and ended now: process {line}" for line in left]
