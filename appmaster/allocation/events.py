@@ -127,7 +127,10 @@ class ResourceEnded:
 
 @dataclass(frozen=True, slots=True)
 class LauncherSilent:
-    """A launcher was silent for so long that by its own rule it killed its child, or is gone."""
+    """A launcher was silent for so long that by its own rule it killed its child, or is gone.
+
+    The time counts from its last check-in of any kind; each that checked in is watched.
+    """
 
     resource_id: ResourceId
 

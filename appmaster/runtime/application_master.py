@@ -1,7 +1,7 @@
 """The AM's program: takes the job over, serves it by HTTP, and drives it to its end.
 
-Skein's AM runs it as the script of the application. Its exit ends the application: 0 where the
-application's result has been told already, else the application fails.
+Skein's AM runs it as the script of the application. Exit code 0: the application's result has been
+told. Another exit code ends this attempt, and YARN starts the next.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
 from homeport.appmaster.yarn.submission_file import SUBMISSION_FILE_NAME, SubmissionFile
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.errors import ConfigError, FencedError, HomeportError, UnavailableError
 from homeport.config.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -286,13 +286,13 @@ def main() -> int:
         return 1
     try:
         result = run(container)
-    except ConfigError as e:
-        log.error("%s", e)  # noqa: TRY400 - the user's error: one line
+    except (ConfigError, FencedError) as e:
+        # No other attempt would fare better: the application ends with the reason.
+        log.error("%s", e)  # noqa: TRY400 - one line says it all
         report_failure(container, e)
         return 1
-    except HomeportError as e:
-        log.exception("this attempt is over")
-        report_failure(container, e)
+    except HomeportError:
+        log.exception("this attempt is over; YARN starts another while there are attempts left")
         return 1
     log.info("the job has ended: %s", result.value)
     return 0

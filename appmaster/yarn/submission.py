@@ -169,7 +169,11 @@ def specification(
             SUBMISSION_FILE_NAME: skein.File(str(files / SUBMISSION_FILE_NAME), type="FILE"),
             "yarn-site.xml": skein.File(str(files / "yarn-site.xml"), type="FILE"),
         },
-        env=_am_environment(yarn, environment),
+        # HOMEPORT_HOSTS_FILE comes from the node: given twice, YARN would join the two by a colon.
+        env={
+            "PYTHONUNBUFFERED": "1",
+            "_JAVA_OPTIONS": am_java_options(yarn.am_memory_mb, environment),
+        },
         # Any JVM below the driver would take the variable too, and say so on its standard error.
         script=(
             f"unset _JAVA_OPTIONS\nexec {python} -m homeport.appmaster.runtime.application_master"
@@ -187,16 +191,6 @@ def specification(
             **{name: service([host]) for host, name in services.items()},
         },
     )
-
-
-def _am_environment(yarn: YarnConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    result = {
-        "PYTHONUNBUFFERED": "1",
-        "_JAVA_OPTIONS": am_java_options(yarn.am_memory_mb, environment),
-    }
-    if environment.get(HOSTS_FILE_VARIABLE):
-        result[HOSTS_FILE_VARIABLE] = environment[HOSTS_FILE_VARIABLE]
-    return result
 
 
 def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein has no types
