@@ -1,4 +1,4 @@
-"""The serde that a configured serde name stands for: one of ours, or one of ``serializers.registry``."""
+"""The serde that a configured name stands for: ours, or one of ``serializers.registry``."""
 
 from __future__ import annotations
 

@@ -52,10 +52,11 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_work(config)
     _check_types(config)
     job, task = JobConfig.of(config), TaskConfig.of(config)
-    _check_inputs(config, task)
+    broadcast = _broadcast_streams(config)
+    _check_inputs(task, broadcast)
     storage = StorageConfig.of(config)
     _check_stores(storage)
-    systems = _check_systems(config, job, task, storage)
+    systems = _check_systems(config, job, task, storage, broadcast)
     standby = _check_standby(config, job)
     _check_sizes(config)
     YarnConfig.of(config)
@@ -118,15 +119,7 @@ def _check_types(config: Config) -> None:
                 key.check(config, name)
 
 
-def _check_inputs(config: Config, task: TaskConfig) -> None:
-    broadcast = keys.TASK_BROADCAST_INPUTS.read(config)
-    if broadcast:
-        raise ConfigError(
-            keys.TASK_BROADCAST_INPUTS.name,
-            ",".join(broadcast),
-            "this version has no broadcast inputs",
-            f"remove it, and name the stream in {keys.TASK_INPUTS.name}",
-        )
+def _check_inputs(task: TaskConfig, broadcast: tuple[SystemStream, ...]) -> None:
     if not task.inputs:
         raise ConfigError(
             keys.TASK_INPUTS.name,
@@ -136,6 +129,24 @@ def _check_inputs(config: Config, task: TaskConfig) -> None:
         )
     for stream in task.inputs:
         _check_stream(keys.TASK_INPUTS.name, stream)
+    for stream in broadcast:
+        _check_stream(keys.TASK_BROADCAST_INPUTS.name, stream)
+
+
+def _broadcast_streams(config: Config) -> tuple[SystemStream, ...]:
+    """The streams of the broadcast inputs; which of their partitions, the grouper reads."""
+    found = []
+    for item in keys.TASK_BROADCAST_INPUTS.read(config):
+        stream = SystemStream.parse(item.partition("#")[0])
+        if stream is None or "#" not in item:
+            raise ConfigError(
+                keys.TASK_BROADCAST_INPUTS.name,
+                item,
+                "each must have the form system.stream#partition or system.stream#[first-last]",
+                "write it as in kafka.rules#0 or kafka.rules#[0-3]",
+            )
+        found.append(stream)
+    return tuple(found)
 
 
 def _check_stream(key: str, stream: SystemStream) -> None:
@@ -180,19 +191,23 @@ def _check_stores(storage: StorageConfig) -> None:
 
 
 def _check_systems(
-    config: Config, job: JobConfig, task: TaskConfig, storage: StorageConfig
+    config: Config,
+    job: JobConfig,
+    task: TaskConfig,
+    storage: StorageConfig,
+    broadcast: tuple[SystemStream, ...],
 ) -> tuple[SystemConfig, ...]:
     """Every system that is referred to is declared, and every declared serde is known."""
     changelogs = [s.changelog.system for s in storage.stores.values() if s.changelog]
     named = {
         job.coordinator_system: None,
-        **{stream.system: None for stream in task.inputs},
+        **{stream.system: None for stream in (*task.inputs, *broadcast)},
         **({task.checkpoint_system: None} if task.checkpoint_enabled else {}),
         **dict.fromkeys(changelogs),
     }
     systems = tuple(SystemConfig.of(config, name) for name in named)
     for system in systems:
-        for stream in task.inputs:
+        for stream in (*task.inputs, *broadcast):
             if stream.system == system.name:
                 system.key_serde(stream.stream)
                 system.msg_serde(stream.stream)

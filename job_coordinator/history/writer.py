@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Literal
@@ -38,6 +39,7 @@ class HistoryWriter:
         self._pid = -1
         self._file: int | None = None
         self._has_failed = False
+        self._lock = threading.Lock()
 
     def event(
         self,
@@ -66,7 +68,8 @@ class HistoryWriter:
         line |= {key: value for key, value in fields.items() if key not in line}
         data = json.dumps(line, separators=(",", ":"), ensure_ascii=False, default=str) + "\n"
         try:
-            os.write(self._opened(), data.encode(errors="replace"))
+            with self._lock:
+                os.write(self._opened(), data.encode(errors="replace"))
         except OSError as error:
             if not self._has_failed:
                 _LOG.warning("history in %s cannot be written: %s", self._directory, error)
@@ -74,9 +77,10 @@ class HistoryWriter:
 
     def close(self) -> None:
         """The file is closed; a later event opens a new one."""
-        if self._file is not None:
-            os.close(self._file)
-        self._file = None
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
+            self._file = None
 
     def _opened(self) -> int:
         pid = os.getpid()

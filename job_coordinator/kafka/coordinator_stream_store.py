@@ -52,7 +52,8 @@ _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     "isolation.level": "read_committed",
     "auto.offset.reset": "error",
     "fetch.queue.backoff.ms": 10,
-    # a committed transaction does not wake a waiting fetch at once; this bounds how late it is seen
+    # the end of the partition is told by a fetch that waited this long in vain: each catch-up that
+    # finds something costs it once
     "fetch.wait.max.ms": 50,
     "fetch.min.bytes": 1,
 }

@@ -1,4 +1,4 @@
-"""The coordinator stream in a real Kafka: head, transactions, fencing, compaction keys, topics, writer tool."""
+"""The coordinator stream in a real Kafka: head, transactions, fencing, topics, writer tool."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_record_is_seen_by_the_catch_up_after_its_acknowledgement(
 def test_a_transaction_is_seen_by_the_catch_up_after_its_commit(
     config: Config, store: CoordinatorStreamStore
 ) -> None:
-    """A committed transaction is seen at once and whole, by another store too: 20 times out of 20."""
+    """A committed transaction is seen at once and whole, by others too: 20 times out of 20."""
     with _store(config, transactional_id="homeport.t.1.am") as driver:
         driver.fence()
         driver.bootstrap()
@@ -157,7 +157,7 @@ def test_bytes_in_kafka_are_samzas(config: Config, store: CoordinatorStreamStore
 def test_an_open_transaction_holds_the_head_back_until_it_ends(
     config: Config, store: CoordinatorStreamStore
 ) -> None:
-    """A catch-up waits for a transaction that is open before the head; an aborted one shows nothing."""
+    """A catch-up waits for an open transaction before the head; an aborted one shows nothing."""
     topic = JobConfig.of(config).coordinator_topic
     producer = _raw_producer(config, **{"transactional.id": "homeport.open"})
     producer.init_transactions(20)
@@ -180,7 +180,7 @@ def test_an_open_transaction_holds_the_head_back_until_it_ends(
 
 
 def test_a_head_that_is_not_reached_is_an_error_with_a_remedy(config: Config) -> None:
-    """A transaction that nobody ends makes the catch-up fail within its limit, naming the servers."""
+    """A transaction that nobody ends makes the catch-up fail in time, naming the servers."""
     topic = JobConfig.of(config).coordinator_topic
     producer = _raw_producer(config, **{"transactional.id": "homeport.frozen"})
     producer.init_transactions(20)
@@ -215,7 +215,7 @@ def test_damaged_records_are_skipped_and_counted(
 
 
 def test_the_second_holder_of_an_id_fences_the_first(config: Config) -> None:
-    """After a newer holder's fence() the older one's write fails for good and leaves nothing behind."""
+    """After a newer holder's fence() the older one's writes fail for good."""
     with (
         _store(config, transactional_id="homeport.same") as old,
         _store(config, transactional_id="homeport.same") as new,
@@ -256,7 +256,7 @@ def test_a_stream_of_another_shape_is_refused(kafka: str) -> None:
         admin.ensure(coordinator_topic_spec(job))
     plain = f"{job.coordinator_topic}-plain"
     admin.create(plain, 1, 1, {})
-    with pytest.raises(ConfigError, match="cleanup.policy is 'delete' and must be 'compact'"):
+    with pytest.raises(ConfigError, match=r"cleanup\.policy is 'delete' and must be 'compact'"):
         admin.validate(plain, 1, "compact")
 
 
@@ -266,7 +266,7 @@ def test_topics_that_kafka_refuses_name_their_key(kafka: str) -> None:
     admin = TopicAdmin(SystemConfig.of(config, "kafka"))
     with pytest.raises(ConfigError, match=r"job\.coordinator\.replication\.factor = '3'"):
         admin.ensure(coordinator_topic_spec(JobConfig.of(config)))
-    with pytest.raises(ConfigError, match="no-such-property|Unknown topic config"):
+    with pytest.raises(ConfigError, match=r"no-such-property|Unknown topic config"):
         admin.create(f"t-{uuid.uuid4()}", 1, 1, {"no-such-property": "1"})
 
 
@@ -328,7 +328,7 @@ def _run_writer(config: Config, folder: Path, *arguments: str) -> subprocess.Com
 def test_writer_tool_writes_and_deletes(
     config: Config, store: CoordinatorStreamStore, tmp_path: Path
 ) -> None:
-    """--value writes a key of the configuration, --delete takes it away, with the tool as source."""
+    """--value writes a configuration key, --delete takes it away, with the tool as source."""
     written = _run_writer(
         config, tmp_path, "--type", "set-config", "--key", "job.container.count", "--value", "8"
     )
@@ -358,7 +358,7 @@ def test_writer_tool_moves_a_processor_with_its_tasks(
 
 
 def test_writer_tool_refuses_in_one_line(kafka: str, tmp_path: Path) -> None:
-    """A job without a coordinator stream, and a Kafka that is away, are one line and exit code 1."""
+    """A job without a stream, a Kafka that is away: one line and exit code 1."""
     arguments = ("--type", "set-config", "--key", "a", "--value", "b")
     missing = _run_writer(_config(kafka), tmp_path, *arguments)
     assert (missing.returncode, missing.stdout) == (1, "")

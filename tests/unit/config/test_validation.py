@@ -1,0 +1,161 @@
+"""Every static fault of a configuration, and what is only suspicious."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.validation import validate
+
+_GOOD = Config(
+    {
+        "job.name": "flights",
+        "job.default.system": "kafka",
+        "task.class": "plane.summary:Summary",
+        "task.inputs": "kafka.flights",
+        "task.broadcast.inputs": "kafka.codes#[0-3]",
+        "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+        "systems.kafka.consumer.bootstrap.servers": "localhost:9092",
+        "stores.planes.factory": "rocksdb",
+        "stores.planes.key.serde": "string",
+        "stores.planes.msg.serde": "json",
+        "stores.planes.changelog": "planes-changelog",
+        "my.own.key": "is mine",
+        "task.something.of.samza": "passes through",
+    }
+)
+
+
+def test_a_good_configuration_has_no_fault_and_no_warning() -> None:
+    """Unknown keys are nobody's fault: user code reads them."""
+    assert validate(_GOOD) == ()
+
+
+def test_a_pipeline_alone_is_a_job() -> None:
+    """Either of task.class and task.pipeline.class is enough."""
+    pipeline = {"task.class": "", "task.pipeline.class": "plane.summary:pipeline"}
+    assert validate(_GOOD.merged(pipeline)) == ()
+
+
+_FAULTS = [
+    ("job.name", "", "it is required"),
+    ("job.name", "my job", "it becomes part of topic names"),
+    ("job.name", "größe", "it becomes part of topic names"),
+    ("job.name", "x" * 240, "more than the 249 characters"),
+    ("job.id", "a/b", "it becomes part of topic names"),
+    ("job.default.system", "", "it is required where"),
+    ("task.class", "", "task.class or task.pipeline.class is required"),
+    ("task.class", "org.acme.Task", "it must have the form module:Name"),
+    ("task.pipeline.class", "pipeline", "it must have the form module:Name"),
+    ("task.inputs", "", "a job needs at least one input"),
+    ("task.inputs", "flights", "each input must have the form system.stream"),
+    ("task.inputs", "kafka.fli ghts", "cannot be the name of a Kafka topic"),
+    ("task.inputs", "other.flights", "needs the addresses of its brokers"),
+    ("task.broadcast.inputs", "kafka.codes", "each must have the form system.stream#"),
+    ("task.broadcast.inputs", "codes#0", "each must have the form system.stream#"),
+    ("task.broadcast.inputs", "kafka.co des#0", "cannot be the name of a Kafka topic"),
+    ("task.broadcast.inputs", "other.codes#0", "needs the addresses of its brokers"),
+    ("task.commit.ms", "soon", "it must be a whole number"),
+    ("task.commit.ms", "0", "it must be at least 1"),
+    ("task.exactly.once", "maybe", "it must be true or false"),
+    ("task.checkpoint.factory", "files", "no such checkpoint factory"),
+    ("task.checkpoint.system", "other", "needs the addresses of its brokers"),
+    ("task.name.grouper.factory", "mine", "no such grouper of tasks into containers"),
+    ("task.spark.driver.memory.mb", "2048", "it must be below cluster-manager"),
+    ("job.systemstreampartition.grouper.factory", "mine", "no such grouper of partitions"),
+    ("job.container.count", "0", "it must be at least 1"),
+    ("job.coordinator.replication.factor", "three", "it must be a whole number"),
+    ("job.hotstandby.enabled", "true", "hot standby needs host affinity"),
+    ("job.standbytasks.replication.factor", "2", "hot standby needs host affinity"),
+    ("systems.kafka.samza.factory", "org.acme.Queue", "no such system factory"),
+    ("systems.kafka.samza.offset.default", "newest", "it must be upcoming or oldest"),
+    ("systems.kafka.streams.flights.samza.offset.default", "x", "upcoming or oldest"),
+    ("systems.kafka.samza.msg.serde", "avro", "no such serde is known"),
+    ("systems.kafka.streams.flights.samza.key.serde", "avro", "no such serde is known"),
+    ("systems.kafka.default.stream.replication.factor", "0", "it must be at least 1"),
+    ("systems.kafka.producer.buffer.memory", "32m", "whole number of bytes"),
+    ("systems.kafka.consumer.bootstrap.servers", " ", "needs the addresses of its brokers"),
+    ("stores.planes.factory", "", "it is required"),
+    ("stores.planes.factory", "org.acme.Store", "no such store factory"),
+    ("stores.planes.factory", "my.store:Store", "keeps state in RocksDB only"),
+    ("stores.planes.key.serde", "avro", "no such serde is known"),
+    ("stores.planes.msg.serde", "", "it is required"),
+    ("stores.planes.changelog", "kafka.", "system.stream or stream"),
+    ("stores.planes.changelog", "a b", "cannot be the name of a Kafka topic"),
+    ("stores.planes.changelog", "other.log", "needs the addresses of its brokers"),
+    ("stores.a/b.factory", "rocksdb", "it is required"),
+    ("cluster-manager.jobcoordinator.url.port", "70000", "a port is at most 65535"),
+    ("cluster-manager.container.check-in.interval.ms", "20000", "it must be below"),
+    ("yarn.am.max-attempts", "0", "it must be at least 1"),
+    ("yarn.container.memory.mb", "big", "it must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "rule"), _FAULTS)
+def test_each_fault_is_one_line_with_its_rule(key: str, value: str, rule: str) -> None:
+    """The line names a key, the rule it breaks and a remedy."""
+    with pytest.raises(ConfigError) as caught:
+        validate(_GOOD.merged({key: value}))
+    assert rule in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_stores_may_not_share_a_changelog() -> None:
+    """Two stores in one changelog would mix their keys."""
+    second = {
+        "stores.copy.factory": "rocksdb",
+        "stores.copy.key.serde": "string",
+        "stores.copy.msg.serde": "json",
+        "stores.copy.changelog": "kafka.planes-changelog",
+    }
+    with pytest.raises(ConfigError, match="store 'copy' has the same changelog"):
+        validate(_GOOD.merged(second))
+
+
+def test_a_store_name_is_a_folder_name() -> None:
+    """Slashes and dots alone would leave the state directory."""
+    for name in ("a/b", ".."):
+        keys = {f"stores.{name}.{k}": "string" for k in ("key.serde", "msg.serde")}
+        with pytest.raises(ConfigError, match="becomes the name of a folder"):
+            validate(_GOOD.merged(keys | {f"stores.{name}.factory": "rocksdb"}))
+
+
+def test_changelog_and_checkpoint_share_a_system() -> None:
+    """One transaction cannot span two clusters."""
+    apart = {
+        "systems.other.consumer.bootstrap.servers": "other:9092",
+        "task.checkpoint.system": "other",
+    }
+    with pytest.raises(ConfigError, match="one transaction"):
+        validate(_GOOD.merged(apart))
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("task.comit.ms", "task.commit.ms"),
+        ("job.hostaffinity.enabled", "job.host-affinity.enabled"),
+        ("yarn.package.pth", "yarn.package.path"),
+        ("cluster-manager.container.memory.gb", "cluster-manager.container.memory.mb"),
+    ],
+)
+def test_a_near_miss_is_a_warning(key: str, meant: str) -> None:
+    """A key that is nearly ours is probably a misspelling, but may be the user's."""
+    assert validate(_GOOD.merged({key: "1"})) == (
+        f"{key} is not a key of Homeport; {meant} may be meant",
+    )
+
+
+def test_what_has_no_effect_is_a_warning() -> None:
+    """Java-only client properties and hot standby are accepted, with a word about it."""
+    more = {
+        "systems.kafka.consumer.key.deserializer": "x.Y",
+        "job.host-affinity.enabled": "true",
+        "job.hotstandby.enabled": "true",
+    }
+    assert validate(_GOOD.merged(more)) == (
+        "systems.kafka.consumer.key.deserializer has no effect: librdkafka has nothing like it",
+        "job.hotstandby.enabled: this version does not start standby containers",
+    )

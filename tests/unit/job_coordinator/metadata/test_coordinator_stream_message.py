@@ -1,0 +1,239 @@
+"""Exact bytes of the coordinator stream's records, and what is made of other writers' bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def _bytes(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
+    return wire.encode(
+        message.stamped(
+            source="job-runner", host="127.0.0.1", username="root", timestamp_ms=1795247638752
+        )
+    )
+
+
+def _value(values: bytes) -> bytes:
+    return (
+        b'{"host":"127.0.0.1","source":"job-runner","values":'
+        + values
+        + b',"username":"root","timestamp":1795247638752}'
+    )
+
+
+_GOLDEN = [
+    (wire.set_config("job.name", "j"), b'[1,"set-config","job.name"]', b'{"value":"j"}'),
+    (
+        wire.set_changelog("Partition 0", 3),
+        b'[1,"set-changelog","Partition 0"]',
+        b'{"Partition":"3","partition":"3"}',
+    ),
+    (
+        wire.set_container_host_assignment("0", "nm1", 4),
+        b'[1,"set-container-host-assignment","0"]',
+        b'{"jmx-url":"","host":"nm1","jmx-tunneling-url":"","hostname":"nm1","epoch":"4"}',
+    ),
+    (
+        wire.set_container_host_assignment("0", "nm1"),
+        b'[1,"set-container-host-assignment","0"]',
+        b'{"jmx-url":"","host":"nm1","jmx-tunneling-url":"","hostname":"nm1"}',
+    ),
+    (
+        wire.set_task_host_assignment("Partition 0", "nm1", 4),
+        b'[1,"set-task-host-assignment","Partition 0"]',
+        b'{"host":"nm1","epoch":"4"}',
+    ),
+    (
+        wire.set_task_container_assignment("Partition 0", "1"),
+        b'[1,"set-task-container-assignment","Partition 0"]',
+        b'{"containerId":"1"}',
+    ),
+    (
+        wire.set_submission(2),
+        b'[1,"set-submission","submission"]',
+        b'{"number":"2"}',
+    ),
+    (
+        wire.set_submission(2, "application_1_0001"),
+        b'[1,"set-submission","submission"]',
+        b'{"number":"2","application":"application_1_0001"}',
+    ),
+    (
+        wire.set_am_epoch(2, "application_1_0002", 1, [{"submission": 1}]),
+        b'[1,"set-am-epoch","am"]',
+        (
+            b'{"submission":"2","application":"application_1_0002","attempt":"1",'
+            b'"unfenced":"[{\\"submission\\":1}]"}'
+        ),
+    ),
+    (
+        wire.set_processor_epoch("0", 5, 1, [{"processor_id": "0", "epoch": 4}]),
+        b'[1,"set-processor-epoch","0"]',
+        (
+            b'{"epoch":"5","model-version":"1",'
+            b'"fence":"[{\\"processor_id\\":\\"0\\",\\"epoch\\":4}]"}'
+        ),
+    ),
+    (
+        wire.set_job_model_version(3, "abc"),
+        b'[1,"set-job-model-version","job-model"]',
+        b'{"version":"3","digest":"abc"}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "key", "values"), _GOLDEN)
+def test_bytes_of_each_type(message: CoordinatorStreamMessage, key: bytes, values: bytes) -> None:
+    """Every type is written byte for byte as agreed: Samza's spelling, the document's beside it."""
+    assert _bytes(message) == (key, _value(values))
+
+
+def test_a_deletion_is_a_null_value() -> None:
+    """A tombstone has the key of what it deletes, and no value at all."""
+    assert _bytes(wire.tombstone("set-config", "a")) == (b'[1,"set-config","a"]', None)
+    assert wire.decode(b'[1,"set-config","a"]', None) == wire.tombstone("set-config", "a")
+
+
+def test_text_is_written_as_jackson_writes_it() -> None:
+    """Non-ASCII stays UTF-8, slashes stay, control characters get upper-case hex digits."""
+    key, value = _bytes(wire.set_config("größe/→", 'a"\\\n\x1f\x7f\\u001f'))
+    assert key == '[1,"set-config","größe/→"]'.encode()
+    assert value == _value(b'{"value":"a\\"\\\\\\n\\u001F\x7f\\\\u001f"}')
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    """Text that UTF-8 cannot hold is an error of the writer, not of every reader."""
+    with pytest.raises(WireError, match="not Unicode"):
+        wire.encode(wire.set_config("a", "\ud800"))
+
+
+def test_samzas_records_are_read() -> None:
+    """Samza 1.8 writes neither the document's spellings nor our epoch."""
+    locality = wire.decode(
+        b'[1,"set-container-host-assignment","0"]',
+        _value(b'{"jmx-url":"","host":"h","jmx-tunneling-url":""}'),
+    )
+    assert (wire.host(locality), wire.epoch(locality)) == ("h", None)
+    assert (locality.source, locality.host, locality.username) == (
+        "job-runner",
+        "127.0.0.1",
+        "root",
+    )
+    assert locality.timestamp_ms == 1795247638752
+    changelog = wire.decode(b'[1,"set-changelog","Partition 0"]', _value(b'{"Partition":"7"}'))
+    assert wire.changelog_partition(changelog) == 7
+
+
+def test_the_documents_records_are_read() -> None:
+    """COORD has the version as text, ``partition`` and ``hostname``; a twin keeps its own key."""
+    changelog = wire.decode(b'["1", "set-changelog", "t"]', b'{"values": {"partition": 3}}')
+    assert wire.changelog_partition(changelog) == 3
+    assert changelog.has_text_version
+    assert wire.encode(changelog)[0] == b'["1","set-changelog","t"]'
+    locality = wire.decode(
+        b'["1","set-container-host-assignment","0"]', b'{"values":{"hostname":" h "}}'
+    )
+    assert wire.host(locality) == "h"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b"{}"),
+        (b"no json", b"{}"),
+        (b"\xff", b"{}"),
+        (b'{"a":1}', b"{}"),
+        (b'[1,"set-config"]', b'{"values":{}}'),
+        (b'[2,"set-config","a"]', b'{"values":{}}'),
+        (b'[true,"set-config","a"]', b'{"values":{}}'),
+        (b'[1,7,"a"]', b'{"values":{}}'),
+        (b'[1,"set-config",null]', b'{"values":{}}'),
+        (b'[1,"set-config","a"]', b"no json"),
+        (b'[1,"set-config","a"]', b"[]"),
+        (b'[1,"set-config","a"]', b'{"values":[]}'),
+        (b'[1,"set-config","a"]', b"[" * 100_000),
+    ],
+)
+def test_damaged_records_are_told(key: bytes | None, value: bytes) -> None:
+    """Bytes without the agreed form raise WireError and nothing else."""
+    with pytest.raises(WireError):
+        wire.decode(key, value)
+
+
+@pytest.mark.parametrize("value", [b"no json", b"[]", b'{"storedAt":1}', b'{"values":3}'])
+def test_unknown_types_are_kept_whatever_their_value(value: bytes) -> None:
+    """Samza's start points and placements have other values; they are no damage."""
+    message = wire.decode(b'[1,"samza-startpoint-v1","kafka.in.0"]', value)
+    assert (message.type, message.key, message.values) == (
+        "samza-startpoint-v1",
+        "kafka.in.0",
+        {},
+    )
+
+
+def test_missing_fields_cost_only_themselves() -> None:
+    """A value with nothing but its map is read; null in the map counts as missing."""
+    message = wire.decode(
+        b'[1,"set-config","a"]', b'{"timestamp":"x","host":3,"values":{"value":null,"b":true}}'
+    )
+    assert (message.host, message.timestamp_ms, message.values) == ("", 0, {"b": "true"})
+    assert message.value("value") is None
+
+
+def test_numbers_are_checked() -> None:
+    """A number that is none, and one that is missing, are told with type and key."""
+    for values in ({"Partition": "x"}, {"Partition": ""}, {"Partition": "1" * 30}, {}):
+        message = CoordinatorStreamMessage("set-changelog", "Partition 0", values)
+        with pytest.raises(WireError, match="set-changelog 'Partition 0'"):
+            wire.changelog_partition(message)
+
+
+def test_a_blank_host_is_no_host() -> None:
+    """Samza writes blank hosts; they say nothing."""
+    assert wire.host(wire.set_container_host_assignment("0", " ")) is None
+
+
+def test_a_stamp_keeps_the_source_that_a_message_names() -> None:
+    """The store's source fills only what is empty."""
+    message = replace(wire.set_config("a", "b"), source="job-runner")
+    stamped = message.stamped(source="homeport", host="h", username="u", timestamp_ms=1)
+    assert stamped.source == "job-runner"
+
+
+@given(
+    st.builds(
+        CoordinatorStreamMessage,
+        type=_TEXT,
+        key=_TEXT,
+        values=st.none() | st.dictionaries(_TEXT, _TEXT),
+        source=_TEXT,
+        host=_TEXT,
+        username=_TEXT,
+        timestamp_ms=st.integers(0, 2**53),
+        has_text_version=st.booleans(),
+    )
+)
+def test_what_is_written_is_read_back(message: CoordinatorStreamMessage) -> None:
+    """decode(encode(m)) is m; a deletion carries nothing but its key."""
+    if message.is_tombstone:
+        message = CoordinatorStreamMessage(
+            message.type, message.key, None, has_text_version=message.has_text_version
+        )
+    assert wire.decode(*wire.encode(message)) == message
+
+
+@given(st.tuples(_TEXT, _TEXT), st.tuples(_TEXT, _TEXT))
+def test_keys_are_equal_when_their_bytes_are(one: tuple[str, str], two: tuple[str, str]) -> None:
+    """Compaction sees as one key exactly what we see as one key."""
+    first, second = (wire.encode(wire.tombstone(*name))[0] for name in (one, two))
+    assert (first == second) == (one == two)
