@@ -26,7 +26,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.kafka.clients import restore_properties
 from homeport.container.progress.restore import ChangelogRange
 from homeport.container.storage.managers import Chunk
-from homeport.job_coordinator.kafka.clients import admin, consumer, unavailable
+from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,13 +34,26 @@ _CHUNK = 1000
 _POLL_S = 0.1
 _PATIENCE_S = 60.0
 _PROGRESS_S = 5.0
+_PAUSE_S = 0.05
+_CHANGING = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+"""What a broker says while a partition gets a leader; it passes by itself."""
 
 
 class LogReader:
     """Reads partitions of one system, one after the other."""
 
-    def __init__(self, system: SystemConfig, may_go_on: Callable[[], None]) -> None:
-        """Nothing is asked yet; ``may_go_on`` is called often while reading, and raises to stop it."""
+    def __init__(self, system: SystemConfig, may_go_on: Callable[[float], None]) -> None:
+        """Nothing is asked yet.
+
+        ``may_go_on`` is called often while reading; it waits the seconds given, and raises to stop.
+        """
         self._system = system
         self._may_go_on = may_go_on
         self._admin = admin(system)
@@ -66,21 +79,24 @@ class LogReader:
     def _offsets(
         self, partitions: Sequence[tuple[str, int]], spec: OffsetSpec
     ) -> dict[tuple[str, int], int]:
-        if not partitions:
-            return {}
-        asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
-        futures = self._admin.list_offsets(
-            asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=30.0
-        )
+        """{(topic, partition): offset}; a partition whose leader is changing is asked again."""
         found: dict[tuple[str, int], int] = {}
-        for place, future in futures.items():
-            try:
-                found[place.topic, place.partition] = future.result().offset
-            except KafkaException as error:
-                raise UnavailableError(
-                    f"system {self._system.name}: the offsets of {place.topic} partition "
-                    f"{place.partition} cannot be read: {error.args[0].str()}"
-                ) from None
+        deadline = time.monotonic() + _PATIENCE_S
+        while missing := [place for place in partitions if place not in found]:
+            asked = {TopicPartition(topic, partition): spec for topic, partition in missing}
+            futures = self._admin.list_offsets(
+                asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=30.0
+            )
+            for place, future in futures.items():
+                try:
+                    found[place.topic, place.partition] = future.result().offset
+                except KafkaException as error:
+                    code = error_of(error).code()
+                    if code not in _CHANGING or time.monotonic() > deadline:
+                        what = f"asking the offsets of {place.topic} partition {place.partition}"
+                        raise unavailable(self._system, what, error_of(error).str()) from None
+            if len(found) < len(partitions):
+                self._may_go_on(_PAUSE_S)
         return found
 
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
@@ -97,8 +113,10 @@ class LogReader:
         heard = said = time.monotonic()
         try:
             while True:
-                self._may_go_on()
-                batch = self._consumer.consume(_CHUNK, _POLL_S)
+                self._may_go_on(0)
+                # In two steps: consume waits for all that it was asked for.
+                batch = self._consumer.consume(1, _POLL_S)
+                batch += self._consumer.consume(_CHUNK - 1, 0) if batch else []
                 now = time.monotonic()
                 records, reached = self._sorted_out(batch, head)
                 if records:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -76,6 +76,10 @@ class TransactionalProducer:
                 self._give_up(f"{remaining} records not delivered", self._failure)
         except KafkaException as error:
             self._give_up("sending", error_of(error))
+        except SystemError:
+            # The library raises a fatal error inside of a delivery report, which Python then calls
+            # an error of its own; what it was, the abort will say.
+            self._give_up("sending: a fatal error", None)
         try:
             self._producer.commit_transaction(_COMMIT_S)
         except KafkaException as error:
@@ -135,7 +139,7 @@ class TransactionalProducer:
             known = self._reports.get((topic, partition), -1)
             self._reports[topic, partition] = max(known, offset)
 
-    def _give_up(self, step: str, cause: KafkaError | None) -> None:
+    def _give_up(self, step: str, cause: KafkaError | None) -> NoReturn:
         if cause is not None and _is_fenced(cause):
             raise FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
         reason = cause.str() if cause is not None else "timed out"

@@ -145,8 +145,8 @@ class StreamContainer:
 
     def _restore(self) -> tuple[start_up.Offsets, start_up.Offsets]:
         """Stores stand at their changelogs' heads; where the input goes on."""
-        check = self._stop.check
-        readers = {name: LogReader(s, check) for name, s in self._job.systems.items()}
+        pause = self._stop.pause
+        readers = {name: LogReader(s, pause) for name, s in self._job.systems.items()}
         try:
             with self._phases.phase("stores"):
                 self._storage.open()

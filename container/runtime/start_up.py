@@ -75,8 +75,7 @@ def fetch_job_model(client: CoordinatorClient, version: int, stop: StopFlag) -> 
             if time.monotonic() > deadline:
                 raise
             _LOG.warning("%s: asking again", error)
-        stop.wait(_AM_PAUSE_S)
-        stop.check()
+        stop.pause(_AM_PAUSE_S)
 
 
 def fence_and_begin(

@@ -38,6 +38,15 @@ class StopFlag:
         select.select([self._reader], [], [], seconds)
         return self._set
 
+    def pause(self, seconds: float) -> None:
+        """Returns after ``seconds``.
+
+        Raises:
+            StopRequestedError: the container was told to stop, which ends the pause.
+        """
+        self.wait(seconds)
+        self.check()
+
     def check(self) -> None:
         """Nothing, while the container may go on.
 

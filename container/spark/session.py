@@ -36,6 +36,9 @@ _LOG = logging.getLogger(__name__)
 # Serial and C1: several times less processor time at a start; the archive is bound to the collector.
 _JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 _START_S = 180.0
+_LEFT_OUT = frozenset({"HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR"})
+"""YARN sets these for its containers. They would join the class path, so that the class-data archive no
+longer fitted it, and make the cluster's file system the default one of a Spark that is local."""
 _POLL_S = 0.02
 _WAIT_S = 0.1
 
@@ -174,7 +177,7 @@ class LocalSpark:
         for key, value in properties(self._settings, self._archive).items():
             command += ["--conf", f"{key}={value}"]
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in _LEFT_OUT},
             "SPARK_HOME": str(home),
             "SPARK_CONNECT_MODE": "0",
             "SPARK_LOCAL_IP": "127.0.0.1",
