@@ -79,11 +79,7 @@ class DriverBackend:
         if request_id is None:
             # Perhaps Skein was faster with the container than with its answer to our request.
             return self._order(OrderKind.EXIT if not self._driver.is_asking else OrderKind.WAIT)
-        try:
-            order = await self._decide(message, request_id)
-        except UnavailableError:
-            order = self._order(OrderKind.WAIT)
-        self._driver.launchers.answered(
+        self._driver.launchers.heard(
             LauncherEntry(
                 message.resource_id,
                 request_id,
@@ -93,7 +89,10 @@ class DriverBackend:
                 boot_ms(),
             )
         )
-        return order
+        try:
+            return await self._decide(message, request_id)
+        except UnavailableError:
+            return self._order(OrderKind.WAIT)
 
     async def _decide(self, message: CheckIn, request_id: RequestId) -> Order:
         if self._driver.is_ending:

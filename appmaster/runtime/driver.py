@@ -225,7 +225,7 @@ class Driver:
             return
         names = [_brief(i) for i in orders]
         log.info("%s -> %s", describe(event), "; ".join(names) or "records")
-        self._history.event("decision", event=describe(event), instructions=names)
+        self._history.event("decision", cause=describe(event), instructions=names)
 
     def _is_repeated(self, instruction: Instruction) -> bool:
         """Whether it is an order that was told before and comes again until it is obeyed."""

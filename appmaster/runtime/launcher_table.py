@@ -1,8 +1,8 @@
-"""The launchers that have checked in, and when each was last answered.
+"""The launchers that have checked in, and when each was last heard.
 
 A launcher counts from the moment it sent the last check-in that was answered; the AM's side counts
-from its answer, plus a margin, so that the AM is never the first to give up (safety C1). An AM that
-has itself stood still heard nobody: it gives everyone the whole time again (safety L4).
+from when it heard that check-in, plus a margin: the AM is never the first to give up (safety C1).
+An AM that has itself stood still heard nobody: it gives everyone the whole time again (safety L4).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LauncherEntry:
     host: Host
     pid: int
     running: Incarnation | None
-    answered_ms: int
+    heard_ms: int
     is_ended: bool = False
     """Whether the cluster manager has reported the end of its container."""
 
@@ -44,8 +44,8 @@ class LauncherTable:
         """How long a launcher may be silent until it is sure to have killed its child."""
         return self._limit_ms
 
-    def answered(self, entry: LauncherEntry) -> None:
-        """The launcher of ``entry`` has been answered at ``entry.answered_ms``."""
+    def heard(self, entry: LauncherEntry) -> None:
+        """The launcher of ``entry`` has checked in at ``entry.heard_ms``."""
         known = self._entries.get(entry.resource_id)
         entry.is_ended = known is not None and known.is_ended
         self._entries[entry.resource_id] = entry
@@ -75,9 +75,9 @@ class LauncherTable:
         """
         if now_ms - self._checked_ms > self._standstill_ms:
             for entry in self._entries.values():
-                entry.answered_ms = now_ms
+                entry.heard_ms = now_ms
         self._checked_ms = now_ms
-        found = tuple(e for e in self.all() if now_ms - e.answered_ms >= self._limit_ms)
+        found = tuple(e for e in self.all() if now_ms - e.heard_ms >= self._limit_ms)
         for entry in found:
             self.forget(entry.resource_id)
         return found

@@ -1,13 +1,18 @@
-"""A checked copy of Skein's jar whose request numbers only ever grow.
+"""A checked copy of Skein's jar: request numbers only grow, and an end that was told is the end.
 
-Stock Skein resets the number of its next request (the YARN priority) whenever nothing is
-outstanding, and counts on from the highest number in use otherwise. Numbers come back, and a
-request of a number used before is never granted when its locality differs: the AMRM client keeps
-one table entry per number and size and never forgets whether it was relaxed. So
+*Request numbers.* Stock Skein resets the number of its next request (the YARN priority) whenever
+nothing is outstanding, and counts on from the highest number in use otherwise. Numbers come back,
+and a request of a number used before is never granted when its locality differs: the AMRM client
+keeps one table entry per number and size and never forgets whether it was relaxed. So
 ``ApplicationMaster.updatePriorities`` loses both of its stores to ``nextPriority``: each
 ``putfield`` becomes ``pop2; nop; nop``, three bytes for three, same effect on the stack, so that
 offsets, frames and the verifier's verdict stay. Older requests keep the lower number and are still
 served first.
+
+*The end.* Stock Skein leaves an application that ends as FAILED or KILLED to be tried again while
+attempts are left, even where its driver has told it to end so: a stopped job would come back by
+itself. So ``ApplicationMaster.runOnExit`` asks for exit code 0 (the driver told the end, or exited
+with 0) where it asked for the status SUCCEEDED; a crash and a signal are still tried again.
 
 The class, not the jar, is what is compared: zip metadata and zlib differ between machines.
 Source: design 6, "Skein's jar carries one checked patch (request numbers only grow)".
@@ -29,13 +34,17 @@ from homeport.config.errors import UnavailableError, WireError
 
 CLASS_ENTRY = "com/anaconda/skein/ApplicationMaster.class"
 STOCK_SHA256 = "b0018461578cdb77034fa05623c7ed679adba38f947d62eb034763e67e1776c9"
-PATCHED_SHA256 = "4eb93e047b51dc189959e9101360d4c87a9b4fedb53f58bb34b09ba4c6c7c23c"
+GROWING_SHA256 = "4eb93e047b51dc189959e9101360d4c87a9b4fedb53f58bb34b09ba4c6c7c23c"
+"""With the first patch only."""
+PATCHED_SHA256 = "aa4e14b45c25a537cad76c41702279cc98bd905713a330b9d99f09d8aa751b34"
+"""With both patches."""
 
-_METHOD = b"updatePriorities"
-_FIELD = b"nextPriority"
 _MAGIC = 0xCAFEBABE
 _PUTFIELD = 0xB5
+_GETSTATIC, _GETFIELD = 0xB2, 0xB4
+_IFEQ, _IF_ACMPEQ = 0x99, 0xA5
 _POP2_NOP_NOP = b"\x58\x00\x00"
+_NOP_NOP_NOP = b"\x00\x00\x00"
 
 _UTF8, _FIELDREF = 1, 9
 _FIXED_ENTRY_SIZES = {
@@ -93,14 +102,23 @@ class _ClassFile:
     constants: dict[int, tuple[int, bytes]]
     code: dict[bytes, tuple[int, int]]
 
-    def utf8(self, index: int) -> bytes:
-        return self.constants[index][1]
+    def field(self, name: bytes, descriptor: bytes = b"") -> int:
+        """Index of the only Fieldref of that name whose descriptor starts so."""
+        found = [
+            index
+            for index, (tag, _) in self.constants.items()
+            if tag == _FIELDREF
+            and self._name_and_type(index)[0] == name
+            and self._name_and_type(index)[1].startswith(descriptor)
+        ]
+        if len(found) != 1:
+            raise WireError(f"the class has {len(found)} references to a field {name.decode()}")
+        return found[0]
 
-    def field_name(self, index: int) -> bytes:
-        """Name of the field that the Fieldref at ``index`` means."""
-        _, name_and_type = struct.unpack(">HH", self.constants[index][1])
-        name, _ = struct.unpack(">HH", self.constants[name_and_type][1])
-        return self.utf8(name)
+    def _name_and_type(self, fieldref: int) -> tuple[bytes, bytes]:
+        _, name_and_type = struct.unpack(">HH", self.constants[fieldref][1])
+        name, descriptor = struct.unpack(">HH", self.constants[name_and_type][1])
+        return self.constants[name][1], self.constants[descriptor][1]
 
 
 def _read_constants(reader: _Reader) -> dict[int, tuple[int, bytes]]:
@@ -153,25 +171,54 @@ def _parse(data: bytes) -> _ClassFile:
 
 
 def patch_class(data: bytes) -> bytes:
-    """The bytes of the class without the two stores; as long as before.
+    """The bytes of the stock class with both patches; as long as before.
 
     Raises:
-        WireError: not the class that the patch was made for.
+        WireError: not the class that the patches were made for.
+    """
+    return end_when_told(only_grow(data))
+
+
+def only_grow(data: bytes) -> bytes:
+    """The class without the two stores to ``nextPriority``."""
+    parsed = _parse(data)
+    store = _instruction(_PUTFIELD, parsed.field(b"nextPriority"))
+    return _replaced(data, parsed, b"updatePriorities", (store, _POP2_NOP_NOP), times=2)
+
+
+def end_when_told(data: bytes) -> bytes:
+    """The class that asks ``exitCode == 0`` where it asked ``finalStatus == SUCCEEDED``.
+
+    Before: aload_0, getfield finalStatus, getstatic SUCCEEDED, if_acmpeq +8. After: aload_0,
+    getfield exitCode, ifeq +11 (to the same place), nop, nop, nop.
     """
     parsed = _parse(data)
-    references = [
-        index
-        for index, (tag, _) in parsed.constants.items()
-        if tag == _FIELDREF and parsed.field_name(index) == _FIELD
-    ]
-    if len(references) != 1 or _METHOD not in parsed.code:
-        raise WireError("the class has not the expected field and method")
-    offset, length = parsed.code[_METHOD]
-    store = struct.pack(">BH", _PUTFIELD, references[0])
+    status = _instruction(_GETFIELD, parsed.field(b"finalStatus"))
+    succeeded = _instruction(
+        _GETSTATIC, parsed.field(b"SUCCEEDED", b"Lorg/apache/hadoop/yarn/api/records/Final")
+    )
+    code = _instruction(_GETFIELD, parsed.field(b"exitCode"))
+    before = status + succeeded + _instruction(_IF_ACMPEQ, 8)
+    after = code + _instruction(_IFEQ, 11) + _NOP_NOP_NOP
+    return _replaced(data, parsed, b"runOnExit", (before, after), times=1)
+
+
+def _instruction(operation: int, operand: int) -> bytes:
+    return struct.pack(">BH", operation, operand)
+
+
+def _replaced(
+    data: bytes, parsed: _ClassFile, method: bytes, change: tuple[bytes, bytes], times: int
+) -> bytes:
+    """``data`` with a change of equal length in one method's code, which must have it so often."""
+    if method not in parsed.code:
+        raise WireError(f"the class has no method {method.decode()}")
+    offset, length = parsed.code[method]
     code = data[offset : offset + length]
-    if code.count(store) != 2:  # noqa: PLR2004 - the two stores that the module's header names
-        raise WireError("the method has not the two expected stores")
-    return data[:offset] + code.replace(store, _POP2_NOP_NOP) + data[offset + length :]
+    before, after = change
+    if code.count(before) != times:
+        raise WireError(f"method {method.decode()} has not the expected code")
+    return data[:offset] + code.replace(before, after) + data[offset + length :]
 
 
 def class_sha256(jar: Path) -> str | None:

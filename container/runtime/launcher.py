@@ -35,18 +35,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
+from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.container.runtime.launcher_settings import LauncherSettings
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import (
-    TOKEN_FILE_NAME,
     CheckIn,
     Order,
     OrderKind,
     StopCause,
     Stopped,
 )
-from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 PACKAGE_FOLDER = "__package"
@@ -65,64 +64,6 @@ log = logging.getLogger("launcher")
 def boot_ms() -> int:
     """Milliseconds since the machine started, time asleep included."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class LauncherSettings:
-    """What the environment tells a launcher. Units: ms."""
-
-    coordinator_url: str
-    token_file: Path
-    resource_id: ResourceId
-    skein_id: str
-    host: Host
-    attempt: int
-    log_folder: Path
-    interval_ms: int
-    am_lost_timeout_ms: int
-    shutdown_ms: int
-    history_folder: Path | None
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> LauncherSettings:
-        """The settings of this container.
-
-        Raises:
-            ConfigError: a variable is missing or not a number.
-        """
-        resource_id = _required(environment, "CONTAINER_ID")
-        log_folder = environment.get("LOG_DIRS", "").split(",")[0] or "."
-        history = environment.get("HOMEPORT_HISTORY_DIR", "")
-        return cls(
-            coordinator_url=_required(environment, "SAMZA_COORDINATOR_URL"),
-            token_file=Path(environment.get("HOMEPORT_TOKEN_FILE") or TOKEN_FILE_NAME).absolute(),
-            resource_id=ResourceId(resource_id),
-            skein_id=environment.get("SKEIN_CONTAINER_ID", ""),
-            host=host_of(_required(environment, "NM_HOST")),
-            attempt=attempt_of(resource_id),
-            log_folder=Path(log_folder).absolute(),
-            interval_ms=_number(environment, "HOMEPORT_CHECK_IN_INTERVAL_MS", 500),
-            am_lost_timeout_ms=_number(environment, "HOMEPORT_AM_LOST_TIMEOUT_MS", 10_000),
-            shutdown_ms=_number(environment, "HOMEPORT_SHUTDOWN_MS", 30_000),
-            history_folder=_below_state_folder(history, environment) if history else None,
-        )
-
-
-def attempt_of(resource_id: str) -> int:
-    """The YARN attempt in a container id: 2 for ``container_1700000000000_0001_02_000003``.
-
-    Raises:
-        ConfigError: not YARN's form.
-    """
-    try:
-        return int(resource_id.split("_")[-2])
-    except (IndexError, ValueError):
-        raise ConfigError(
-            "CONTAINER_ID",
-            resource_id,
-            "it must be a YARN container id",
-            "start the launcher by YARN",
-        ) from None
 
 
 def cause_of(exit_code: int, *, ordered: bool) -> StopCause:
@@ -233,6 +174,7 @@ class Launcher:
             None  # exit code, once we are to go as soon as the child has gone
         )
         self._lost = False
+        self._is_unanswered = False
         self._next_ms = settings.interval_ms
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)  # noqa: FBT003 - the standard library's signature
@@ -275,8 +217,11 @@ class Launcher:
                 self._report = None
             if self._leaving is None or self._child is not None:
                 self._obey(self._check_in())
+            self._is_unanswered = False
         except UnavailableError as e:
-            log.warning("no answer from the AM: %s", e)
+            if not self._is_unanswered:
+                log.warning("no answer, trying again: %s", e)
+            self._is_unanswered = True
         except WireError as e:
             log.error("the AM refuses this launcher: %s", e)  # noqa: TRY400 - one line, no traceback
             self._kill_child("refused")
@@ -493,29 +438,6 @@ def _die_with_parent(parent: int) -> Callable[[], None]:
 
 def _python_path(package: Path, environment: Mapping[str, str]) -> str:
     return os.pathsep.join(p for p in (str(package), environment.get("PYTHONPATH", "")) if p)
-
-
-def _required(environment: Mapping[str, str], name: str) -> str:
-    value = environment.get(name, "")
-    if not value:
-        raise ConfigError(name, None, "the launcher needs it", "start the launcher by the AM")
-    return value
-
-
-def _number(environment: Mapping[str, str], name: str, default: int) -> int:
-    text = environment.get(name, "")
-    if not text:
-        return default
-    try:
-        return int(text)
-    except ValueError:
-        raise ConfigError(
-            name, text, "it must be a number of ms", f"set a number such as {default}"
-        ) from None
-
-
-def _below_state_folder(history: str, environment: Mapping[str, str]) -> Path:
-    return Path(environment.get("LOGGED_STORE_BASE_DIR") or "state").absolute() / history
 
 
 def main() -> int:
