@@ -66,6 +66,7 @@ def produce(bootstrap_servers: str, rate: int | None) -> None:
             "partitioner": "murmur2_random",
             "linger.ms": 20,
             "compression.type": "lz4",
+            "log_level": 3,  # errors: a broker that has just started is asked twice, which is no news
             "queue.buffering.max.messages": 500_000,
         }
     )

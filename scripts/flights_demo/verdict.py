@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from flights_demo.screen import DemoError
-from homeport.container.progress.offset_file import decode_offset_file
+from homeport.container.progress import offset_file
 
 INPUT, OUTPUT, PARTITIONS = "flights", "plane-summary", 8
 CHECKPOINTS = "__samza_checkpoint_ver_1_for_flights_1"
@@ -32,6 +32,7 @@ class Reader:
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "fetch.queue.backoff.ms": 10,
+                "fetch.wait.max.ms": 10,
             }
         )
 
@@ -123,7 +124,7 @@ def stores_at_home(
                 file = directory / "OFFSET"
                 if not file.exists():
                     raise DemoError(f"no OFFSET file in {directory} after an orderly stop")
-                offset = decode_offset_file(file.read_bytes())
+                offset = offset_file.decode(file.read_bytes())
                 partition = task_model["changelog-partition"]
                 newer = sum(1 for _ in reader.records(changelog, partition, int(offset) + 1))
                 found[store, task] = AtHome(host, offset, newer)
