@@ -19,7 +19,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import click
 import typer
 
 from homeport.appmaster.cli import preflight
@@ -370,10 +369,10 @@ def main() -> None:
     except HomeportError as error:
         say(f"error: {error}")
         sys.exit(1)
-    except click.ClickException as error:
+    except typer.TyperException as error:
         say(f"error: {' '.join(error.format_message().split())}; see run-job --help")
         sys.exit(1)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         say("interrupted; a job that was submitted goes on: ask by --operation=status")
         sys.exit(130)
 

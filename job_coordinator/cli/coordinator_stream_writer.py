@@ -157,10 +157,14 @@ def command(
 def main() -> None:
     """Runs the command line; a user's error is one line on stderr and exit code 1."""
     try:
-        app()
+        app(standalone_mode=False)
     except HomeportError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(f"error: {error}")
+    except typer.TyperException as error:
+        message = " ".join(error.format_message().split())
+        sys.exit(f"error: {message}; see coordinator-stream-writer --help")
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import Final, Self
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -50,7 +49,10 @@ _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
-    "auto.offset.reset": "error",
+    # the stream is read from offset 0, which may have been deleted
+    "auto.offset.reset": "earliest",
+    # how often the leader of a new assignment is looked for: half a second at each start, if left
+    "topic.metadata.refresh.fast.interval.ms": 20,
     "fetch.queue.backoff.ms": 10,
     # the end of the partition is told by a fetch that waited this long in vain: each catch-up that
     # finds something costs it once
@@ -156,7 +158,8 @@ class CoordinatorStreamStore:
             if self._consumer is None:
                 TopicAdmin(self._system, self._timeout_s).validate(self._topic, 1, "compact")
                 consumer = clients.consumer(self._system, _CONSUMER)
-                consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
+                # not OFFSET_BEGINNING: the library answers that half a second later
+                consumer.assign([TopicPartition(self._topic, 0, 0)])
                 self._consumer = consumer
             self.catch_up()
 
@@ -285,7 +288,6 @@ class CoordinatorStreamStore:
             self._end_offset = max(self._end_offset, record.offset() or 0)
         elif error.fatal() or code in {
             KafkaError.UNKNOWN_TOPIC_OR_PART,
-            KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - a public name of the library
             KafkaError.TOPIC_AUTHORIZATION_FAILED,
         }:
             what = f"reading topic {self._topic!r}"

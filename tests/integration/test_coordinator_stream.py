@@ -12,6 +12,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, FencedError, UnavailableError
@@ -32,6 +39,8 @@ from homeport.job_coordinator.metadata.managers import (
     TaskAssignmentManager,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+
+_SET = AlterConfigOpType.SET
 
 
 def _config(kafka: str, **more: str) -> Config:
@@ -295,6 +304,23 @@ def test_checkpoint_and_changelog_topics_have_samzas_settings(kafka: str) -> Non
         admin.ensure(wider)
 
 
+def test_a_stream_whose_beginning_was_deleted_is_read_from_what_is_left(
+    config: Config, store: CoordinatorStreamStore
+) -> None:
+    """Offset 0 need not exist: reading starts at the oldest record there is."""
+    topic = JobConfig.of(config).coordinator_topic
+    store.write([wire.set_config("a", "1"), wire.set_config("b", "2")])
+    admin = AdminClient({"bootstrap.servers": SystemConfig.of(config, "kafka").bootstrap_servers})
+    policy = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=_SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[policy])
+    admin.incremental_alter_configs([resource])[resource].result(20)
+    partition = TopicPartition(topic, 0, 1)
+    admin.delete_records([partition])[partition].result(20)
+    with _store(config) as late:
+        late.bootstrap()
+        assert list(late.latest("set-config")) == ["b"]
+
+
 def test_threads_share_a_store(store: CoordinatorStreamStore) -> None:
     """Writers and readers in many threads lose nothing."""
 
@@ -368,3 +394,7 @@ def test_writer_tool_refuses_in_one_line(kafka: str, tmp_path: Path) -> None:
     assert (away.returncode, away.stdout) == (1, "")
     assert away.stderr.startswith("error: Kafka at 127.0.0.1:1")
     assert away.stderr.count("\n") == missing.stderr.count("\n") == 1
+    usage = _run_writer(_config(kafka), tmp_path, "--type", "set-nothing", "--key", "a")
+    assert (usage.returncode, usage.stdout) == (1, "")
+    assert usage.stderr.startswith("error: Invalid value for '--type'")
+    assert usage.stderr.count("\n") == 1
