@@ -177,8 +177,19 @@ def test_it_is_not_adopted_when_it_has_a_successor(machine: Machine) -> None:
         assert machine.feed(back) == stops("r1", "0", 1)
 
 
-def test_without_affinity_an_adopted_child_has_no_home(machine: Machine) -> None:
-    """Nor a launcher that was set aside for it: that one is idle, and goes."""
+def test_nor_while_its_successors_successor_waits(machine: Machine) -> None:
+    """The processor runs nowhere just now, but an epoch came after: the old one must not go on."""
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r1", "a", 1)
+    machine.feed(LauncherSilent(ResourceId("r1")))
+    machine.run("0", "r2", "a", 2)
+    machine.feed(stopped("0", 2))
+    assert machine.phase("0") is P.ASSIGNED
+    assert machine.feed(check_in("r1", "a", running=inc("0", 1))) == stops("r1", "0", 1)
+
+
+def test_adoption_frees_a_launcher_that_was_set_aside(machine: Machine) -> None:
+    """It is idle then, and goes."""
     machine.deploy({"0": "a", "1": "a"}, "a", "b")
     machine.run("0", "r1", "a", 1)
     machine.feed(check_in("r2", "a", request=2))
