@@ -1,0 +1,132 @@
+"""What the status tells."""
+
+from __future__ import annotations
+
+from homeport.appmaster.allocation.container_process_manager import step
+from homeport.appmaster.allocation.events import (
+    ContainerStarted,
+    Event,
+    HostsObserved,
+    JobModelPublished,
+    LauncherCheckedIn,
+    ResourceAllocated,
+)
+from homeport.appmaster.allocation.state import AllocatorSettings, AllocatorState, initial_state
+from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
+from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
+from homeport.job_coordinator.http.messages import (
+    Restored,
+    RestoreKind,
+    Started,
+    StopCause,
+    Stopped,
+)
+from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+P0, NM1, R1 = ProcessorId("0"), Host("nm1"), ResourceId("container_1_1_01_000002")
+FIRST = Incarnation(P0, 1)
+IDENTITY = JobIdentity("j", "1", Rank(3, "application_1_0001", 2), 10, "http://rm/proxy/a/")
+SETTINGS = AllocatorSettings(
+    host_affinity_enabled=True,
+    retry_count=8,
+    retry_window_ms=1,
+    fail_job_after_retries=True,
+    request_timeout_ms=1,
+    check_in_timeout_ms=1,
+)
+
+
+class World:
+    """A status with the allocator and the launchers that it tells of."""
+
+    def __init__(self) -> None:
+        self.state: AllocatorState = initial_state(SETTINGS)
+        self.launchers = LauncherTable(10_000, 0)
+        self.now_ms = 1000
+        self.status = JobStatus(IDENTITY, lambda: self.now_ms)
+
+    def take(self, *events: Event) -> None:
+        """The allocator takes these; each a second after the other."""
+        for event in events:
+            self.now_ms += 1000
+            self.state = step(self.state, event).state
+            self.status.entered(self.state, self.launchers)
+
+    def check_in(self, running: Incarnation | None) -> None:
+        """The launcher on nm1 checks in."""
+        self.launchers.heard(LauncherEntry(R1, RequestId(1), NM1, 42, running, 0))
+        self.take(LauncherCheckedIn(R1, NM1, running, RequestId(1)))
+
+
+def running_world() -> World:
+    """One processor that runs on nm1, its store restored."""
+    world = World()
+    published = JobModelPublished(7, {P0: NM1})
+    world.take(HostsObserved((NM1,)), published, ResourceAllocated(RequestId(1)))
+    world.check_in(None)
+    world.check_in(FIRST)
+    restored = {"counts": {"Partition 0": Restored(RestoreKind.TAIL, 3, 5, 3)}}
+    world.status.started(Started(FIRST, restored, {"restore": 0.5}))
+    world.take(ContainerStarted(FIRST))
+    return world
+
+
+def test_a_running_job_is_told_in_full() -> None:
+    """Job, rank, container with host, phase, its time, pid, resource and what was restored."""
+    world = running_world()
+    world.status.coordinator_url = "http://am/"
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["job"] == {
+        "name": "j",
+        "id": "1",
+        "application": "application_1_0001",
+        "attempt": 2,
+        "attempts_max": 10,
+        "rank": [3, "application_1_0001", 2],
+        "state": "running",
+        "model_version": 7,
+    }
+    assert body["coordinator_url"] == "http://am/"
+    assert body["hosts"] == ["nm1"]
+    (container,) = body["containers"]
+    assert container["phase"] == "running"
+    assert container["since_ms"] == world.now_ms
+    told = ("processor_id", "host", "epoch", "pid", "resource", "role")
+    assert tuple(container[name] for name in told) == ("0", "nm1", 1, 42, R1, "active")
+    assert container["restored"]["counts"]["Partition 0"]["records"] == 3
+    assert container["seconds"] == {"restore": 0.5}
+
+
+def test_a_phase_keeps_the_time_of_its_beginning() -> None:
+    """Events that change nothing do not move ``since_ms``."""
+    world = running_world()
+    since = world.now_ms
+    world.check_in(FIRST)
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["containers"][0]["since_ms"] == since
+
+
+def test_failures_are_told_and_orders_are_none() -> None:
+    """A stop that was ordered is no failure; the last failure gives the story of the job's end."""
+    world = running_world()
+    assert world.status.last_lines() == ""
+    world.status.stopped(Stopped(FIRST, StopCause.ORDERED, 143, ("bye",)))
+    assert world.status.last_lines() == ""
+    world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("Traceback", "KeyError: 1")))
+    world.status.failed("CancelRequest 1: no answer")
+    body = world.status.to_json(world.state, world.launchers, "Kafka is away")
+    assert [f["cause"] for f in body["failures"]] == ["failed", "CancelRequest 1: no answer"]
+    assert body["coordinator_stream"] == "Kafka is away"
+    assert world.status.last_lines() == (
+        "processor 0 epoch 1 on nm1: failed, exit code 1\nTraceback\nKeyError: 1"
+    )
+
+
+def test_a_job_without_containers_running_is_starting() -> None:
+    """New before the JobModel, starting until all containers run."""
+    world = World()
+    assert world.status.to_json(world.state, world.launchers, None)["job"]["state"] == "new"
+    world.take(HostsObserved((NM1,)), JobModelPublished(7, {P0: None}))
+    assert world.status.to_json(world.state, world.launchers, None)["job"]["state"] == "starting"

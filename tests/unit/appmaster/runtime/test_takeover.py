@@ -1,0 +1,175 @@
+"""How an attempt takes over, on a coordinator stream in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.appmaster.runtime.takeover import (
+    TRACKING_URL_KEY,
+    publish,
+    read_config,
+    take_rank,
+    unfenced,
+)
+from homeport.config.config import Config
+from homeport.config.errors import FencedError
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.managers import (
+    AmEpoch,
+    EpochManager,
+    LocalityManager,
+    ProcessorEpoch,
+    Rank,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+
+P0, P1, P2 = ProcessorId("0"), ProcessorId("1"), ProcessorId("2")
+OLD = Rank(1, "application_1_0001", 1)
+NOW = Rank(2, "application_1_0002", 1)
+
+
+@pytest.fixture
+def stream() -> InMemoryCoordinatorStream:
+    """An empty stream."""
+    return InMemoryCoordinatorStream()
+
+
+def model(containers: int) -> JobModel:
+    """Four tasks on so many containers."""
+    config = Config(
+        {
+            "job.name": "j",
+            "job.default.system": "kafka",
+            "job.container.count": str(containers),
+            "job.host-affinity.enabled": "true",
+            "task.inputs": "kafka.in",
+            "systems.kafka.consumer.bootstrap.servers": "b:1",
+        }
+    )
+    return calculate_job_model(config, {SystemStream("kafka", "in"): 4}, {}, {})
+
+
+def same(host: Host) -> Host | None:
+    """Every host is one of the cluster's, but nm9."""
+    return None if host == "nm9" else host
+
+
+def test_the_first_attempt_has_nobody_to_fence(stream: InMemoryCoordinatorStream) -> None:
+    """On an empty stream the rank is written and nothing fenced."""
+    fenced: list[Rank] = []
+    take_rank(stream, NOW, fenced.append)
+    assert fenced == []
+    assert EpochManager(stream).read_am_epoch() == AmEpoch(NOW)
+
+
+def test_lower_ranks_are_fenced_after_the_own_is_written(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """Whoever is fenced finds the higher rank in the stream already (safety A2)."""
+    older = Rank(1, "application_1_0000", 3)
+    stream.write([])
+    EpochManager(stream).write_am_epoch(AmEpoch(OLD, (older,)))
+    stream.catch_up()
+    seen: list[tuple[Rank, AmEpoch | None]] = []
+
+    def fence(rank: Rank) -> None:
+        stream.catch_up()
+        seen.append((rank, EpochManager(stream).read_am_epoch()))
+
+    take_rank(stream, NOW, fence)
+    written = AmEpoch(NOW, (older, OLD))
+    assert seen == [(older, written), (OLD, written)]
+    assert EpochManager(stream).read_am_epoch() == AmEpoch(NOW)
+
+
+def test_an_attempt_that_is_outranked_writes_nothing(stream: InMemoryCoordinatorStream) -> None:
+    """A higher rank in the stream ends this attempt for good."""
+    EpochManager(stream).write_am_epoch(AmEpoch(NOW))
+    stream.catch_up()
+    length = len(stream.log)
+    with pytest.raises(FencedError):
+        take_rank(stream, OLD, lambda _: None)
+    assert len(stream.log) == length
+
+
+def test_a_rank_that_comes_while_fencing_ends_the_attempt(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """The second look at the head finds who came in between."""
+    EpochManager(stream).write_am_epoch(AmEpoch(OLD))
+    stream.catch_up()
+    higher = Rank(3, "application_1_0003", 1)
+    with pytest.raises(FencedError):
+        take_rank(
+            stream, NOW, lambda _: EpochManager(stream).write_am_epoch(AmEpoch(higher, (NOW,)))
+        )
+
+
+def test_what_an_attempt_says_of_itself_is_no_configuration(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """The tracking URL would else make a new JobModel of every attempt."""
+    stream.write([wire.set_config("a", "1"), wire.set_config(TRACKING_URL_KEY, "http://x/")])
+    stream.catch_up()
+    assert dict(read_config(stream)) == {"a": "1"}
+
+
+def test_the_same_model_keeps_its_version(stream: InMemoryCoordinatorStream) -> None:
+    """Version 1 at first, the same when published again, 2 when the model differs."""
+    assert publish(model(2), stream, same).version == 1
+    length = len(stream.log)
+    assert publish(model(2), stream, same).version == 1
+    assert len(stream.log) == length
+    assert publish(model(1), stream, same).version == 2
+
+
+def test_the_allocator_is_told_homes_and_epochs(stream: InMemoryCoordinatorStream) -> None:
+    """The last host, if it is one of the cluster's, and the last epoch of each processor."""
+    publish(model(3), stream, same)
+    locality = LocalityManager(stream)
+    locality.write(P0, [TaskName("Partition 0"), TaskName("Partition 3")], Host("nm2"), 4)
+    locality.write(P1, [TaskName("Partition 1")], Host("nm9"), 1)
+    EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(4, 1))
+    stream.catch_up()
+    published = publish(model(3), stream, same)
+    assert dict(published.processors) == {P0: "nm2", P1: None, P2: None}
+    assert dict(published.epochs) == {P0: 4}
+
+
+def test_a_started_incarnation_has_fenced_its_list(stream: InMemoryCoordinatorStream) -> None:
+    """Its locality is written after fencing: only itself is left to fence."""
+    permits = {P0: ProcessorEpoch(4, 1, (Incarnation(P0, 3), Incarnation(P0, 2)))}
+    assert unfenced(P0, 1, permits, stream) == (
+        Incarnation(P0, 2),
+        Incarnation(P0, 3),
+        Incarnation(P0, 4),
+    )
+    LocalityManager(stream).write(P0, [], Host("nm1"), 4)
+    stream.catch_up()
+    assert unfenced(P0, 1, permits, stream) == (Incarnation(P0, 4),)
+
+
+def test_owners_under_an_older_model_are_fenced_by_everyone(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """They may have owned any task then, also where they have no place in the model now."""
+    permits = {P0: ProcessorEpoch(2, 1), P1: ProcessorEpoch(5, 1, (Incarnation(P1, 4),))}
+    LocalityManager(stream).write(P0, [], Host("nm1"), 2)
+    stream.catch_up()
+    everyone = (Incarnation(P0, 2), Incarnation(P1, 4), Incarnation(P1, 5))
+    assert unfenced(P0, 2, permits, stream) == everyone
+    assert unfenced(P2, 2, permits, stream) == everyone
+
+
+def test_who_has_started_under_the_present_model_need_not_fence_older_ones_again(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """Its permit listed them, and it has fenced its list."""
+    permits = {P0: ProcessorEpoch(3, 2, (Incarnation(P1, 5),)), P1: ProcessorEpoch(5, 1)}
+    LocalityManager(stream).write(P0, [], Host("nm1"), 3)
+    stream.catch_up()
+    assert unfenced(P0, 2, permits, stream) == (Incarnation(P0, 3),)

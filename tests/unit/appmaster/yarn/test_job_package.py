@@ -1,0 +1,87 @@
+"""The job's package: what is accepted, and what is shipped of a folder."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from homeport.appmaster.yarn.job_package import package_path, prepared, zip_folder
+from homeport.config.errors import ConfigError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A package with a module, a nested one, byte code and a tool's folder."""
+    root = tmp_path / "code"
+    for name in ("job.py", "lib/part.py", "__pycache__/job.pyc", ".git/config"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (None, "it is required"),
+        ("/no/such/folder", "does not exist"),
+        ("hdfs://nn/job.zip", "local path"),
+        (__file__, "must be a folder"),
+    ],
+)
+def test_what_is_no_package_is_refused(value: str | None, rule: str) -> None:
+    """A missing key, a missing path, another file system and another file: each names its rule."""
+    with pytest.raises(ConfigError, match=rule) as caught:
+        package_path(value)
+    assert str(caught.value).startswith("yarn.package.path")
+
+
+def test_a_path_may_be_a_file_url(folder: Path) -> None:
+    """A path and its file: URL are the same package."""
+    assert package_path(str(folder)) == package_path(folder.as_uri()) == folder
+
+
+def test_a_folder_is_packed_without_byte_code(folder: Path, tmp_path: Path) -> None:
+    """The archive holds the sources at its root, and equal folders make equal archives."""
+    one = zip_folder(folder, tmp_path / "1.zip")
+    two = zip_folder(folder, tmp_path / "2.zip")
+    with zipfile.ZipFile(one) as archive:
+        assert archive.namelist() == ["job.py", "lib/part.py"]
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_folder_is_imported_from_where_it_is(folder: Path) -> None:
+    """The archive is temporary; imports are checked against the folder itself."""
+    with prepared(folder) as package:
+        assert package.archive.exists()
+        assert package.import_path == folder
+    assert not package.archive.exists()
+
+
+def test_a_zip_is_shipped_as_it_is(folder: Path, tmp_path: Path) -> None:
+    """Python imports from a zip, so nothing is unpacked."""
+    archive = zip_folder(folder, tmp_path / "job.zip")
+    with prepared(archive) as package:
+        assert package.archive == package.import_path == archive
+
+
+def test_a_tarball_is_unpacked_for_the_check_only(folder: Path, tmp_path: Path) -> None:
+    """The archive is shipped as it is; its unpacked copy is gone afterwards."""
+    path = tmp_path / "job.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(folder / "job.py", "job.py")
+    with prepared(path) as package:
+        assert package.archive == path
+        assert (package.import_path / "job.py").read_text() == "job.py"
+    assert not package.import_path.exists()
+
+
+@pytest.mark.parametrize("name", ["job.zip", "job.tar.gz", "job.tgz"])
+def test_a_damaged_archive_is_refused(tmp_path: Path, name: str) -> None:
+    """What cannot be read is found here, not on the cluster."""
+    path = tmp_path / name
+    path.write_bytes(b"damaged")
+    with pytest.raises(ConfigError, match="cannot be read"), prepared(package_path(str(path))):
+        pass

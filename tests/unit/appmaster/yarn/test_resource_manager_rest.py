@@ -1,0 +1,83 @@
+"""Where the ResourceManager is, from a Hadoop client configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from homeport.appmaster.yarn.resource_manager_rest import (
+    ResourceManagerRest,
+    read_hadoop_files,
+    resource_manager_urls,
+    substituted,
+)
+from homeport.config.errors import UnavailableError
+
+RM = "yarn.resourcemanager."
+
+
+def write_site(folder: Path, values: dict[str, str], name: str = "yarn-site.xml") -> None:
+    """``name`` in ``folder`` holds ``values``."""
+    entries = "".join(
+        f"<property><name>{k}</name><value>{v}</value></property>" for k, v in values.items()
+    )
+    (folder / name).write_text(f"<configuration>{entries}</configuration>")
+
+
+@pytest.mark.parametrize(
+    ("values", "urls"),
+    [
+        ({}, ()),
+        ({RM + "webapp.address": "rm:18088"}, ("http://rm:18088",)),
+        ({RM + "hostname": "rm"}, ("http://rm:8088",)),
+        (
+            {RM + "hostname": "rm", RM + "webapp.address": "${yarn.resourcemanager.hostname}:9"},
+            ("http://rm:9",),
+        ),
+        ({RM + "webapp.address": "${unknown}:9", RM + "hostname": "rm"}, ("http://rm:8088",)),
+        ({"yarn.http.policy": "HTTPS_ONLY", RM + "hostname": "rm"}, ("https://rm:8090",)),
+        (
+            {
+                RM + "ha.rm-ids": "a, b",
+                RM + "webapp.address.a": "rm1:8088",
+                RM + "hostname.b": "rm2",
+            },
+            ("http://rm1:8088", "http://rm2:8088"),
+        ),
+    ],
+)
+def test_the_addresses_are_those_that_hadoop_would_use(
+    values: dict[str, str], urls: tuple[str, ...]
+) -> None:
+    """Web address, else host name with the default port; all of them with high availability."""
+    assert resource_manager_urls(values) == urls
+
+
+def test_variables_are_replaced_until_none_is_left() -> None:
+    """A value may name a key whose value names another; a circle ends."""
+    values = {"a": "${b}x", "b": "y", "c": "${d}", "d": "${c}"}
+    assert substituted(values, "${a}-${none}") == "yx-${none}"
+    assert substituted(values, "${c}") in {"${c}", "${d}"}
+
+
+def test_later_files_win_and_missing_ones_do_not_matter(tmp_path: Path) -> None:
+    """core-site.xml is read first, yarn-site.xml over it."""
+    write_site(tmp_path, {"a": "1", "b": "1"}, "core-site.xml")
+    write_site(tmp_path, {"b": "2"})
+    files = ("core-site.xml", "none.xml", "yarn-site.xml")
+    assert read_hadoop_files(tmp_path, files) == {"a": "1", "b": "2"}
+
+
+def test_a_folder_without_a_resource_manager_is_told(tmp_path: Path) -> None:
+    """No variable, no file, no address, no XML: one line each, which names the variable or file."""
+    with pytest.raises(UnavailableError, match="HADOOP_CONF_DIR is not set"):
+        ResourceManagerRest.from_environment({})
+    with pytest.raises(UnavailableError, match=r"HADOOP_CONF_DIR = .* has no yarn-site\.xml"):
+        ResourceManagerRest.from_environment({"HADOOP_CONF_DIR": str(tmp_path)})
+    write_site(tmp_path, {"other": "key"})
+    with pytest.raises(UnavailableError, match=r"webapp\.address"):
+        ResourceManagerRest.from_folder(tmp_path)
+    (tmp_path / "yarn-site.xml").write_text("not XML")
+    with pytest.raises(UnavailableError, match="not a Hadoop configuration file"):
+        ResourceManagerRest.from_folder(tmp_path)

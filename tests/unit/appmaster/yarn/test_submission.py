@@ -1,0 +1,178 @@
+"""What is submitted to YARN, and what never is."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from homeport.appmaster.yarn.submission import (
+    TUNED_YARN_SITE,
+    Submission,
+    am_java_options,
+    application_name,
+    cache_folder,
+    import_skein,
+    known_hosts,
+    private_yarn_site,
+    services_of,
+    specification,
+    token_path,
+    write_private,
+)
+from homeport.appmaster.yarn.submission_file import (
+    SUBMISSION_FILE_NAME,
+    SubmissionFile,
+    coordinator_part,
+)
+from homeport.config.config import Config
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model.ids import Host
+
+NM1, NM2 = Host("nm1"), Host("nm2")
+CONFIG = Config(
+    {
+        "job.name": "counts",
+        "job.id": "7",
+        "job.default.system": "kafka",
+        "systems.kafka.consumer.bootstrap.servers": "broker:9092",
+        "systems.kafka.consumer.sasl.password": "hush",
+        "systems.other.consumer.bootstrap.servers": "broker2:9092",
+        "task.class": "m:C",
+        "cluster-manager.container.memory.mb": "700",
+        "cluster-manager.container.cpu.cores": "2",
+        "cluster-manager.hosts": "NM3",
+        "yarn.queue": "streams",
+        "yarn.am.container.memory.mb": "800",
+        "yarn.am.max-attempts": "4",
+    }
+)
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> Submission:
+    """A submission of ``CONFIG`` to a cluster of two hosts."""
+    (tmp_path / "yarn-site.xml").write_text(
+        "<configuration><property><name>a</name><value>1</value></property>"
+        "<property><name>ipc.client.connect.timeout</name><value>9</value></property>"
+        "</configuration>"
+    )
+    (tmp_path / "job.zip").write_bytes(b"")
+    return Submission(
+        CONFIG, 3, frozenset({NM1, NM2}), tmp_path / "job.zip", "/opt/my python", tmp_path
+    )
+
+
+def test_there_is_one_strict_service_per_host_and_one_for_any(
+    submission: Submission, tmp_path: Path
+) -> None:
+    """Skein fixes placement per service; none has an instance, none is restarted by Skein."""
+    spec = specification(submission, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    assert {n: list(s.nodes) for n, s in spec.services.items()} == {
+        "any": [],
+        "h-0": ["nm1"],
+        "h-1": ["nm2"],
+    }
+    for service in spec.services.values():
+        assert (service.instances, service.relax_locality) == (0, False)
+        assert (service.allow_failures, service.max_restarts) == (True, 0)
+        assert (service.resources.memory, service.resources.vcores) == (700, 2)
+        assert service.script == "exec '/opt/my python' -m homeport.container.runtime.launcher"
+        assert str(service.files["__package"].type) == "ARCHIVE"
+    assert (spec.name, spec.queue, spec.max_attempts) == ("counts_7", "streams", 4)
+    assert spec.master.resources.memory == 800
+
+
+def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path: Path) -> None:
+    """YARN writes both into logs: token and passwords travel in private files."""
+    spec = specification(submission, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    token = (tmp_path / "files" / "homeport-token").read_text()
+    assert len(token) >= 32
+    told = [spec.master.script, *spec.master.env.values()]
+    for service in spec.services.values():
+        told += [service.script, *service.env.values()]
+    assert not any(token in text or "hush" in text for text in told)
+    for name in ("homeport-token", SUBMISSION_FILE_NAME):
+        assert stat.S_IMODE((tmp_path / "files" / name).stat().st_mode) == 0o600
+
+
+def test_the_am_gets_what_finds_the_coordinator_stream(
+    submission: Submission, tmp_path: Path
+) -> None:
+    """The file holds the coordinator system and nothing of the rest, the number, the services."""
+    specification(submission, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    content = SubmissionFile.from_bytes((tmp_path / "files" / SUBMISSION_FILE_NAME).read_bytes())
+    assert content == SubmissionFile(coordinator_part(CONFIG), 3, {NM1: "h-0", NM2: "h-1"})
+    assert dict(content.config) == {
+        "job.name": "counts",
+        "job.id": "7",
+        "job.coordinator.system": "kafka",
+        "systems.kafka.consumer.bootstrap.servers": "broker:9092",
+        "systems.kafka.consumer.sasl.password": "hush",
+    }
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"config": {}, "submission": 1}', b'{"config": 1}'])
+def test_a_damaged_submission_file_is_named(data: bytes) -> None:
+    """Whatever is wrong with it, the error says which file it is."""
+    with pytest.raises(WireError, match=SUBMISSION_FILE_NAME):
+        SubmissionFile.from_bytes(data)
+
+
+def test_the_private_yarn_site_is_a_whole_copy_with_the_tuned_keys(submission: Submission) -> None:
+    """It shadows the cluster's file in the AM, so it must hold all of it."""
+    root = ET.fromstring(private_yarn_site(submission.hadoop_conf_dir))  # noqa: S314 - our own
+    values = {p.findtext("name"): p.findtext("value") for p in root.iter("property")}
+    assert values == {"a": "1"} | TUNED_YARN_SITE
+
+
+def test_configured_hosts_are_known_before_they_join() -> None:
+    """``cluster-manager.hosts`` adds to the ResourceManager's list, in the one spelling."""
+    assert known_hosts(CONFIG, {NM1}) == {NM1, Host("nm3")}
+    assert services_of([NM2, NM1, NM2]) == {NM1: "h-0", NM2: "h-1"}
+
+
+def test_the_ams_jvm_finds_names_by_the_hosts_file() -> None:
+    """A quarter of the memory is heap; the hosts file is passed on where there is one."""
+    assert am_java_options(1024, {}).startswith("-Xmx256m ")
+    assert "hosts" not in am_java_options(128, {})
+    assert "-Djdk.net.hosts.file=/h" in am_java_options(128, {"HOMEPORT_HOSTS_FILE": "/h"})
+
+
+def test_places_follow_the_environment(tmp_path: Path) -> None:
+    """The cache folder and the token's path by variable, else by default."""
+    assert cache_folder({"HOMEPORT_CACHE_DIR": str(tmp_path)}) == tmp_path
+    assert cache_folder({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "homeport"
+    assert cache_folder({}) == Path.home() / ".cache" / "homeport"
+    given = {"HOMEPORT_CACHE_DIR": str(tmp_path)}
+    assert token_path(given, "application_1_1") == tmp_path / "tokens" / "application_1_1"
+    assert token_path({**given, "HOMEPORT_TOKEN_FILE": "/t"}, "application_1_1") == Path("/t")
+
+
+def test_a_private_file_is_private_from_the_start(tmp_path: Path) -> None:
+    """Folder and file are the owner's alone."""
+    path = tmp_path / "tokens" / "x"
+    write_private(path, b"secret")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert path.read_bytes() == b"secret"
+
+
+def test_the_applications_name_is_samzas() -> None:
+    """``<job.name>_<job.id>``."""
+    assert application_name(CONFIG) == "counts_7"
+
+
+def test_skein_is_kept_out_of_the_home_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its configuration folder is below the cache, unless the user has set one."""
+    monkeypatch.setenv("SKEIN_CONFIG", "/given")
+    import_skein({"HOMEPORT_CACHE_DIR": str(tmp_path)})
+    assert os.environ["SKEIN_CONFIG"] == "/given"
+    monkeypatch.delenv("SKEIN_CONFIG")
+    import_skein({"HOMEPORT_CACHE_DIR": str(tmp_path)})
+    assert os.environ["SKEIN_CONFIG"] == str(tmp_path / "skein-config")

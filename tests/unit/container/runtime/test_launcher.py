@@ -1,0 +1,108 @@
+"""The launcher's words: causes, permits, settings. Its life is an integration test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from homeport.config.errors import ConfigError, WireError
+from homeport.container.runtime.launcher import cause_of, last_lines, permit_json
+from homeport.container.runtime.launcher_settings import LauncherSettings, attempt_of
+from homeport.job_coordinator.http.messages import Order, OrderKind, StopCause
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+ENVIRONMENT = {
+    "CONTAINER_ID": "container_e17_1700000000000_0001_02_000003",
+    "SAMZA_COORDINATOR_URL": "http://127.0.0.1:1/",
+    "NM_HOST": "NM1",
+    "LOG_DIRS": "/logs/a,/logs/b",
+    "SKEIN_CONTAINER_ID": "h-0_1",
+    "LOGGED_STORE_BASE_DIR": "/state",
+    "HOMEPORT_HISTORY_DIR": "job-1/.history",
+}
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "ordered", "cause"),
+    [
+        (0, False, StopCause.FINISHED),
+        (0, True, StopCause.FINISHED),
+        (143, True, StopCause.ORDERED),
+        (-15, True, StopCause.ORDERED),
+        (-9, True, StopCause.ORDERED),
+        (143, False, StopCause.SIGNALLED),
+        (-15, False, StopCause.SIGNALLED),
+        (-9, False, StopCause.KILLED),
+        (1, False, StopCause.FAILED),
+        (1, True, StopCause.FAILED),
+        (-11, False, StopCause.FAILED),
+    ],
+)
+def test_the_cause_depends_on_the_code_and_on_who_wanted_it(
+    exit_code: int,
+    ordered: bool,  # noqa: FBT001 - a parameter of the table above
+    cause: StopCause,
+) -> None:
+    """The same code is an order obeyed or a stray signal; finishing is the task's own word."""
+    assert cause_of(exit_code, ordered=ordered) is cause
+
+
+def test_the_last_lines_are_those_that_say_something() -> None:
+    """Blank lines do not count, and bytes that are no UTF-8 do no harm."""
+    text = b"".join(b"line %d\n\n" % n for n in range(40)) + b"\xff end  \n\n"
+    assert last_lines(text, 3) == ("line 38", "line 39", "\ufffd end")
+    assert len(last_lines(text)) == 20
+    assert last_lines(b"") == ()
+
+
+def test_a_permit_tells_all_that_the_order_did() -> None:
+    """Processor, epoch, model version, whom to fence; an order without a processor is refused."""
+    processor = ProcessorId("0")
+    order = Order(
+        OrderKind.RUN, 500, 10_000, Incarnation(processor, 3), 7, (Incarnation(processor, 2),)
+    )
+    assert json.loads(permit_json(order)) == {
+        "processor_id": "0",
+        "epoch": 3,
+        "model_version": 7,
+        "fence": [{"processor_id": "0", "epoch": 2}],
+    }
+    with pytest.raises(WireError):
+        permit_json(Order(OrderKind.RUN, 500, 10_000))
+
+
+def test_the_settings_come_from_yarn_and_the_am() -> None:
+    """Host in the one spelling, attempt from the container id, first log folder, defaults."""
+    settings = LauncherSettings.from_environment(ENVIRONMENT)
+    assert (settings.host, settings.attempt, settings.skein_id) == ("nm1", 2, "h-0_1")
+    assert settings.log_folder == Path("/logs/a")
+    assert settings.history_folder == Path("/state/job-1/.history")
+    assert settings.token_file == Path.cwd() / "homeport-token"
+    limits = (settings.interval_ms, settings.am_lost_timeout_ms, settings.shutdown_ms)
+    assert limits == (500, 10_000, 30_000)
+
+
+def test_a_configured_history_folder_is_taken_as_it_is() -> None:
+    """An absolute folder is not put below the host's state."""
+    given = {**ENVIRONMENT, "HOMEPORT_HISTORY_DIR": "/var/history"}
+    assert LauncherSettings.from_environment(given).history_folder == Path("/var/history")
+    without = {**ENVIRONMENT, "HOMEPORT_HISTORY_DIR": ""}
+    assert LauncherSettings.from_environment(without).history_folder is None
+
+
+@pytest.mark.parametrize("name", ["CONTAINER_ID", "SAMZA_COORDINATOR_URL", "NM_HOST"])
+def test_a_missing_variable_is_named(name: str) -> None:
+    """The launcher says which variable it lacks."""
+    with pytest.raises(ConfigError, match=name):
+        LauncherSettings.from_environment({**ENVIRONMENT, name: ""})
+
+
+def test_what_is_no_number_or_container_id_is_named() -> None:
+    """Wrong values are told with their name."""
+    with pytest.raises(ConfigError, match="HOMEPORT_SHUTDOWN_MS"):
+        LauncherSettings.from_environment({**ENVIRONMENT, "HOMEPORT_SHUTDOWN_MS": "soon"})
+    with pytest.raises(ConfigError, match="CONTAINER_ID"):
+        attempt_of("container")
