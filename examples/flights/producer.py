@@ -66,7 +66,7 @@ def produce(bootstrap_servers: str, rate: int | None) -> None:
             "partitioner": "murmur2_random",
             "linger.ms": 20,
             "compression.type": "lz4",
-            "log_level": 3,  # errors: a broker that has just started is asked twice, which is no news
+            "log_level": 3,  # errors; a broker that has just started is asked twice: no news
             "queue.buffering.max.messages": 500_000,
         }
     )
@@ -80,11 +80,7 @@ def produce(bootstrap_servers: str, rate: int | None) -> None:
             on_delivery=delivered,
         )
         if count % CHUNK == 0:
-            # Pacing: serve delivery reports until the chunk's time has come.
-            due = started + count / rate if rate else 0.0
-            producer.poll(max(0.0, due - time.monotonic()))
-            while rate and time.monotonic() < due:
-                producer.poll(due - time.monotonic())
+            _serve_reports(producer, until=started + count / rate if rate else 0.0)
         if count % 50_000 == 0 or count == FLIGHTS:
             print(
                 f"produced {count:,} of {FLIGHTS:,} flights, {time.monotonic() - started:.1f} s",
@@ -95,6 +91,16 @@ def produce(bootstrap_servers: str, rate: int | None) -> None:
         raise SystemExit(
             f"error: {len(failures) + len(producer)} flights were not written: {failures[:1]}"
         )
+
+
+def _serve_reports(producer: Producer, until: float) -> None:
+    """Serves delivery reports, at least those that are in, until the monotonic clock says so."""
+    while True:
+        # Never below zero: a negative time is for ever to the client.
+        wait = max(0.0, until - time.monotonic())
+        producer.poll(wait)
+        if not wait:
+            return
 
 
 def main() -> None:

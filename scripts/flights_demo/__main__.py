@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
-import os
 import shlex
 import signal
 import subprocess
@@ -25,6 +23,7 @@ from flights_demo.verdict import (
     skipped_flights,
     stores_at_home,
 )
+from flights_demo.victim import Killed, Victim
 from homeport.config.errors import HomeportError
 from local_cluster.cluster import LocalCluster
 from local_cluster.errors import ClusterError
@@ -32,8 +31,8 @@ from local_cluster.errors import ClusterError
 sys.path.insert(0, str(EXAMPLE))
 from data import FLIGHTS, WITHOUT_TAIL_NUMBER, expected_summaries
 
-CONSUME_LIMIT_S = 600.0
-TRANSACTIONS_BEFORE_KILL = 3
+CONSUME_LIMIT_S = 300.0
+RATE_WITH_KILL = 10_000
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -84,23 +83,31 @@ class Demo:
     def run(self) -> None:
         """All phases, in order; ``verdicts`` is filled."""
         screen = self._screen
-        with screen.phase("topics, and the producer started"):
-            self._produce("--topics-only").wait(120)
-            rate = ["--rate", str(self._options.rate)] if self._options.rate else []
-            self._producer = self._produce(*rate)
+        with screen.phase("topics"):
+            self._run_producer("--topics-only").wait(120)
+        if not self._options.kill_container:
+            self._producer = self._run_producer(*self._rate(self._options.rate))
         with screen.phase("submit: the AM answers"):
             self._job.submit()
         for line in self._job.links:
             screen.say(f"  {line}")
         with screen.phase("containers placed, restored, taking input"):
             first = self._job.wait_until_running(screen.progress)
+        if self._options.kill_container:
+            # The kill must hit a container at work, so the input comes while it works.
+            rate = self._options.rate or RATE_WITH_KILL
+            self._producer = self._run_producer(*self._rate(rate))
         with screen.phase("input consumed"):
             self._consume()
         with screen.phase("every plane compared"):
             self._check_result()
         self._come_home({c["processor_id"]: c["host"] for c in first})
 
-    def _produce(self, *arguments: str) -> subprocess.Popen[bytes]:
+    @staticmethod
+    def _rate(rate: int | None) -> list[str]:
+        return ["--rate", str(rate)] if rate else []
+
+    def _run_producer(self, *arguments: str) -> subprocess.Popen[bytes]:
         argv = [
             sys.executable,
             "producer.py",
@@ -114,11 +121,8 @@ class Demo:
         """Until the checkpoints stand at the end of each input partition."""
         assert self._producer is not None  # noqa: S101 - set by run()
         victim = Victim(self._cluster, self._screen) if self._options.kill_container else None
-        deadline = (
-            time.monotonic()
-            + CONSUME_LIMIT_S
-            + (FLIGHTS / self._options.rate if self._options.rate else 0)
-        )
+        produce_s = FLIGHTS / (self._options.rate or RATE_WITH_KILL)
+        deadline = time.monotonic() + CONSUME_LIMIT_S + produce_s
         while True:
             produced = self._producer.poll()
             if produced not in (None, 0):
@@ -126,7 +130,7 @@ class Demo:
             ends = [self._reader.end_offset("flights", p) for p in range(PARTITIONS)]
             done = next_offsets(self._reader)
             if victim is not None:
-                victim.look()
+                victim.look(sum(done.values()))
             if produced == 0 and all(done[p] >= ends[p] for p in range(PARTITIONS)):
                 break
             self._screen.progress(
@@ -144,10 +148,26 @@ class Demo:
             (f"all {FLIGHTS:,} flights are consumed", sum(done.values()) == FLIGHTS)
         )
         if victim is not None:
-            self._job.wait_until_running(self._screen.progress)
-            self.verdicts.append(
-                ("one container was killed after its third transaction", victim.killed)
-            )
+            self._check_respawn(victim.killed)
+
+    def _check_respawn(self, killed: Killed | None) -> None:
+        """The killed container runs again under a higher epoch, on the state that it had."""
+        verdict = "one container was killed after its third transaction, and came back"
+        if killed is None:
+            self.verdicts.append((f"{verdict}: none had three", False))
+            return
+        containers = self._job.wait_until_running(
+            self._screen.progress, {killed.processor_id: killed.epoch}
+        )
+        again = next(c for c in containers if c["processor_id"] == killed.processor_id)
+        kinds = [r["kind"] for tasks in again["restored"].values() for r in tasks.values()]
+        records = sum(r["records"] for tasks in again["restored"].values() for r in tasks.values())
+        self._screen.say(
+            f"processor {killed.processor_id}: epoch {killed.epoch} was killed, epoch"
+            f" {again['epoch']} runs on {again['host']}; restored: {records} records"
+            f" ({', '.join(sorted(set(kinds)))})"
+        )
+        self.verdicts.append((verdict, True))
 
     def _check_result(self) -> None:
         expected = expected_summaries()
@@ -192,7 +212,7 @@ class Demo:
         again: list[dict[str, Any]],
         at_home: dict[tuple[str, str], AtHome],
     ) -> None:
-        rows = [("processor", "first on", "stopped on", "now on")]
+        rows: list[tuple[str, ...]] = [("processor", "first on", "stopped on", "now on")]
         rows += [
             (c["processor_id"], first[c["processor_id"]], last[c["processor_id"]], c["host"])
             for c in again
@@ -237,7 +257,7 @@ class Demo:
     def how_to_reach(self) -> None:
         """What ``--keep`` prints."""
         kill = shlex.join(self._job.command("kill"))
-        lines = [
+        lines: list[tuple[str, ...]] = [
             ("shell", f'eval "$(scripts/dev-cluster env --name {self._cluster.name})"'),
             ("Kafka", self._cluster.bootstrap_servers),
             ("YARN", self._cluster.rm_url),
@@ -248,35 +268,6 @@ class Demo:
             ("stop it all", f"scripts/dev-cluster down --name {self._cluster.name}"),
         ]
         self._screen.table("Kept", lines)
-
-
-class Victim:
-    """Kills the first container whose history shows its third committed transaction."""
-
-    def __init__(self, cluster: LocalCluster, screen: Screen) -> None:
-        self._cluster = cluster
-        self._screen = screen
-        self.killed = False
-
-    def look(self) -> None:
-        """Kills, once, when the time has come."""
-        if self.killed:
-            return
-        for node in self._cluster.status()["nodes"]:
-            folder = self._cluster.state_dir(node["host"]) / "flights-1" / ".history"
-            for file in sorted(folder.glob("*.jsonl")):
-                lines = [
-                    json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")
-                ]
-                if (
-                    sum(line["event"] == "transaction-committed" for line in lines)
-                    >= TRANSACTIONS_BEFORE_KILL
-                ):
-                    last = lines[-1]
-                    os.kill(last["pid"], signal.SIGKILL)
-                    self.killed = True
-                    self._screen.say(f"killed processor {last['processor_id']} (pid {last['pid']})")
-                    return
 
 
 def cluster_name() -> str:

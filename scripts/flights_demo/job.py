@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from flights_demo.screen import DemoError
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "flights"
 CONTAINERS = 3
+RUNNING_LIMIT_S = 120.0
 
 
 class FlightsJob:
@@ -80,25 +81,29 @@ class FlightsJob:
         return sorted(self.get("v1/status")["containers"], key=lambda c: c["processor_id"])
 
     def wait_until_running(
-        self, progress: Callable[[str], None], limit_s: float = 120.0
+        self, progress: Callable[[str], None], epochs_above: Mapping[str, int] | None = None
     ) -> list[dict[str, Any]]:
-        """All containers have restored and take input.
+        """All containers have restored and take input, each above its epoch in ``epochs_above``.
 
         Raises:
-            DemoError: they do not within ``limit_s`` seconds; the message has the last failures.
+            DemoError: they do not in time; the message has the last failures.
         """
-        deadline = time.monotonic() + limit_s
+        above = epochs_above or {}
+        deadline = time.monotonic() + RUNNING_LIMIT_S
         while True:
             status = self.get("v1/status")
             containers = sorted(status["containers"], key=lambda c: c["processor_id"])
             phases = [
                 f"{c['processor_id']} {c['phase']} on {c.get('host') or '-'}" for c in containers
             ]
-            if len(containers) == CONTAINERS and all(c["phase"] == "running" for c in containers):
+            if len(containers) == CONTAINERS and all(
+                c["phase"] == "running" and c["epoch"] > above.get(c["processor_id"], 0)
+                for c in containers
+            ):
                 return containers
             if time.monotonic() > deadline:
                 raise DemoError(
-                    f"not all run after {limit_s:.0f} s: {phases}; {status.get('failures')}"
+                    f"not all run after {RUNNING_LIMIT_S:.0f} s: {phases}; {status.get('failures')}"
                 )
             progress("containers: " + ", ".join(phases))
             time.sleep(0.3)  # the status page is polled; it has no event to wait for
