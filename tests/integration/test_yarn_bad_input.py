@@ -1,0 +1,129 @@
+"""What ``run-job`` refuses: one line each, and nothing is written anywhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from local_cluster.cluster import LocalCluster
+
+NAME = "refused"
+INPUT = "refused-in"
+
+
+@pytest.fixture
+def good(cluster: LocalCluster, tmp_path: Path) -> dict[str, str]:
+    """The properties of a job that would run."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    if INPUT not in admin.list_topics(timeout=10).topics:
+        admin.create_topics([NewTopic(INPUT, 2, 1)])[INPUT].result(30)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "good_task.py").write_text(
+        "from homeport.container.api import BatchTask\n"
+        "class Task(BatchTask):\n"
+        "    def process_batch(self, table, collector): pass\n"
+        "class Other: pass\n"
+    )
+    return {
+        "job.name": NAME,
+        "job.default.system": "kafka",
+        "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+        "systems.kafka.consumer.bootstrap.servers": cluster.bootstrap_servers,
+        "systems.kafka.default.stream.replication.factor": "1",
+        "task.class": "good_task:Task",
+        "task.inputs": f"kafka.{INPUT}",
+        "yarn.package.path": str(tmp_path / "package"),
+    }
+
+
+def run_job(
+    values: dict[str, str], folder: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """``run-job`` with these properties."""
+    path = folder / "job.properties"
+    path.write_text("".join(f"{k}={v}\n" for k, v in values.items()))
+    return subprocess.run(
+        [sys.executable, "-m", "homeport.appmaster.cli.run_job", f"--config-path={path}"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def assert_refused(
+    done: subprocess.CompletedProcess[str], cluster: LocalCluster, pattern: str
+) -> None:
+    """Exit code 1, one line on stderr that matches, no topic and no application of the job."""
+    assert done.returncode == 1, done.stdout
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert re.fullmatch(f"error: .*{pattern}.*\n", done.stderr), done.stderr
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    assert not [t for t in admin.list_topics(timeout=10).topics if NAME in t and t != INPUT]
+    rest = ResourceManagerRest.from_environment(cluster.env())
+    assert rest.applications(f"{NAME}_1") == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "pattern"),
+    [
+        ({"job.name": None}, r"job\.name is missing: .*; "),
+        ({"task.class": None}, r"task\.class is missing: .*; "),
+        ({"task.inputs": "refused-in"}, r"task\.inputs = 'refused-in': .*; "),
+        ({"task.inputs": "kafka.absent"}, r"task\.inputs = 'kafka\.absent': .*does not exist.*; "),
+        ({"task.class": "absent_module:Task"}, r"task\.class = 'absent_module:Task': .*; "),
+        ({"task.class": "good_task:Absent"}, r"task\.class = 'good_task:Absent': .*; "),
+        ({"task.class": "good_task:Other"}, r"task\.class = 'good_task:Other': .*; "),
+        ({"yarn.package.path": None}, r"yarn\.package\.path is missing: .*; "),
+        ({"yarn.package.path": "/absent"}, r"yarn\.package\.path = '/absent': .*; "),
+        ({"yarn.python.executable": "/absent/python"}, r"'/absent/python': there is no .*; "),
+        ({"yarn.python.executable": "/etc/passwd"}, r"'/etc/passwd': it is no program.*; "),
+        ({"yarn.python.executable": "/bin/false"}, r"'/bin/false': .*; name an interpreter"),
+        ({"cluster-manager.container.memory.mb": "9999999"}, r"memory\.mb = '9999999': .*; write"),
+        ({"job.container.count": "many"}, r"job\.container\.count = 'many': .*; "),
+        (
+            {"systems.kafka.consumer.bootstrap.servers": "127.0.0.1:1"},
+            r"Kafka at 127\.0\.0\.1:1 .*; ",
+        ),
+    ],
+)
+def test_each_fault_is_one_line_and_writes_nothing(
+    cluster: LocalCluster,
+    good: dict[str, str],
+    tmp_path: Path,
+    change: dict[str, str | None],
+    pattern: str,
+) -> None:
+    """Key, value, rule and remedy; before the coordinator stream exists."""
+    values = {k: v for k, v in (good | change).items() if v is not None}
+    done = run_job(values, tmp_path, cluster.env())
+    assert_refused(done, cluster, pattern)
+
+
+def test_a_resource_manager_that_does_not_answer_is_named(
+    cluster: LocalCluster, good: dict[str, str], tmp_path: Path
+) -> None:
+    """Its address and the variable that led there."""
+    (tmp_path / "yarn-site.xml").write_text(
+        "<configuration><property><name>yarn.resourcemanager.webapp.address</name>"
+        "<value>127.0.0.1:1</value></property></configuration>"
+    )
+    done = run_job(good, tmp_path, {**cluster.env(), "HADOOP_CONF_DIR": str(tmp_path)})
+    assert_refused(done, cluster, r"http://127\.0\.0\.1:1 .*does not answer.*HADOOP_CONF_DIR")
+
+
+def test_without_hadoop_configuration_the_variable_is_named(
+    cluster: LocalCluster, good: dict[str, str], tmp_path: Path
+) -> None:
+    """No cluster can be found without HADOOP_CONF_DIR."""
+    done = run_job(good, tmp_path, {**cluster.env(), "HADOOP_CONF_DIR": ""})
+    assert_refused(done, cluster, "HADOOP_CONF_DIR is not set")
