@@ -51,7 +51,7 @@ class ContainerJob:
                 "processor_id",
                 processor_id,
                 "the JobModel has no such container",
-                f"it has {', '.join(sorted(model.containers))}",
+                f"it has {', '.join(sorted(model.containers)) or 'none'}",
             )
         config = model.config
         job, task = JobConfig.of(config), TaskConfig.of(config)

@@ -36,9 +36,13 @@ _LOG = logging.getLogger(__name__)
 # Serial and C1: several times less processor time at a start; the archive is bound to the collector.
 _JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 _START_S = 180.0
-_LEFT_OUT = frozenset({"HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR"})
-"""YARN sets these for its containers. They would join the class path, so that the class-data archive no
-longer fitted it, and make the cluster's file system the default one of a Spark that is local."""
+_LEFT_OUT = frozenset(
+    {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "CONTAINER_ID", "LOCAL_DIRS"}
+)
+"""YARN sets these for its containers. The folders would join the class path, so that the class-data
+archive no longer fitted it, and make the cluster's file system the default one of a Spark that is
+local; by the others Spark would take itself for a part of YARN and leave its files outside of here.
+"""
 _POLL_S = 0.02
 _WAIT_S = 0.1
 
@@ -71,7 +75,6 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
         "spark.driver.memory": f"{settings.heap_mb}m",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.ui.enabled": "false",

@@ -1,0 +1,59 @@
+"""Bytes of checkpoint records."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.container.progress.checkpoint import (
+    CheckpointKey,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+GROUPER = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
+KEY = (
+    b'{"systemstreampartition-grouper-factory":"' + GROUPER.encode() + b'",'
+    b'"taskName":"Partition 0","type":"checkpoint"}'
+)
+VALUE = (
+    b'{"SystemStreamPartition [kafka, in, 0]":'
+    b'{"system":"kafka","partition":"0","offset":"10","stream":"in"}}'
+)
+
+
+def test_key_and_value_are_samzas_bytes() -> None:
+    """Field order, the grouper's Java name, and texts for all numbers."""
+    key = CheckpointKey(GROUPER, TaskName("Partition 0"))
+    assert encode_key(key) == KEY
+    assert decode_key(KEY) == key
+    offsets = {SystemStreamPartition("kafka", "in", 0): 10}
+    assert encode_value(offsets) == VALUE
+    assert decode_value(VALUE) == offsets
+
+
+def test_changelog_entries_of_samza_are_left_out() -> None:
+    """An offset of the form id:offset belongs to a changelog, not to the input."""
+    value = VALUE[:-1] + (
+        b',"SystemStreamPartition [kafka, c, 0]":'
+        b'{"system":"kafka","partition":"0","offset":"170-1:42","stream":"c"}}'
+    )
+    assert decode_value(value) == {SystemStreamPartition("kafka", "in", 0): 10}
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"taskName":"x"}'])
+def test_other_bytes_are_no_key(data: bytes) -> None:
+    """What is not such a key is refused."""
+    with pytest.raises(WireError):
+        decode_key(data)
+
+
+@pytest.mark.parametrize("data", [b"[]", b'{"a":1}', b'{"a":{"system":"k"}}'])
+def test_other_bytes_are_no_value(data: bytes) -> None:
+    """What is not such a value is refused."""
+    with pytest.raises(WireError):
+        decode_value(data)

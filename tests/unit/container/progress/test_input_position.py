@@ -1,0 +1,36 @@
+"""Where input goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.errors import StoreError
+from homeport.container.progress.input_position import InputPosition, InputRange, input_position
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+SSP = SystemStreamPartition("kafka", "in", 0)
+RANGE = InputRange(oldest=10, end=20)
+
+
+def test_after_the_last_processed_message() -> None:
+    """The checkpoint's offset is the last processed one."""
+    assert input_position(SSP, 14, "upcoming", RANGE) == InputPosition(15)
+    assert input_position(SSP, 19, "oldest", RANGE) == InputPosition(20)
+
+
+def test_without_a_checkpoint_the_default_decides() -> None:
+    """oldest is the first that is kept, upcoming the end."""
+    assert input_position(SSP, None, "oldest", RANGE) == InputPosition(10)
+    assert input_position(SSP, None, "upcoming", RANGE) == InputPosition(20)
+
+
+def test_messages_that_are_gone_are_counted() -> None:
+    """A checkpoint behind the oldest offset goes on there and says how many are lost."""
+    assert input_position(SSP, 6, "upcoming", RANGE) == InputPosition(10, lost=3)
+    assert input_position(SSP, 9, "upcoming", RANGE) == InputPosition(10)
+
+
+def test_a_checkpoint_beyond_the_end_is_refused() -> None:
+    """The topic was made anew: going on anywhere would be wrong."""
+    with pytest.raises(StoreError, match=r"its checkpoint says 20, .* ends at 20"):
+        input_position(SSP, 20, "oldest", RANGE)

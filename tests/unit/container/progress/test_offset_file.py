@@ -1,0 +1,54 @@
+"""Bytes of OFFSET and OFFSET-v2."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from homeport.config.errors import WireError
+from homeport.container.progress import offset_file
+
+
+def test_the_bytes_are_samzas() -> None:
+    """Golden bytes of Samza's own classes for a bare offset and for a map."""
+    assert offset_file.encode("42").hex() == "aced0005770c000000003224b08800023432"
+    text = offset_file.offset_v2_text("kafka", "store1-changelog", 0, 42)
+    assert text == '{"kafka.store1-changelog.0":"42"}'
+    expected = "aced0005772b00000000d57814360021" + text.encode().hex()
+    assert offset_file.encode(text).hex() == expected
+
+
+def test_long_texts_are_split_into_blocks() -> None:
+    """300 characters have a four-byte block length; 1500 make blocks of 1024 and 486 bytes."""
+    assert offset_file.encode("x" * 300)[4:9].hex() == "7a00000136"
+    data = offset_file.encode("x" * 1500)
+    assert data[4:9].hex() == "7a00000400"
+    assert data[9 + 1024 : 9 + 1024 + 5].hex() == "7a000001e6"
+    assert len(data) == 4 + 5 + 1024 + 5 + 486
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=3000))
+def test_decoding_inverts_encoding(text: str) -> None:
+    """Any text comes back, with NUL and characters beyond the basic plane."""
+    assert offset_file.decode(offset_file.encode(text)) == text
+
+
+@given(st.data())
+def test_damage_is_seen(data: st.DataObject) -> None:
+    """A file cut short anywhere, or with a changed byte in its text, is refused."""
+    good = offset_file.encode("1234567")
+    cut = data.draw(st.integers(0, len(good) - 1))
+    with pytest.raises(WireError):
+        offset_file.decode(good[:cut])
+    place = data.draw(st.integers(len(good) - 7, len(good) - 1))
+    with pytest.raises(WireError):
+        offset_file.decode(good[:place] + b"9" + good[place + 1 :].replace(b"9", b"8") + b"")
+
+
+def test_only_offsets_are_offsets() -> None:
+    """A sign, a blank or another script's digits are none."""
+    assert offset_file.parse_offset("0") == 0
+    for text in ("", "-1", "+1", " 1", "1.0", "١"):
+        with pytest.raises(WireError):
+            offset_file.parse_offset(text)

@@ -1,0 +1,33 @@
+"""Properties of the local Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from homeport.container.spark.session import SparkSettings, properties
+
+
+def _settings(**own: str) -> SparkSettings:
+    return SparkSettings("j-1", 2, 512, Path("/w"), own, 100_001)
+
+
+def test_measured_settings_are_there() -> None:
+    """A batch is cut into one part per core, rounded up."""
+    found = properties(_settings(), Path("/a.jsa"))
+    assert found["spark.master"] == "local[2]"
+    assert found["spark.driver.memory"] == "512m"
+    assert found["spark.sql.execution.arrow.localRelationThreshold"] == "0"
+    assert found["spark.sql.execution.arrow.maxRecordsPerBatch"] == "50001"
+    assert found["spark.driver.extraJavaOptions"] == (
+        "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Djava.io.tmpdir=/w "
+        "-XX:SharedArchiveFile=/a.jsa"
+    )
+
+
+def test_the_jobs_own_properties_win() -> None:
+    """JVM flags are added to ours, everything else replaces it."""
+    own = {"spark.driver.extraJavaOptions": "-Dx=1", "spark.sql.session.timeZone": "CET"}
+    found = properties(SparkSettings("j", 1, 1, Path("/w"), own, 1), None)
+    assert found["spark.driver.extraJavaOptions"].endswith("-Djava.io.tmpdir=/w -Dx=1")
+    assert "SharedArchiveFile" not in found["spark.driver.extraJavaOptions"]
+    assert found["spark.sql.session.timeZone"] == "CET"

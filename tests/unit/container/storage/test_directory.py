@@ -1,0 +1,57 @@
+"""One store's directory: lock, OFFSET, removal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from homeport.config.errors import StoreError, WireError
+from homeport.config.system_stream import SystemStream
+from homeport.container.storage.directory import StoreDirectory
+
+CHANGELOG = SystemStream("kafka", "store1-changelog")
+
+
+def test_only_one_may_hold_it(tmp_path: Path) -> None:
+    """A second opener is refused until the first lets go."""
+    first = StoreDirectory(tmp_path / "store" / "task")
+    with pytest.raises(StoreError, match="another process has it open"):
+        StoreDirectory(tmp_path / "store" / "task")
+    first.release()
+    StoreDirectory(tmp_path / "store" / "task").release()
+
+
+def test_offset_files_are_written_beside_the_store(tmp_path: Path) -> None:
+    """Both forms, Samza's bytes, nothing temporary left."""
+    directory = StoreDirectory(tmp_path)
+    assert directory.read_offset() is None
+    assert not directory.has_content
+    directory.write_offset(CHANGELOG, 0, 42)
+    assert directory.read_offset() == 42
+    assert (tmp_path / "OFFSET").read_bytes().hex() == "aced0005770c000000003224b08800023432"
+    assert (tmp_path / "OFFSET-v2").read_bytes().endswith(b'{"kafka.store1-changelog.0":"42"}')
+    assert {f.name for f in tmp_path.iterdir()} == {"OFFSET", "OFFSET-v2", ".homeport-lock"}
+    directory.release()
+
+
+def test_a_damaged_offset_is_said_to_be_so(tmp_path: Path) -> None:
+    """It is never taken for a missing one."""
+    directory = StoreDirectory(tmp_path)
+    (tmp_path / "OFFSET").write_bytes(b"42")
+    with pytest.raises(WireError):
+        directory.read_offset()
+    directory.release()
+
+
+def test_emptying_keeps_the_lock(tmp_path: Path) -> None:
+    """Everything else goes, folders too."""
+    directory = StoreDirectory(tmp_path)
+    directory.write_offset(CHANGELOG, 0, 1)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "file").write_bytes(b"x")
+    directory.empty()
+    assert not directory.has_content
+    with pytest.raises(StoreError):
+        StoreDirectory(tmp_path)
+    directory.release()

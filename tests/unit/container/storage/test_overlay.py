@@ -1,0 +1,92 @@
+"""Reads of the open transaction over what is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from homeport.container.storage.overlay import Overlay
+
+KEYS = st.binary(min_size=1, max_size=2)
+
+
+class Committed:
+    """A sorted map in memory."""
+
+    def __init__(self, entries: Mapping[bytes, bytes]) -> None:
+        self.entries = dict(entries)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``."""
+        return self.entries.get(key)
+
+    def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of ``keys``."""
+        return [self.entries.get(key) for key in keys]
+
+    def scan(
+        self, start: bytes | None = None, end: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs in byte order."""
+        for key, value in sorted(self.entries.items()):
+            if (start is None or key >= start) and (end is None or key < end):
+                yield key, value
+
+
+@given(
+    st.dictionaries(KEYS, st.binary(max_size=2)),
+    st.lists(st.tuples(KEYS, st.none() | st.binary(max_size=2))),
+    KEYS,
+    KEYS,
+)
+def test_all_reads_agree_with_a_plain_map(
+    committed: dict[bytes, bytes],
+    writes: list[tuple[bytes, bytes | None]],
+    start: bytes,
+    end: bytes,
+) -> None:
+    """get, get_all, ranges and full scans are those of the committed map with the writes applied."""
+    overlay = Overlay(Committed(committed))
+    expected = dict(committed)
+    for key, value in writes:
+        overlay.put(key, value)
+        if value is None:
+            expected.pop(key, None)
+        else:
+            expected[key] = value
+    touched = [*committed, *(key for key, _ in writes), b"other"]
+    assert [overlay.get(key) for key in touched] == [expected.get(key) for key in touched]
+    assert overlay.get_all(touched) == {k: expected[k] for k in touched if k in expected}
+    assert list(overlay.scan()) == sorted(expected.items())
+    inside = [(k, v) for k, v in sorted(expected.items()) if start <= k < end]
+    assert list(overlay.scan(start, end)) == inside
+
+
+def test_a_scan_shows_the_moment_of_its_call() -> None:
+    """Writes made while it runs do not show."""
+    overlay = Overlay(Committed({b"a": b"1"}))
+    overlay.put(b"c", b"3")
+    scan = overlay.scan()
+    overlay.put(b"b", b"2")
+    overlay.put(b"c", None)
+    assert list(scan) == [(b"a", b"1"), (b"c", b"3")]
+
+
+def test_reserved_keys_are_refused() -> None:
+    """User code can neither read nor harm the position."""
+    with pytest.raises(ValueError, match="reserved"):
+        Overlay(Committed({})).put(b"\x00homeport.position", b"1")
+
+
+def test_clearing_leaves_what_is_committed() -> None:
+    """A dropped transaction has changed nothing."""
+    overlay = Overlay(Committed({b"a": b"1"}))
+    overlay.put(b"a", b"22")
+    assert overlay.size_bytes == 3
+    overlay.clear()
+    assert overlay.get(b"a") == b"1"
+    assert overlay.entries() == {}
+    assert overlay.size_bytes == 0

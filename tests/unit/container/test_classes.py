@@ -1,0 +1,96 @@
+"""Loading of what a job names, and the command that checks it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from homeport.config.errors import ConfigError
+from homeport.container.classes import load_pipeline, load_task_class, require_task_class
+from homeport.container.cli.check_classes import main
+
+MODULE = """
+from homeport.container.api import BatchTask
+
+class Good(BatchTask):
+    def process_batch(self, table, collector):
+        pass
+
+class Unfinished(BatchTask):
+    pass
+
+class Other:
+    pass
+
+def pipeline(frame):
+    return frame
+
+def two(frame, more):
+    return frame
+"""
+
+
+@pytest.fixture(autouse=True)
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A job's modules on the path."""
+    (tmp_path / "checked_job.py").write_text(MODULE, encoding="utf-8")
+    (tmp_path / "broken_job.py").write_text("import json\njson.nothing('a\\nb')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    for name in ("checked_job", "broken_job"):
+        sys.modules.pop(name, None)
+
+
+def test_good_classes_are_loaded() -> None:
+    """A BatchTask, and a function of one frame."""
+    assert load_task_class("checked_job:Good").__name__ == "Good"
+    assert load_pipeline("checked_job:pipeline")("frame") == "frame"  # type: ignore[arg-type,comparison-overlap]
+    assert main(["--task-class", "checked_job:Good", "--pipeline", "checked_job:pipeline"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("checked_job", "must have the form module:name"),
+        ("no_such_job:X", "cannot be imported: ModuleNotFoundError: No module named"),
+        ("broken_job:X", "cannot be imported: AttributeError: module 'json' has no"),
+        ("checked_job:Missing", "the module has no 'Missing'"),
+        ("checked_job:Other", "this is the class Other(object)"),
+        ("checked_job:pipeline", "this is a function"),
+        ("checked_job:Unfinished", "define process_batch"),
+    ],
+)
+def test_a_bad_task_class_is_told_in_one_line(
+    name: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line names key and value, and the exit code is 1."""
+    with pytest.raises(ConfigError):
+        load_task_class(name)
+    assert main(["--task-class", name]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: task.class = '{name}': ")
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("checked_job:Good", "this is the class"), ("checked_job:two", "called with one: missing")],
+)
+def test_a_bad_pipeline_is_told_in_one_line(
+    name: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It must take exactly one frame."""
+    assert main(["--pipeline", name]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: task.pipeline.class = '{name}': ")
+    assert words in line
+
+
+def test_a_pipeline_needs_a_task() -> None:
+    """Its rows would go nowhere."""
+    with pytest.raises(ConfigError, match=r"task\.class is missing"):
+        require_task_class(None)
+    assert require_task_class("m:C") == "m:C"
