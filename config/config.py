@@ -1,4 +1,4 @@
-"""Config: an immutable map from key to text, and the only place where text becomes a typed value."""
+"""Config: an immutable map from key to text; the only place where text becomes a typed value."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class HomeportError(Exception):
 
 
 class ConfigError(HomeportError):
-    """A configuration value breaks a rule; ``str()`` is one line that names key, value, rule and remedy.
+    """A configuration value breaks a rule; ``str()`` is one line with key, value, rule, remedy.
 
     Args:
         key: the configuration key, or the command-line option, at fault.
@@ -31,11 +31,14 @@ class ConfigError(HomeportError):
 
 
 class UnavailableError(HomeportError):
-    """Something outside (Kafka, the ResourceManager, the AM) did not answer; the message names it and a remedy."""
+    """Something outside (Kafka, the ResourceManager, the AM) did not answer.
+
+    The message names it and a remedy.
+    """
 
 
 class FencedError(HomeportError):
-    """Kafka refused a write because a newer holder of the same transactional id exists: this process must end."""
+    """Kafka refused a write: a newer holder of the transactional id exists; this process must end."""
 
 
 class WireError(HomeportError):
@@ -47,4 +50,4 @@ class StoreError(HomeportError):
 
 
 class InvariantViolation(HomeportError):  # noqa: N818 - the field's word for it; an error of ours, never the user's
-    """Something that must always hold does not: a bug of ours, which ends the AM attempt with its story."""
+    """Something that must always hold does not: a bug of ours, which ends the AM attempt."""

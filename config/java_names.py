@@ -1,8 +1,8 @@
 """The one table of Samza's Java class names and our short names for the same things.
 
 Both forms are accepted wherever a class is configured. Where a Java name is part of bytes
-(checkpoint keys), the Java name is written. User classes are named ``module:Class`` and pass
-through unchanged.
+(checkpoint keys), the Java name is written. Only what this version has is in the table: anything
+else is refused before a job starts. Task and pipeline classes are the user's, ``module:Name``.
 """
 
 from __future__ import annotations
@@ -29,22 +29,10 @@ class Kind(Enum):
 _TABLE: dict[Kind, dict[str, str]] = {
     Kind.SSP_GROUPER: {
         "group-by-partition": "org.apache.samza.container.grouper.stream.GroupByPartitionFactory",
-        "group-by-system-stream-partition": (
-            "org.apache.samza.container.grouper.stream.GroupBySystemStreamPartitionFactory"
-        ),
-        "all-ssp-to-single-task": (
-            "org.apache.samza.container.grouper.stream.AllSspToSingleTaskGrouperFactory"
-        ),
     },
     Kind.TASK_NAME_GROUPER: {
         "group-by-container-count": (
             "org.apache.samza.container.grouper.task.GroupByContainerCountFactory"
-        ),
-        "group-by-container-ids": (
-            "org.apache.samza.container.grouper.task.GroupByContainerIdsFactory"
-        ),
-        "single-container": (
-            "org.apache.samza.container.grouper.task.SingleContainerGrouperFactory"
         ),
     },
     Kind.SERDE: {
@@ -83,18 +71,15 @@ def is_user_class(name: str) -> bool:
 
 
 def short_name(kind: Kind, name: str) -> str | None:
-    """Our name for ``name``, which may be Java's, ours, or a user's ``module:Class``.
-
-    None where unknown.
-    """
+    """Our name for ``name``, which may be Java's or ours; None where it is unknown."""
     short = _SHORT.get(name, name)
-    return short if short in _TABLE[kind] or is_user_class(short) else None
+    return short if short in _TABLE[kind] else None
 
 
 def java_name(kind: Kind, name: str) -> str | None:
-    """Java's name for ``name``; a user's ``module:Class`` stays as it is; None where unknown."""
+    """Java's name for ``name``, which may be Java's or ours; None where it is unknown."""
     short = short_name(kind, name)
-    return None if short is None else _TABLE[kind].get(short, short)
+    return None if short is None else _TABLE[kind][short]
 
 
 def known_names(kind: Kind) -> tuple[str, ...]:
@@ -111,7 +96,5 @@ def class_name(kind: Kind, key: str, value: str, *, java: bool = False) -> str:
     name = java_name(kind, value) if java else short_name(kind, value)
     if name is None:
         known = ", ".join(known_names(kind))
-        raise ConfigError(
-            key, value, f"no such {kind.value} is known", f"write one of {known}, or module:Class"
-        )
+        raise ConfigError(key, value, f"no such {kind.value} is known", f"write {known}")
     return name

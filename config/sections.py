@@ -334,10 +334,7 @@ class SystemConfig:
 
 @dataclass(frozen=True)
 class StoreConfig:
-    """One store.
-
-    ``factory`` and the serdes are our names: ``rocksdb``; ``string``, ``json``, ..., or
-    ``module:Class``.
+    """One store. ``factory`` and the serdes are our names: ``rocksdb``; ``string``, ``json``, ...
 
     Shapes: ``changelog_overrides`` {topic property: value}.
     """

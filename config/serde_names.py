@@ -12,7 +12,7 @@ def serde_name(config: Config, key: str, name: str) -> str:
     """The serde that the value ``name`` of ``key`` stands for.
 
     Returns:
-        string, json, bytes, integer, long, double, or a user's ``module:Class``.
+        string, json, bytes, integer, long or double.
 
     Raises:
         ConfigError: ``name`` is neither in ``serializers.registry`` nor usable without an entry.

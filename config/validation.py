@@ -169,13 +169,6 @@ def _check_stores(storage: StorageConfig) -> None:
                 "the store's name becomes the name of a folder",
                 "use only letters, digits, '.', '_' and '-' in it",
             )
-        if store.factory != "rocksdb":
-            raise ConfigError(
-                f"stores.{store.name}.factory",
-                store.factory,
-                "this version keeps state in RocksDB only",
-                "write rocksdb",
-            )
         if store.changelog is None:
             continue
         key = keys.STORE_CHANGELOG.named(store.name)

@@ -15,6 +15,7 @@ from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.loader import load
+from homeport.config.secrets import MASK, is_secret
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -150,8 +151,10 @@ def command(
         )
     message = message_of(message_type, key, value)
     topic = write(load(config_path, config or ()), message)
-    what = "deleted" if delete else f"= {value}"
+    what = "deleted" if delete else f"= {MASK if is_secret(key) else value}"
     print(f"{topic}: {message_type.value} {key} {what}")
+    if message_type is WritableType.SET_CONFIG:
+        print("used from the next start of the job's AM; run-job writes all configuration anew")
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from homeport.config.errors import FencedError, HomeportError, InvariantViolation
+from homeport.config.errors import FencedError, HomeportError, InvariantViolation, WireError
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 
@@ -101,6 +101,11 @@ class _Sending:
             return False
         except KafkaException as exception:
             error = clients.error_of(exception)
+            if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                size = len(key) + len(value or b"")
+                raise WireError(
+                    f"topic {self.topic!r}: record {key[:200]!r} is too large ({size} bytes)"
+                ) from None
             raise self.failure(error, f"key {key[:200]!r}: {error.str()}") from None
         self._outstanding += 1
         return True

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError, FencedError, UnavailableError
+from homeport.config.errors import ConfigError, FencedError, UnavailableError, WireError
 from homeport.config.sections import JobConfig, StorageConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -319,6 +319,35 @@ def test_a_stream_whose_beginning_was_deleted_is_read_from_what_is_left(
     with _store(config) as late:
         late.bootstrap()
         assert list(late.latest("set-config")) == ["b"]
+
+
+@pytest.mark.parametrize("transactional_id", [None, "homeport.large"])
+def test_a_record_that_is_too_large_harms_no_other(
+    config: Config, transactional_id: str | None
+) -> None:
+    """It is refused by name; what is written afterwards arrives, and what was with it does not."""
+    with _store(config, transactional_id=transactional_id) as store:
+        with pytest.raises(WireError, match=r"set-config.*big.*too large"):
+            store.write([wire.set_config("with-it", "1"), wire.set_config("big", "x" * 2_000_000)])
+        store.write([wire.set_config("after", "1")])
+        store.bootstrap()
+        found = set(store.latest("set-config"))
+        assert "after" in found
+        assert "big" not in found
+        assert transactional_id is None or found == {"after"}
+
+
+@pytest.mark.parametrize("transactional_id", [None, "homeport.away"])
+def test_a_kafka_that_is_away_is_told_in_time(transactional_id: str | None) -> None:
+    """Writing to nobody ends within the limit, with the addresses that were tried."""
+    system = SystemConfig.of(_config("127.0.0.1:1"), "kafka")
+    with (
+        CoordinatorStreamStore(
+            system, "t", source="test", transactional_id=transactional_id, timeout_s=1.0
+        ) as store,
+        pytest.raises(UnavailableError, match=r"Kafka at 127\.0\.0\.1:1"),
+    ):
+        store.write([wire.set_config("a", "1")])
 
 
 def test_threads_share_a_store(store: CoordinatorStreamStore) -> None:

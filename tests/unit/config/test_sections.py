@@ -111,9 +111,7 @@ def test_checkpoints_can_be_turned_off() -> None:
     java = "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory"
     assert not TaskConfig.of(_config(**{factory: "none"})).checkpoint_enabled
     assert TaskConfig.of(_config(**{factory: java})).checkpoint_enabled
-    with pytest.raises(
-        ConfigError, match=r"no such checkpoint factory is known; write one of kafka"
-    ):
+    with pytest.raises(ConfigError, match=r"no such checkpoint factory is known; write kafka"):
         TaskConfig.of(_config(**{factory: "org.acme.Files"}))
 
 
@@ -221,8 +219,6 @@ def test_a_store_needs_factory_and_serdes() -> None:
     unknown_class = unknown.merged({"serializers.registry.avro.class": "org.acme.AvroSerde"})
     with pytest.raises(ConfigError, match=r"serializers\.registry\.avro\.class = 'org\.acme"):
         StorageConfig.of(unknown_class)
-    own = unknown.merged({"serializers.registry.avro.class": "my.serdes:Avro"})
-    assert StorageConfig.of(own).stores["s"].key_serde == "my.serdes:Avro"
 
 
 def test_hot_standby_is_read_in_both_words() -> None:

@@ -78,7 +78,7 @@ _FAULTS = [
     ("systems.kafka.consumer.bootstrap.servers", " ", "needs the addresses of its brokers"),
     ("stores.planes.factory", "", "it is required"),
     ("stores.planes.factory", "org.acme.Store", "no such store factory"),
-    ("stores.planes.factory", "my.store:Store", "keeps state in RocksDB only"),
+    ("stores.planes.factory", "my.store:Store", "no such store factory"),
     ("stores.planes.key.serde", "avro", "no such serde is known"),
     ("stores.planes.msg.serde", "", "it is required"),
     ("stores.planes.changelog", "kafka.", "system.stream or stream"),
