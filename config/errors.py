@@ -1,7 +1,8 @@
 """Root of the error tree.
 
-Three kinds of error and no more: the user's (``ConfigError``, ``UnavailableError``: one line, no traceback), the
-world's bytes (``WireError``, ``StoreError``), and our own bug (``InvariantViolation``: all bets are off).
+Three kinds of error and no more: the user's (``ConfigError``, ``UnavailableError``: one line, no
+traceback), the world's (``WireError``, ``StoreError``: bytes and files; ``FencedError``: somebody
+newer), and our own bug (``InvariantViolation``: all bets are off).
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class UnavailableError(HomeportError):
 
 
 class FencedError(HomeportError):
-    """Kafka refused a write: a newer holder of the transactional id exists; this process must end."""
+    """Kafka refused a write: a newer holder of the same transactional id exists.
+
+    This process must end, and must not take the id again.
+    """
 
 
 class WireError(HomeportError):
