@@ -177,7 +177,7 @@ def run(job: Job) -> None:
             python=python,
             hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
         )
-        log = cache_folder(os.environ) / "logs" / f"skein-{job.name}-{number}.log"
+        log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
         application_id = submit(submission, log, os.environ)
     say(f"submitted {application_id}")
     with job.stream() as store:
@@ -297,6 +297,8 @@ def kill(job: Job) -> None:
         print(f"killed {application.application_id} by YARN")
     else:
         print(f"stopped {application.application_id} in order")
+    # Nobody needs the token of an application that has ended.
+    (cache_folder(os.environ) / "tokens" / application.application_id).unlink(missing_ok=True)
 
 
 def order_shutdown(job: Job, application: Application) -> None:

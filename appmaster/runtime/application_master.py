@@ -154,6 +154,8 @@ def driver_settings(config: Config, *, is_restart: bool) -> DriverSettings:
             "HOMEPORT_SHUTDOWN_MS": str(TaskConfig.of(config).shutdown_ms),
             # Relative: below the folder for state of the launcher's own host.
             "HOMEPORT_HISTORY_DIR": str(history_directory(job.history_dir, "", job.directory_name)),
+            # For hosts without LOGGED_STORE_BASE_DIR.
+            "HOMEPORT_LOGGED_STORE_BASE_DIR": job.logged_store_base_dir or "",
         },
     )
 

@@ -89,4 +89,6 @@ def _number(environment: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _below_state_folder(history: str, environment: Mapping[str, str]) -> Path:
-    return Path(environment.get("LOGGED_STORE_BASE_DIR") or "state").absolute() / history
+    base = environment.get("LOGGED_STORE_BASE_DIR")
+    base = base or environment.get("HOMEPORT_LOGGED_STORE_BASE_DIR") or "state"
+    return Path(base).absolute() / history

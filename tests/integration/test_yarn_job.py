@@ -289,6 +289,26 @@ def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]
     assert job.kill() == f"stopped {job.application_id} in order"
 
 
+def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[str], Job]) -> None:
+    """Its processor runs elsewhere once its launcher has been silent; the others go on."""
+    job = make_job("moving")
+    job.produce(600)
+    job.run()
+    before = job.wait_until_running()
+    am_host = next(n["host"] for n in job.cluster.status()["nodes"] if n["address"] in job.url)
+    moved = next(p for p, c in before.items() if c["host"] != am_host)
+    lost = before[moved]["host"]
+    job.cluster.kill_node(lost)
+    try:
+        wait_for(lambda: job.containers()[moved]["epoch"] == 2, job)
+        after = job.wait_until_running()
+        assert after[moved]["host"] not in {lost, None}
+        assert all(c["epoch"] == 1 for p, c in after.items() if p != moved)
+        assert job.kill() == f"stopped {job.application_id} in order"
+    finally:
+        job.cluster.start_node(lost)
+
+
 def test_a_kill_without_a_token_is_yarns(make_job: Callable[[str], Job], tmp_path: Path) -> None:
     """Who has not the job's token cannot stop it in order: YARN kills it, and that is said."""
     job = make_job("tokenless")
