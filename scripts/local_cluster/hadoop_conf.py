@@ -198,7 +198,13 @@ def _scheduler(layout: Layout) -> dict[str, object]:
         "yarn.resourcemanager.scheduler.class": _FAIR,
         "yarn.scheduler.fair.allocation.file": layout.conf / "fair-scheduler.xml",
         "yarn.scheduler.fair.continuous-scheduling-enabled": "true",
-        "yarn.scheduler.fair.continuous-scheduling-sleep-ms": 5,
+        # The RM loses an AM container that is allocated within the very call that asks for it
+        # (RMAppAttemptImpl, ScheduleTransition): the application then stays ACCEPTED until the
+        # container's allocation expires and the next attempt begins. A pass every 5 ms (YARN's
+        # default) hits that call now and then; a pass every 100 ms hardly ever, and the expiry
+        # (default: ten minutes) mends the rest.
+        "yarn.scheduler.fair.continuous-scheduling-sleep-ms": 100,
+        "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms": 15_000,
         "yarn.scheduler.fair.assignmultiple": "true",
         "yarn.scheduler.fair.user-as-default-queue": "false",
         "yarn.scheduler.minimum-allocation-mb": MINIMUM_ALLOCATION_MB,
