@@ -1,4 +1,4 @@
-"""Loading what the job names: ``task.class`` and ``task.pipeline.class``; one line where it cannot be.
+"""Loading what a job names as ``task.class`` and ``task.pipeline.class``, or one line why not.
 
 Used by the stream container and by the check that run-job makes before it writes anything.
 """

@@ -26,7 +26,7 @@ _RESTORE = {
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 100_000,
     "fetch.message.max.bytes": 8 * _MIB,
-    # At the head the broker would otherwise hold the answer, and with it the end, for half a second.
+    # At the head the broker would otherwise hold the answer, and with it the end, for long.
     "fetch.wait.max.ms": 10,
 }
 _PRODUCER = {
@@ -38,7 +38,7 @@ _PRODUCER = {
 }
 
 TRANSACTION_TIMEOUT_MS = 10_000
-"""All sends of a transaction happen at its end, so this does not grow with the batch (safety I5)."""
+"""All sends of a transaction happen at its end: this does not grow with the batch (safety I5)."""
 
 
 class FencedError(HomeportError):

@@ -1,7 +1,7 @@
 """Reading one partition from an offset to its head, which is reached only when the broker says so.
 
-Source: safety K1. The head is the end offset asked with read_uncommitted, after the own transactional
-id was initialised; it is reached when a PARTITION_EOF at or beyond it arrives. Positions prove
+Source: safety K1. The head is the end offset asked with read_uncommitted, after the own id was
+initialised; it is reached when a PARTITION_EOF at or beyond it arrives. Positions prove
 nothing: on an empty range they never move, and transaction markers take offsets.
 """
 

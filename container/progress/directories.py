@@ -6,6 +6,7 @@ PURE. Source: Samza 1.8 ``StorageManagerUtil.getTaskStoreDir``: a space becomes 
 from __future__ import annotations
 
 from pathlib import PurePosixPath
+from urllib.parse import quote
 
 from homeport.config.errors import StoreError
 from homeport.job_coordinator.model.ids import TaskName
@@ -42,5 +43,5 @@ def _part(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    unsafe = char in "%/\\" or ord(char) < 32 or ord(char) == 127
-    return f"%{ord(char):02X}" if unsafe else char
+    unsafe = char in "%/\\" or not char.isprintable()
+    return quote(char, safe="", errors="surrogatepass") if unsafe else char

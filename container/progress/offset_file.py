@@ -1,4 +1,4 @@
-"""Exact bytes of the files OFFSET and OFFSET-v2: a checksum and a text, as a Java object stream writes them.
+"""Exact bytes of the files OFFSET and OFFSET-v2: a checksum and a text in a Java object stream.
 
 PURE. Source: Samza 1.8 ``FileUtil.writeWithChecksum``: the stream header, then block data that
 holds an 8-byte CRC32 of the text and the text itself in Java's modified UTF-8.
@@ -19,6 +19,8 @@ _HEADER = b"\xac\xed\x00\x05"
 _SHORT_BLOCK = 0x77
 _LONG_BLOCK = 0x7A
 _BLOCK_BYTES = 1024
+_SHORT_BYTES = 255
+_CHECKSUM_BYTES = 8
 _PIECE = 65535
 
 
@@ -41,11 +43,11 @@ def decode(data: bytes) -> str:
         WireError: the bytes are cut short, are of another form, or their checksum is wrong.
     """
     payload = _unblocked(data)
-    if len(payload) < 8:
+    if len(payload) < _CHECKSUM_BYTES:
         raise WireError("the file is cut short")
     (checksum,) = struct.unpack_from(">Q", payload)
     pieces: list[str] = []
-    position = 8
+    position = _CHECKSUM_BYTES
     while position < len(payload):
         if position + 2 > len(payload):
             raise WireError("the file is cut short")
@@ -95,7 +97,7 @@ def _utf(piece: str) -> bytes:
 
 
 def _block(block: bytes) -> bytes:
-    if len(block) <= 255:
+    if len(block) <= _SHORT_BYTES:
         return bytes((_SHORT_BLOCK, len(block))) + block
     return struct.pack(">BI", _LONG_BLOCK, len(block)) + block
 

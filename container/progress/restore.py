@@ -26,7 +26,7 @@ class LocalState:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRange:
-    """Offsets of a changelog partition: the oldest that is kept, and the head, one past the last."""
+    """Offsets of a changelog partition: the oldest that is kept; the head, one past the last."""
 
     oldest: int
     head: int

@@ -36,8 +36,8 @@ _MIB = 1024 * 1024
 _MAX_ROWS = 50_000
 _MAX_ROWS_SPARK = 100_000
 _ROCKSDB_SHARE = 8
-"""Memory rule: RocksDB gets an eighth of the container's memory, the JVM's heap half of it by default,
-Python and what the JVM needs beside its heap the rest."""
+"""Memory rule: RocksDB gets an eighth of the container's memory, the JVM's heap half of it unless
+configured, Python and what the JVM needs beside its heap the rest."""
 
 
 class StreamContainer:

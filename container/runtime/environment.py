@@ -1,4 +1,4 @@
-"""What the launcher gives a stream container: its permit, its environment, where its state lives."""
+"""What the launcher gives a stream container: permit and environment; where its state lives."""
 
 from __future__ import annotations
 

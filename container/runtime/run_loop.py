@@ -174,7 +174,7 @@ class RunLoop:
 
     def _commit_if_due(self) -> None:
         age_ms = (time.monotonic() - self._committed_at) * 1000
-        if age_ms >= self._settings.commit_ms or self._parts.storage.has_first_changes:
+        if age_ms >= self._settings.commit_ms or self._parts.storage.has_first_changes():
             self.commit()
 
     def commit(self) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-# Serial and C1: several times less processor time at a start; the archive is bound to the collector.
+# Serial and C1: several times less processor time at a start. The archive is bound to both.
 _JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 _START_S = 180.0
 _LEFT_OUT = frozenset(

@@ -232,7 +232,6 @@ class ContainerStorage:
             if item.overlay is not None:
                 item.overlay.clear()
 
-    @property
     def has_first_changes(self) -> bool:
         """Whether a store holds something but has no OFFSET yet.
 

@@ -27,7 +27,7 @@ CONTENT = TransactionContent(
 
 
 def test_checkpoints_are_sent_last() -> None:
-    """Outputs, then changelogs (a deleted key as null), then one checkpoint per task (safety I5)."""
+    """Outputs, changelogs (a deleted key as null), then one checkpoint per task (safety I5)."""
     sends = list(sends_in_order(CONTENT, "G", "checkpoints"))
     assert sends[:3] == [
         Send("out", b"k", b"v"),

@@ -19,7 +19,7 @@ def test_after_the_last_processed_message() -> None:
 
 
 def test_without_a_checkpoint_the_default_decides() -> None:
-    """oldest is the first that is kept, upcoming the end."""
+    """Oldest is the first that is kept, upcoming the end."""
     assert input_position(SSP, None, "oldest", RANGE) == InputPosition(10)
     assert input_position(SSP, None, "upcoming", RANGE) == InputPosition(20)
 

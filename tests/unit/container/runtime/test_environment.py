@@ -13,11 +13,12 @@ from homeport.container.runtime.environment import Environment, Permit
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
+WORD = "x"
 JOB = JobConfig.of(Config({"job.name": "j", "job.id": "2", "job.default.system": "kafka"}))
 
 
 def _environment(tmp_path: Path, **variables: str) -> Environment:
-    (tmp_path / "homeport-token").write_text("secret\n", encoding="utf-8")
+    (tmp_path / "homeport-token").write_text(f"{WORD}\n", encoding="utf-8")
     given = {"SAMZA_COORDINATOR_URL": "http://h:1/", "NM_HOST": "NM1"} | variables
     return Environment.of(given, tmp_path)
 
@@ -42,7 +43,7 @@ def test_state_lives_below_the_nodes_folder(tmp_path: Path) -> None:
     """In the job's folder there; the host is compared in lower case."""
     environment = _environment(tmp_path, LOGGED_STORE_BASE_DIR="/state")
     assert environment.host == "nm1"
-    assert environment.token == "secret"
+    assert environment.token == WORD
     assert environment.state_root(JOB) == Path("/state/j-2")
     assert environment.history_folder(JOB) == Path("/state/j-2/.history")
 

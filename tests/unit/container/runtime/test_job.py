@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from homeport.config.config import Config
@@ -31,17 +33,17 @@ KEYS = {
 }
 
 
-def _view(mode: TaskMode = TaskMode.ACTIVE, **over: str) -> ContainerJob:
+def _view(over: Mapping[str, str], mode: TaskMode = TaskMode.ACTIVE) -> ContainerJob:
     ssp = SystemStreamPartition("elsewhere", "in", 0)
     task = TaskModel(TaskName("Partition 0"), (ssp,), 0, mode)
     container = ContainerModel(ProcessorId("0"), {task.task_name: task})
-    config = Config(KEYS | {key.replace("_", "."): value for key, value in over.items()})
+    config = Config({**KEYS, **over})
     return ContainerJob.of(JobModel(config, {ProcessorId("0"): container}), ProcessorId("0"))
 
 
 def test_it_knows_which_systems_a_transaction_reaches() -> None:
     """Those with the brokers of the checkpoints; input may come from anywhere."""
-    view = _view()
+    view = _view({})
     assert sorted(view.systems) == ["elsewhere", "kafka", "twin"]
     assert view.transaction_systems == {"kafka", "twin"}
     assert view.transaction_system.name == "kafka"
@@ -51,14 +53,14 @@ def test_it_knows_which_systems_a_transaction_reaches() -> None:
 def test_what_a_container_cannot_do_is_refused() -> None:
     """Each with its key."""
     for over, key in (
-        ({"stores_s_changelog": "elsewhere.log"}, r"stores\.s\.changelog"),
-        ({"stores_s_key_serde": "m:S"}, r"stores\.s\.key\.serde"),
-        ({"task_exactly_once": "false"}, r"task\.exactly\.once"),
+        ({"stores.s.changelog": "elsewhere.log"}, r"stores\.s\.changelog"),
+        ({"stores.s.key.serde": "m:S"}, r"stores\.s\.key\.serde"),
+        ({"task.exactly.once": "false"}, r"task\.exactly\.once"),
     ):
         with pytest.raises(ConfigError, match=key):
-            _view(**over)
+            _view(over)
     with pytest.raises(ConfigError, match=r"job\.hotstandby\.enabled"):
-        _view(TaskMode.STANDBY)
+        _view({}, TaskMode.STANDBY)
 
 
 def test_an_unknown_processor_is_refused() -> None:

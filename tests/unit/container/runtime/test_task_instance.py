@@ -68,10 +68,12 @@ class Failing(BatchTask):
 
     def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
         """Maybe raises."""
+        assert isinstance(collector, Outputs)
         self._at("process_batch", str(table.num_rows))
 
     def end_transaction(self, collector: MessageCollector) -> None:
         """Maybe raises."""
+        assert isinstance(collector, Outputs)
         self._at("end_transaction", "")
 
     def close(self) -> None:

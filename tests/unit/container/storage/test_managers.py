@@ -122,14 +122,14 @@ def test_offset_names_the_position_after_each_commit(tmp_path: Path) -> None:
     log = Log()
     storage, _ = _opened(tmp_path, log)
     assert not (_directory(tmp_path) / "OFFSET").exists()
-    assert not storage.has_first_changes
+    assert not storage.has_first_changes()
     _transaction(storage, log, b"a", b"1")
-    assert storage.has_first_changes
+    assert storage.has_first_changes()
     assert storage.commit() == 1
-    assert not storage.has_first_changes
+    assert not storage.has_first_changes()
     assert storage.commit() == 0
     _transaction(storage, log, b"a", b"2")
-    assert not storage.has_first_changes
+    assert not storage.has_first_changes()
     storage.commit()
     storage.close()
     directory = StoreDirectory(_directory(tmp_path))

@@ -48,7 +48,7 @@ def test_all_reads_agree_with_a_plain_map(
     start: bytes,
     end: bytes,
 ) -> None:
-    """get, get_all, ranges and full scans are those of the committed map with the writes applied."""
+    """get, get_all, ranges and scans are those of the committed map with the writes applied."""
     overlay = Overlay(Committed(committed))
     expected = dict(committed)
     for key, value in writes:

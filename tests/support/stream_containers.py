@@ -1,0 +1,357 @@
+"""Stream containers as processes, with a job coordinator's server, for integration tests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from homeport.config.config import Config
+from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.managers import EpochManager, ProcessorEpoch
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+
+P0 = ProcessorId("0")
+TOKEN = "secret"  # noqa: S105 - of a server that lives as long as a test
+DEADLINE_S = 60.0
+COUNTER = """
+from homeport.container.api import BatchTask
+
+class Counter(BatchTask):
+    def init(self, context):
+        self.counts = context.store("counts")
+        self.changed = set()
+
+    def process_batch(self, table, collector):
+        for key in table.column("key").to_pylist():
+            word = "<null>" if key is None else key.decode()
+            if word == "poison":
+                raise ValueError("poison found")
+            self.counts.put(word, (self.counts.get(word) or 0) + 1)
+            self.changed.add(word)
+
+    def end_transaction(self, collector):
+        for word in sorted(self.changed):
+            collector.send("out", str(self.counts.get(word)).encode(), word.encode())
+        self.changed.clear()
+"""
+
+
+class Backend:
+    """Serves one JobModel; keeps what containers report."""
+
+    def __init__(self, model: JobModel) -> None:
+        self.model = model
+        self.reports: list[Started] = []
+
+    def job_model(self, version: int | None) -> JobModel | None:
+        """The one model there is, version 1."""
+        return self.model if version in {None, 1} else None
+
+    def locality(self) -> Mapping[ProcessorId, Host]:
+        """None is known."""
+        return {}
+
+    def is_running(self, resource_id: ResourceId) -> bool:
+        """Nothing was permitted by this backend."""
+        return not resource_id
+
+    async def check_in(self, message: CheckIn) -> Order:
+        """No launcher is in these tests."""
+        raise NotImplementedError
+
+    async def started(self, message: Started) -> None:
+        """A container has started."""
+        self.reports.append(message)
+
+    async def stopped(self, message: Stopped) -> None:
+        """No launcher is in these tests."""
+        raise NotImplementedError
+
+    async def shutdown(self) -> None:
+        """Nobody asks for it."""
+
+    def status(self) -> Mapping[str, Any]:
+        """Nobody asks for it."""
+        return {}
+
+
+class Served:
+    """A server of one JobModel on an event loop of its own."""
+
+    def __init__(self, model: JobModel) -> None:
+        self.backend = Backend(model)
+        self._ended = asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self._address: Future[tuple[str, int]] = Future()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=[self._run()])
+        self._thread.start()
+        host, port = self._address.result(DEADLINE_S)
+        self.url = f"http://{host}:{port}/"
+
+    async def _run(self) -> None:
+        server = JobCoordinatorServer(self.backend, TOKEN, "127.0.0.1", 0)
+        self._address.set_result(await server.start())
+        await self._ended.wait()
+        await server.stop()
+
+    def close(self) -> None:
+        """The server is gone."""
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
+        self._loop.close()
+
+
+@dataclass
+class Running:
+    """A stream container's process."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Signals its whole process group, waits; the exit code."""
+        os.killpg(self.process.pid, number)
+        return self.process.wait(DEADLINE_S)
+
+    def last_line(self) -> str:
+        """The end of its output, once it has ended."""
+        self.process.wait(DEADLINE_S)
+        return self.log.read_text(encoding="utf-8").splitlines()[-1]
+
+
+@dataclass
+class Job:
+    """One job with topics of its own, and its containers."""
+
+    servers: str
+    folder: Path
+    config: Config
+    model: JobModel
+    served: Served
+    started: list[Running] = field(default_factory=list)
+
+    def topic(self, name: str) -> str:
+        """The job's own topic of that kind."""
+        return f"{self.config['job.name']}-{name}"
+
+    def permit(self, epoch: int, fence: Sequence[int] = ()) -> str:
+        """Writes the permit's record, and returns the permit."""
+        stream = self.coordinator_stream()
+        incarnations = tuple(Incarnation(P0, e) for e in fence)
+        EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(epoch, 1, incarnations))
+        stream.close()
+        listed = [{"processor_id": P0, "epoch": e} for e in fence]
+        return json.dumps({"processor_id": P0, "epoch": epoch, "model_version": 1, "fence": listed})
+
+    def start(self, epoch: int, fence: Sequence[int] = (), *, permit: str | None = None) -> Running:
+        """A container under a new permit."""
+        permit = permit or self.permit(epoch, fence)
+        work = self.folder / f"work-{epoch}"
+        work.mkdir(exist_ok=True)
+        log = self.folder / f"container-{epoch}.log"
+        environment = {
+            **os.environ,
+            "SAMZA_COORDINATOR_URL": self.served.url,
+            "HOMEPORT_TOKEN_FILE": str(self.folder / "token"),
+            "LOGGED_STORE_BASE_DIR": str(self.folder / "stores"),
+            "NM_HOST": "NM1",
+            "PYTHONPATH": str(self.folder / "package"),
+        }
+        program = "homeport.container.runtime.stream_container"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", program, "--permit", permit],
+                cwd=work,
+                env=environment,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        running = Running(process, log)
+        self.started.append(running)
+        return running
+
+    def until(self, what: Callable[[], bool], container: Running | None = None) -> None:
+        """Returns when ``what`` holds; fails with the container's log when it ends before."""
+        deadline = time.monotonic() + DEADLINE_S
+        pause = threading.Event()
+        while not what():
+            ended = container is not None and container.process.poll() is not None
+            if ended or time.monotonic() > deadline:
+                text = container.log.read_text(encoding="utf-8") if container else "late"
+                raise AssertionError(text)
+            pause.wait(0.02)
+
+    def report(self, container: Running, count: int) -> Started:
+        """The ``count``-th report of a start."""
+        self.until(lambda: len(self.served.backend.reports) >= count, container)
+        return self.served.backend.reports[count - 1]
+
+    def produce(self, records: Sequence[tuple[int, bytes | None, bytes | None]]) -> None:
+        """(partition, key, value) of the input."""
+        producer = Producer({"bootstrap.servers": self.servers})
+        for partition, key, value in records:
+            producer.produce(self.topic("in"), value, key, partition=partition)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def read(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        """All committed records of partition after partition."""
+        partitions = AdminClient({"bootstrap.servers": self.servers}).list_topics(topic)
+        places = [TopicPartition(topic, p, 0) for p in sorted(partitions.topics[topic].partitions)]
+        return [(message.key(), message.value()) for message in self._messages(places)]
+
+    def _messages(self, places: Sequence[TopicPartition]) -> list[Message]:
+        properties = {
+            "bootstrap.servers": self.servers,
+            "group.id": "test",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
+            "enable.auto.commit": False,
+        }
+        consumer = Consumer(properties)
+        found: list[Message] = []
+        for place in places:
+            consumer.assign([place])
+            while (message := consumer.poll(DEADLINE_S)) is not None:
+                error = message.error()
+                if error is None:
+                    found.append(message)
+                    continue
+                assert error.code() == KafkaError._PARTITION_EOF
+                break
+        consumer.close()
+        return found
+
+    def records_between(self, name: str, partition: int, first: int, last: int) -> int:
+        """How many committed records a partition has from ``first`` to ``last``, both included."""
+        place = TopicPartition(self.topic(name), partition, first)
+        return sum((m.offset() or 0) <= last for m in self._messages([place]))
+
+    def table(self, topic: str) -> dict[str, bytes | None]:
+        """The last value of each key of one of the job's topics."""
+        return {(k or b"").decode(): v for k, v in self.read(self.topic(topic))}
+
+    def processed(self) -> int:
+        """Records of the input that checkpoints call processed."""
+        newest = {}
+        for key, value in self.read(TaskConfig.of(self.config).checkpoint_topic):
+            newest[key] = sum(int(e["offset"]) + 1 for e in json.loads(value or b"{}").values())
+        return sum(newest.values())
+
+    def history(self, event: str) -> list[dict[str, Any]]:
+        """The lines of one event, in the order of time."""
+        files = (self.folder / "stores").glob("*/.history/*")
+        lines = [json.loads(line) for f in files for line in f.read_text().splitlines()]
+        found = [line for line in lines if line["event"] == event]
+        return sorted(found, key=lambda line: line["ts_ms"])
+
+    def coordinator_stream(self) -> CoordinatorStreamStore:
+        """The job's coordinator stream, read."""
+        job = JobConfig.of(self.config)
+        system = SystemConfig.of(self.config, "kafka")
+        stream = CoordinatorStreamStore(system, job.coordinator_topic, source="test")
+        stream.bootstrap()
+        return stream
+
+    def close(self) -> None:
+        """No process is left."""
+        for running in self.started:
+            if running.process.poll() is None:
+                running.stop(signal.SIGKILL)
+        self.served.close()
+
+
+def _create_topics(servers: str, config: Config, job: str) -> None:
+    compact = {"cleanup.policy": "compact"}
+    topics = [
+        NewTopic(JobConfig.of(config).coordinator_topic, 1, 1, config=compact),
+        NewTopic(TaskConfig.of(config).checkpoint_topic, 1, 1, config=compact),
+        NewTopic(f"{job}-changelog", 2, 1, config=compact),
+        NewTopic(f"{job}-in", 2, 1),
+        NewTopic(f"{job}-out", 2, 1),
+    ]
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.create_topics(topics).values():
+        future.result(DEADLINE_S)
+    # Usable when its leader answers, which is a little after it was created.
+    for topic in topics:
+        for partition in range(topic.num_partitions):
+            _until_led(admin, TopicPartition(topic.topic, partition))
+
+
+def _until_led(admin: AdminClient, place: TopicPartition) -> None:
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            admin.list_offsets({place: latest})[place].result(DEADLINE_S)
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return
+
+
+def make_job(servers: str, folder: Path, code: str, more: Mapping[str, str]) -> Job:
+    """A job of two tasks in one container, from the code of its task and further keys."""
+    name = f"job{uuid.uuid4().hex[:10]}"
+    config = Config(
+        {
+            "job.name": name,
+            "job.default.system": "kafka",
+            "job.host-affinity.enabled": "true",
+            "task.class": "user_job:Counter",
+            "task.inputs": f"kafka.{name}-in",
+            "task.transaction.ms": "50",
+            "systems.kafka.consumer.bootstrap.servers": servers,
+            "systems.kafka.samza.offset.default": "oldest",
+            "stores.counts.factory": "rocksdb",
+            "stores.counts.changelog": f"kafka.{name}-changelog",
+            "stores.counts.key.serde": "string",
+            "stores.counts.msg.serde": "long",
+            **more,
+        }
+    )
+    _create_topics(servers, config, name)
+    (folder / "package").mkdir()
+    code = code.replace('"out"', f'"{name}-out"')
+    (folder / "package" / "user_job.py").write_text(code, encoding="utf-8")
+    (folder / "token").write_text(TOKEN, encoding="utf-8")
+    model = calculate_job_model(config, {SystemStream("kafka", f"{name}-in"): 2}, {}, {})
+    return Job(servers, folder, config, model, Served(model))
+
+
+def living(group: int) -> list[str]:
+    """The processes of a process group, without those that only wait to be reaped."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = stat.read_text().rpartition(")")
+            state, _, own_group = rest.split()[:3]
+            if int(own_group) == group and state != "Z":
+                found.append(name)
+    return found
