@@ -145,7 +145,8 @@ class Driver:
         self._rest = ThreadPoolExecutor(1, "rest")
         self._end: EndJob | None = None
         self._environment: Mapping[str, str] = {}
-        self._stream_fault: str | None = None
+        self._read_fault: str | None = None
+        self._write_fault: str | None = None
         self._parent = os.getppid()
 
     # ------------------------------------------------------------------ the loop
@@ -248,9 +249,10 @@ class Driver:
                 await self._in_thread(self._kafka, lambda: self._stream.write(messages))
             except UnavailableError as e:
                 log.warning("records cannot be written, trying again: %s", e)
-                self._stream_fault = str(e)
+                self._write_fault = str(e)
                 await asyncio.sleep(_RETRY_S)
             else:
+                self._write_fault = None
                 return
 
     @property
@@ -271,7 +273,7 @@ class Driver:
     @property
     def stream_fault(self) -> str | None:
         """Why the coordinator stream was not read or written the last time; None where it was."""
-        return self._stream_fault
+        return self._write_fault or self._read_fault
 
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:
@@ -409,10 +411,10 @@ class Driver:
         while True:
             try:
                 self.localities = await self._in_thread(self._kafka, self._read_stream)
-                self._stream_fault = None
+                self._read_fault = None
             except UnavailableError as e:
                 log.warning("%s", e)
-                self._stream_fault = str(e)
+                self._read_fault = str(e)
             await asyncio.sleep(self._settings.catch_up_interval_ms / 1000)
 
     def _read_stream(self) -> Mapping[ProcessorId, Host]:

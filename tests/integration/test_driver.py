@@ -1,0 +1,296 @@
+"""The driver on an event loop: a cluster of a few lines, a coordinator stream in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.allocation.instructions import EndJob, JobResult
+from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
+from homeport.appmaster.allocation.state import AllocatorSettings
+from homeport.appmaster.cluster_resource_manager import ResourceReport
+from homeport.appmaster.runtime.backend import DriverBackend
+from homeport.appmaster.runtime.driver import Driver, DriverSettings
+from homeport.appmaster.runtime.job_status import JobIdentity
+from homeport.config.config import Config
+from homeport.config.errors import FencedError, UnavailableError, WireError
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.messages import (
+    CheckIn,
+    Order,
+    OrderKind,
+    Started,
+    StopCause,
+    Stopped,
+)
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.managers import EpochManager, Rank
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
+
+P0, NM1 = ProcessorId("0"), Host("nm1")
+FIRST = Incarnation(P0, 1)
+LIMIT_S = 15.0
+
+
+class Cluster:
+    """One host, which grants what it is asked for at once."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[RequestId, Host | None, Mapping[str, str]]] = []
+        self.cancelled: set[RequestId] = set()
+        self.refusals = 0
+        self.finished: tuple[JobResult, str] | None = None
+
+    def hosts(self) -> frozenset[Host]:
+        """nm1 lives."""
+        return frozenset({NM1})
+
+    def request(
+        self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
+    ) -> None:
+        """Granted, unless it is told to refuse."""
+        if self.refusals:
+            self.refusals -= 1
+            raise UnavailableError("the cluster refuses")
+        self.asked.append((request_id, host, environment))
+
+    def cancel(self, request_id: RequestId) -> None:
+        """Its container ends."""
+        self.cancelled.add(request_id)
+
+    def resources(self) -> tuple[ResourceReport, ...]:
+        """What was granted and not cancelled runs."""
+        return tuple(
+            ResourceReport(SkeinContainer(f"h-0_{r}", r, SkeinContainerState.RUNNING))
+            for r, _, _ in self.asked
+            if r not in self.cancelled and self.finished is None
+        )
+
+    def request_of(self, skein_id: str) -> RequestId | None:
+        """The number at the end."""
+        number = RequestId(int(skein_id.rpartition("_")[2]))
+        return number if number in {r for r, _, _ in self.asked} else None
+
+    def add_page(self, url: str) -> None:
+        """There is no page."""
+
+    def finish(self, result: JobResult, diagnostics: str) -> None:
+        """The application has ended."""
+        self.finished = (result, diagnostics)
+
+
+class Stream(InMemoryCoordinatorStream):
+    """A coordinator stream that can be away, or taken over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fault: Exception | None = None
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """Written, unless there is a fault."""
+        if self.fault is not None:
+            raise self.fault
+        super().write(messages)
+
+
+class Am:
+    """A driver with its backend; ``launcher`` speaks for the launcher of a request."""
+
+    def __init__(self, history: Path) -> None:
+        self.cluster = Cluster()
+        self.stream = Stream()
+        self.history_folder = history
+        writer = HistoryWriter(history, "driver", "nm1")
+        settings = DriverSettings(50, 10_000, 10_000, 50, 0, {"KEY": "value"})
+        self.driver = Driver(
+            settings=settings,
+            allocator=AllocatorSettings(
+                host_affinity_enabled=True,
+                retry_count=0,
+                retry_window_ms=60_000,
+                fail_job_after_retries=True,
+                request_timeout_ms=10_000,
+                check_in_timeout_ms=10_000,
+            ),
+            identity=JobIdentity("j", "1", Rank(1, "application_1_0001", 1), 1, ""),
+            published=JobModelPublished(1, {P0: NM1}),
+            resources=self.cluster,
+            stream=self.stream,
+            history=writer,
+        )
+        self.backend = DriverBackend(
+            driver=self.driver,
+            settings=settings,
+            attempt=1,
+            model=JobModel(Config({}), {P0: ContainerModel(P0, {})}),
+            version=1,
+            resources=self.cluster,
+            history=writer,
+        )
+
+    async def check_in(
+        self, running: Incarnation | None = None, request_id: int = 1, attempt: int = 1
+    ) -> Order:
+        """The answer to the launcher of that request."""
+        resource_id = ResourceId(f"container_1_0001_01_00000{request_id + 1}")
+        order = await self.backend.check_in(
+            CheckIn(resource_id, f"h-0_{request_id}", attempt, NM1, 42, running)
+        )
+        if order.kind is OrderKind.EXIT and attempt == 1:
+            self.cluster.cancel(RequestId(request_id))
+        return order
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Returns when ``condition`` holds."""
+        async with asyncio.timeout(LIMIT_S):
+            while not condition():  # noqa: ASYNC110 - nothing here could set an event
+                await asyncio.sleep(0.01)
+
+    async def until_order(self, kind: OrderKind, running: Incarnation | None = None) -> Order:
+        """Checks in until the answer is of that kind."""
+        async with asyncio.timeout(LIMIT_S):
+            while (order := await self.check_in(running)).kind is not kind:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return order
+
+    async def started(self) -> None:
+        """The first incarnation of the only processor runs."""
+        await self.until(lambda: bool(self.cluster.asked))
+        await self.until_order(OrderKind.RUN)
+        await self.check_in(FIRST)
+        await self.backend.started(Started(FIRST))
+
+    def events(self) -> list[str]:
+        """Names of the driver's history, decisions left out."""
+        lines = [
+            json.loads(line)
+            for path in self.history_folder.glob("*.jsonl")
+            for line in path.read_text().splitlines()
+        ]
+        return [line["event"] for line in lines if line["event"] != "decision"]
+
+
+def drive(history: Path, story: Callable[[Am], Awaitable[None]]) -> tuple[Am, EndJob]:
+    """Runs a driver and, beside it, ``story``, which must lead to the job's end."""
+
+    async def both() -> tuple[Am, EndJob]:
+        am = Am(history)
+        async with asyncio.timeout(3 * LIMIT_S):
+            end, _ = await asyncio.gather(am.driver.run("http://am/"), told(am))
+        return am, end
+
+    async def told(am: Am) -> None:
+        await story(am)
+        if am.cluster.asked:
+            await am.until_order(OrderKind.EXIT)
+
+    return asyncio.run(both())
+
+
+def test_a_life_in_order(tmp_path: Path) -> None:
+    """Asked for at home, permitted after its record is written, stopped with evidence, ended."""
+
+    async def story(am: Am) -> None:
+        await am.until(lambda: bool(am.cluster.asked))
+        _, host, environment = am.cluster.asked[0]
+        assert host == NM1
+        assert environment == {
+            "KEY": "value",
+            "SAMZA_COORDINATOR_URL": "http://am/",
+            "HOMEPORT_REQUEST_ID": "1",
+        }
+        order = await am.until_order(OrderKind.RUN)
+        am.stream.catch_up()
+        assert EpochManager(am.stream).read_processor_epochs()[P0].epoch == 1
+        assert (order.incarnation, order.model_version) == (FIRST, 1)
+        assert (await am.check_in()).kind is OrderKind.RUN
+        assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
+        await am.backend.started(Started(FIRST))
+        assert am.backend.status()["job"]["state"] == "running"
+        assert am.backend.is_running(ResourceId("container_1_0001_01_000002"))
+        await am.backend.shutdown()
+        stop = await am.until_order(OrderKind.STOP, FIRST)
+        assert stop.incarnation == FIRST
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+
+    am, end = drive(tmp_path, story)
+    assert end.result is JobResult.KILLED
+    assert am.cluster.finished == (JobResult.KILLED, "shut down on request")
+    assert am.events() == ["permit-granted", "started", "stop-ordered"]
+
+
+def test_launchers_go_on_while_records_cannot_be_written(tmp_path: Path) -> None:
+    """No permit before its record; meanwhile ``wait``, so that nobody gives the AM up."""
+
+    async def story(am: Am) -> None:
+        await am.until(lambda: bool(am.cluster.asked))
+        am.stream.fault = UnavailableError("Kafka is away")
+        assert (await am.check_in()).kind is OrderKind.WAIT
+        assert am.backend.status()["coordinator_stream"] == "Kafka is away"
+        am.stream.fault = None
+        await am.until_order(OrderKind.RUN)
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    am, end = drive(tmp_path, story)
+    assert end.result is JobResult.SUCCEEDED
+    assert am.cluster.finished is not None
+
+
+def test_a_request_that_is_refused_is_a_launch_that_failed(tmp_path: Path) -> None:
+    """It counts for the retry keys, and the status tells why."""
+
+    async def story(am: Am) -> None:
+        am.cluster.refusals = 1
+        await am.until(lambda: am.driver.is_ending)
+
+    am, end = drive(tmp_path, story)
+    assert end.result is JobResult.FAILED
+    assert "the cluster refuses" in str(am.backend.status()["failures"])
+
+
+def test_a_failed_job_ends_with_its_story(tmp_path: Path) -> None:
+    """YARN is told processor, cause and the last lines of its log."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        await am.backend.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("Traceback", "KeyError: 7")))
+
+    am, end = drive(tmp_path, story)
+    assert end.result is JobResult.FAILED
+    assert am.cluster.finished is not None
+    diagnostics = am.cluster.finished[1]
+    assert "processor 0 epoch 1 on nm1: failed, exit code 1\nTraceback\nKeyError: 7" in diagnostics
+
+
+def test_launchers_of_others_are_sent_away(tmp_path: Path) -> None:
+    """Another attempt's, and one that nobody asked for; an unknown processor is refused."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        assert (await am.check_in(attempt=2)).kind is OrderKind.EXIT
+        assert (await am.check_in(request_id=7)).kind is OrderKind.EXIT
+        with pytest.raises(WireError):
+            await am.backend.started(Started(Incarnation(ProcessorId("9"), 1)))
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    drive(tmp_path, story)
+
+
+def test_an_attempt_that_is_fenced_ends(tmp_path: Path) -> None:
+    """A newer attempt has taken over: this one gives no permit and ends with the reason."""
+
+    async def story(am: Am) -> None:
+        await am.until(lambda: bool(am.cluster.asked))
+        am.stream.fault = FencedError("taken over")
+        assert (await am.check_in()).kind is OrderKind.WAIT
+
+    with pytest.raises(FencedError):
+        drive(tmp_path, story)
