@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -39,6 +39,7 @@ from homeport.appmaster.yarn.submission import (
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.loader import load
+from homeport.config.secrets import MASK, is_secret
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
 from homeport.config.validation import validate
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -156,9 +157,10 @@ def run(job: Job) -> None:
     Raises:
         HomeportError: refused, in which case nothing has been written, or failed.
     """
-    config = job.config
-    for warning in validate(config):
+    for warning in validate(job.config):
         say(f"warning: {warning}")
+    job = with_written_keys(job)
+    config = job.config
     path = package_path(YarnConfig.of(config).package_path)
     python = preflight.python_of(config)
     preflight.check_kafka(config)
@@ -187,6 +189,32 @@ def run(job: Job) -> None:
     print(f"JobModel    {url}")
     print(f"status      {url}v1/status")
     print(f"YARN        {job.rest.url}/cluster/app/{application_id}")
+
+
+def with_written_keys(job: Job) -> Job:
+    """The job with what coordinator-stream-writer set laid over its file; says so, key by key.
+
+    Raises:
+        ConfigError: with it, the configuration breaks a rule.
+        UnavailableError: Kafka does not answer.
+    """
+    section = JobConfig.of(job.config)
+    admin = TopicAdmin(SystemConfig.of(job.config, section.coordinator_system))
+    admin.require_reachable()
+    if section.coordinator_topic not in admin.partition_counts([section.coordinator_topic]):
+        return job
+    with job.stream() as store:
+        written = managers.ConfigManager(store).written()
+    for key, value in written.items():
+        if job.config.get(key) != value:
+            shown = MASK if is_secret(key) else value
+            say(
+                f"note: {key} = {shown} was set by coordinator-stream-writer and stands; "
+                f"coordinator-stream-writer --type set-config --key {key} --delete takes it back"
+            )
+    config = job.config.merged(written)
+    validate(config)
+    return replace(job, config=config)
 
 
 def take_submission(job: Job) -> int:

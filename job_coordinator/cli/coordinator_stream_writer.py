@@ -24,10 +24,13 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.managers import LocalityManager, TaskAssignmentManager
+from homeport.job_coordinator.metadata.managers import (
+    WRITER_SOURCE,
+    LocalityManager,
+    TaskAssignmentManager,
+)
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 
-SOURCE = "coordinator-stream-writer"
 _TIMEOUT_S = 15.0
 
 
@@ -108,7 +111,7 @@ def write(config: Config, message: CoordinatorStreamMessage) -> str:
             f"the job has no coordinator stream ({topic!r} at {system.bootstrap_servers})",
             "run the job once with run-job, or correct job.name and job.id",
         )
-    with CoordinatorStreamStore(system, topic, source=SOURCE, timeout_s=_TIMEOUT_S) as store:
+    with CoordinatorStreamStore(system, topic, source=WRITER_SOURCE, timeout_s=_TIMEOUT_S) as store:
         store.bootstrap()
         store.write(messages_for(message, TaskAssignmentManager(store)))
     return topic
@@ -142,8 +145,8 @@ def command(
 ) -> None:
     """Writes one message to a job's coordinator stream.
 
-    A running job sees it at its next catch-up and uses it from its next start; the next run-job
-    writes the whole configuration again and deletes keys that its properties file does not have.
+    The job uses it from its next start. A configuration key set here stands above the properties
+    file, in later deployments too, until it is deleted here; run-job says so.
     """
     if (value is None) != delete:
         raise ConfigError(
@@ -154,7 +157,8 @@ def command(
     what = "deleted" if delete else f"= {MASK if is_secret(key) else value}"
     print(f"{topic}: {message_type.value} {key} {what}")
     if message_type is WritableType.SET_CONFIG:
-        print("used from the next start of the job's AM; run-job writes all configuration anew")
+        said = "the properties file's value, if any," if delete else "this value"
+        print(f"from the job's next start {said} is used")
 
 
 def main() -> None:

@@ -51,6 +51,10 @@ def _read_all(
     return found
 
 
+WRITER_SOURCE = "coordinator-stream-writer"
+"""Source of the records of the tool of that name, which a deployment leaves alone."""
+
+
 class ConfigManager:
     """The job's configuration: set-config records.
 
@@ -65,19 +69,30 @@ class ConfigManager:
         texts = _read_all(self._stream, MessageType.SET_CONFIG, lambda m: m.value("value"))
         return Config(texts)
 
+    def written(self) -> Config:
+        """What the writer tool has set and not taken back: it stands above a deployment's file."""
+        messages = self._stream.latest(MessageType.SET_CONFIG).items()
+        texts = {name: m.value("value") for name, m in messages if m.source == WRITER_SOURCE}
+        return Config({name: text for name, text in texts.items() if text is not None})
+
     def replace(self, config: Mapping[str, str], source: str) -> None:
-        """The stream's configuration is exactly ``config``; records of other types are not touched.
+        """The stream's configuration is ``config`` with ``written()`` laid over it.
+
+        Records of other types are not touched.
 
         Order: all new keys, flushed; the stream read back to its head; then a tombstone for every
-            key that is not in ``config``. A reader that starts in between sees a key too many,
-            never one too few.
+            key that is in neither. A reader that starts in between sees a key too many, never one
+            too few.
         """
+        kept = self.written()
         self._stream.write(
             replace(wire.set_config(name, value), source=source)
             for name, value in sorted(config.items())
+            if name not in kept
         )
         self._stream.catch_up()
-        stale = [n for n in self._stream.latest(MessageType.SET_CONFIG) if n not in config]
+        stored = self._stream.latest(MessageType.SET_CONFIG)
+        stale = [name for name in stored if name not in config and name not in kept]
         self._stream.write(
             replace(wire.tombstone(MessageType.SET_CONFIG, name), source=source)
             for name in sorted(stale)

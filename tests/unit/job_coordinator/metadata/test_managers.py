@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -56,6 +57,22 @@ def test_configuration_is_replaced_new_keys_first(stream: InMemoryCoordinatorStr
     assert manager.read() == Config({"b": "2", "c": "2"})
     assert stream.latest("set-config")["b"].source == "job-runner"
     assert list(stream.latest("set-changelog")) == [T0]
+
+
+def test_what_the_writer_tool_set_outlives_a_deployment(stream: InMemoryCoordinatorStream) -> None:
+    """Neither overwritten nor deleted by a new file, until it is taken back; its source stays."""
+    manager = ConfigManager(stream)
+    manager.replace({"a": "1", "b": "1"}, "job-runner")
+    by_hand = [wire.set_config("b", "9"), wire.set_config("only-by-hand", "9")]
+    stream.write([replace(m, source="coordinator-stream-writer") for m in by_hand])
+    stream.catch_up()
+    manager.replace({"b": "2", "c": "2"}, "job-runner")
+    assert manager.read() == Config({"b": "9", "c": "2", "only-by-hand": "9"})
+    assert manager.written() == Config({"b": "9", "only-by-hand": "9"})
+    stream.write([wire.tombstone("set-config", "b")])
+    stream.catch_up()
+    manager.replace({"b": "2"}, "job-runner")
+    assert manager.read() == Config({"b": "2", "only-by-hand": "9"})
 
 
 def test_a_configuration_record_without_value_is_left_out(
