@@ -2,11 +2,13 @@
 
 A job names either or both of
 
-* a pipeline, ``task.pipeline.class=module:function``: ``pipeline(frame: DataFrame) -> DataFrame``, run in local Spark
-  over each micro-batch; it keeps the column ``task`` (and ``offset``, unless ``task.pipeline.unordered=true``);
+* a pipeline, ``task.pipeline.class=module:function``: ``pipeline(frame: DataFrame) -> DataFrame``,
+  run in local Spark over each micro-batch; it keeps the column ``task`` (and ``offset``, unless
+  ``task.pipeline.unordered=true``);
 * a task class, ``task.class=module:Class``: a subclass of ``BatchTask``.
 
-The columns of a micro-batch are those of ``BATCH_SCHEMA``; a pipeline may drop and add columns as it likes.
+The columns of a micro-batch are those of ``BATCH_SCHEMA``; a pipeline may drop and add others as it
+likes.
 """
 
 from __future__ import annotations
@@ -30,15 +32,17 @@ BATCH_SCHEMA = pa.schema(
         pa.field("headers", pa.map_(pa.string(), pa.binary())),
     ]
 )
-"""One micro-batch as it enters the pipeline, or the task where there is no pipeline. ``timestamp`` is in ms since 1970.
+"""One micro-batch as it enters the pipeline, or the task where there is no pipeline.
+
+``timestamp`` is in ms since 1970.
 """
 
 
 class KeyValueStore(Protocol):
     """One task's part of one store. Keys and values are objects of the store's serdes.
 
-    Reads see this transaction's own writes. A write is in Kafka and in RocksDB when the transaction is committed, or
-    in neither.
+    Reads see this transaction's own writes. A write is in Kafka and in RocksDB when the transaction
+    is committed, or in neither.
     """
 
     def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
@@ -54,7 +58,7 @@ class KeyValueStore(Protocol):
         """``key`` has no value."""
 
     def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
-        """Pairs with start <= key < end, in the order of the key's bytes, as they stand at the call."""
+        """Pairs with start <= key < end, by the key's bytes, as they stand at the call."""
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """All pairs in the order of the key's bytes, as they stand at the call."""
@@ -74,7 +78,7 @@ class MessageCollector(Protocol):
     ) -> None:
         """Sends one record to ``system.stream``, or to ``stream`` of the default system.
 
-        Without ``partition`` Kafka's default partitioner for Java clients (murmur2 of the key) places it.
+        Without ``partition`` the default of Java clients (murmur2 of the key) places it.
         """
 
 
@@ -90,11 +94,11 @@ class TaskContext(Protocol):
         """The job's configuration."""
 
     def store(self, name: str) -> KeyValueStore:
-        """The task's part of the store ``name``; KeyError, naming the known ones, where there is no such store."""
+        """The task's part of the store ``name``; KeyError, naming the known ones, without it."""
 
 
 class BatchTask(ABC):
-    """A task that is handed one Arrow table per micro-batch. One instance per task; never called concurrently."""
+    """Handed one Arrow table per micro-batch. One instance per task; never called concurrently."""
 
     def init(self, context: TaskContext) -> None:
         """Called once, after the stores are restored and before the first batch."""
@@ -107,8 +111,7 @@ class BatchTask(ABC):
         """
 
     def end_transaction(self, collector: MessageCollector) -> None:
-        """Called once at the end of each transaction that had a batch for this task: the last chance to send and put.
-        """
+        """Called at the end of each transaction that had a batch for it: the last chance to send."""
 
     def close(self) -> None:
         """Called once when the container stops in order."""
