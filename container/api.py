@@ -111,7 +111,7 @@ class BatchTask(ABC):
         """
 
     def end_transaction(self, collector: MessageCollector) -> None:
-        """Called at the end of each transaction that had a batch for it: the last chance to send."""
+        """Called at the end of each transaction with a batch for it: the last chance to send."""
 
     def close(self) -> None:
         """Called once when the container stops in order."""
