@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
@@ -120,7 +120,8 @@ def check_classes(config: Config, python: str, import_path: Path) -> None:
         command += ["--task-class", task.task_class]
     if task.pipeline_class:
         command += ["--pipeline", task.pipeline_class]
-    environment = {**os.environ, "PYTHONPATH": _path(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    # As on the nodes: what only this shell's PYTHONPATH has would be missing there.
+    environment = {**os.environ, "PYTHONPATH": str(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
     key = keys.YARN_PYTHON_EXECUTABLE.name
     try:
         done = subprocess.run(
@@ -147,10 +148,6 @@ def check_classes(config: Config, python: str, import_path: Path) -> None:
         f"it cannot check the job's classes ({last})",
         "name an interpreter that has homeport installed",
     )
-
-
-def _path(import_path: Path) -> str:
-    return os.pathsep.join(p for p in (str(import_path), os.environ.get("PYTHONPATH", "")) if p)
 
 
 def check_not_running(config: Config, rest: ResourceManagerRest) -> None:
@@ -181,14 +178,3 @@ def last_application(rest: ResourceManagerRest, name: str) -> Application | None
     """The newest active application of that name, else the newest of all; None if there is none."""
     found = rest.applications(name)
     return active_application(rest, name) or (found[-1] if found else None)
-
-
-def read_environment(environment: Mapping[str, str]) -> ResourceManagerRest:
-    """The ResourceManager of the cluster, which answers.
-
-    Raises:
-        UnavailableError: it does not, or cannot be found.
-    """
-    rest = ResourceManagerRest.from_environment(environment)
-    rest.require_reachable()
-    return rest
