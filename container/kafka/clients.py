@@ -6,13 +6,17 @@ of a second was the limit of every consumer, not Python.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from confluent_kafka import Consumer, KafkaException
 
 from homeport.config.errors import HomeportError
 from homeport.config.sections import SystemConfig
+from homeport.job_coordinator.kafka.clients import error_of, unavailable
 
 _MIB = 1024 * 1024
+_METADATA_S = 30.0
 
 _INPUT = {
     "fetch.queue.backoff.ms": 10,
@@ -76,6 +80,22 @@ def producer_properties(system: SystemConfig, transactional_id: str) -> dict[str
         "transactional.id": transactional_id,
         "enable.idempotence": True,
     }
+
+
+def know_topics(client: Consumer, system: SystemConfig, topics: Iterable[str]) -> None:
+    """The client knows the leaders of ``topics``, so that an assignment begins at once.
+
+    One that comes while the client is still connecting is looked at again only by a timer, a second
+    later: about every tenth start.
+
+    Raises:
+        UnavailableError: Kafka does not answer.
+    """
+    for topic in topics:
+        try:
+            client.list_topics(topic, _METADATA_S)
+        except KafkaException as error:
+            raise unavailable(system, f"asking for topic {topic}", error_of(error).str()) from None
 
 
 def _consumer(system: SystemConfig, tuned: Mapping[str, Any]) -> dict[str, Any]:

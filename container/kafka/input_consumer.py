@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.kafka.clients import input_properties
+from homeport.container.kafka.clients import input_properties, know_topics
 from homeport.job_coordinator.kafka.clients import consumer
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -56,13 +56,13 @@ class InputConsumer:
         self._consumers: dict[str, Consumer] = {}
         for system in sorted({ssp.system for ssp in self._readers}):
             client = consumer(systems[system], input_properties(systems[system]))
-            client.assign(
-                [
-                    TopicPartition(ssp.stream, ssp.partition, offset)
-                    for ssp, offset in self._next.items()
-                    if ssp.system == system
-                ]
-            )
+            places = [
+                TopicPartition(ssp.stream, ssp.partition, offset)
+                for ssp, offset in self._next.items()
+                if ssp.system == system
+            ]
+            know_topics(client, systems[system], sorted({place.topic for place in places}))
+            client.assign(places)
             self._consumers[system] = client
 
     def poll(self, max_rows: int, timeout_s: float) -> MicroBatch | None:

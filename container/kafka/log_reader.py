@@ -23,7 +23,7 @@ from confluent_kafka.admin import OffsetSpec
 from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.kafka.clients import restore_properties
+from homeport.container.kafka.clients import know_topics, restore_properties
 from homeport.container.progress.restore import ChangelogRange
 from homeport.container.storage.managers import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
@@ -109,6 +109,7 @@ class LogReader:
         """
         if start >= head:
             return
+        know_topics(self._consumer, self._system, [topic])
         self._consumer.assign([TopicPartition(topic, partition, start)])
         heard = said = time.monotonic()
         try:
