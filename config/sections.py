@@ -19,6 +19,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.kafka_names import Role, connection_properties, map_client_properties
 from homeport.config.key_types import TextKey
+from homeport.config.path_names import job_folder
 from homeport.config.serde_names import serde_name
 from homeport.config.system_stream import SystemStream
 
@@ -127,7 +128,7 @@ class JobConfig:
     @property
     def directory_name(self) -> str:
         """``<job.name>-<job.id>``: the job's folder below the root of the state directories."""
-        return f"{self.name}-{self.id}"
+        return job_folder(self.name, self.id)
 
 
 def _factory(config: Config, key: TextKey, kind: Kind, *parts: str, java: bool = False) -> str:
