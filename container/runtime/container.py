@@ -173,7 +173,8 @@ class StreamContainer:
             return
         with self._phases.phase("locality"):
             start_up.write_locality(stream, self._job, self._permit, self._environment)
-        self._history("locality-written", tasks=[task.task_name for task in self._job.tasks])
+        tasks = [task.task_name for task in self._job.tasks]
+        self._history("locality-written", tasks=tasks, locality=self._environment.host)
 
     def _report_started(self) -> None:
         seconds = self._phases.total()

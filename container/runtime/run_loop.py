@@ -74,6 +74,7 @@ class RunLoop:
         self._settings = settings
         self._stop = stop
         self._processed = {task: dict(offsets) for task, offsets in parts.processed.items()}
+        self._first: dict[TaskName, dict[SystemStreamPartition, int]] = {}
         self._touched: set[TaskName] = set()
         self._had_batch: set[TaskName] = set()
         self._input_bytes = 0
@@ -125,6 +126,9 @@ class RunLoop:
             self._task(TaskName(task)).process_batch(rows)
             self._had_batch.add(TaskName(task))
             self._stop.check()
+        for task_name, offsets in batch.first.items():
+            known = self._first.get(task_name, {})
+            self._first[task_name] = {**offsets, **known}
         for task_name, offsets in batch.processed.items():
             self._processed[task_name].update(offsets)
             self._touched.add(task_name)
@@ -159,14 +163,18 @@ class RunLoop:
             {task: self._processed[task] for task in sorted(self._touched)},
         )
         topic = self._settings.checkpoint_topic
+        # Told before as well as after: who dies in between has perhaps committed.
+        story = {"first": _flat(self._first), "offsets": _flat(content.processed)}
+        parts.history("transaction-ending", **story)
         positions = parts.producer.commit(sends_in_order(content, self._settings.grouper, topic))
+        parts.history("transaction-committed", **story)
         parts.storage.apply(positions)
-        parts.history("transaction-committed", offsets=_flat(content.processed))
         self._drop()
 
     def _drop(self) -> None:
         self._parts.outputs.clear()
         self._parts.storage.drop()
+        self._first = {}
         self._touched = set()
         self._had_batch = set()
         self._input_bytes = 0
