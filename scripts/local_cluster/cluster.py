@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -319,7 +320,7 @@ class LocalCluster:
         for node in record.addresses.nodes:
             if node in record.daemons and processes.is_stopped(record.daemons[node]):
                 # It hears nothing, and woken it would do harm: a machine that is switched off.
-                processes.kill_all(lambda n=node: processes.of_cluster(record.cluster_id, n))
+                processes.kill_all(partial(processes.of_cluster, record.cluster_id, node))
         living = {name: p for name, p in record.daemons.items() if processes.is_alive(p)}
         node_managers = {living[node] for node in record.addresses.nodes if node in living}
         for process in node_managers:
