@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import shlex
 import signal
 import subprocess
@@ -12,7 +11,8 @@ import time
 from types import FrameType
 from typing import Any
 
-from flights_demo.job import EXAMPLE, ROOT, FlightsJob
+from flights_demo.clusters import bring_up
+from flights_demo.job import EXAMPLE, FlightsJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import (
     PARTITIONS,
@@ -84,7 +84,8 @@ class Demo:
         """All phases, in order; ``verdicts`` is filled."""
         screen = self._screen
         with screen.phase("topics"):
-            self._run_producer("--topics-only").wait(120)
+            if self._run_producer("--topics-only").wait(120) != 0:
+                raise DemoError("the topics could not be created; the producer's lines say why")
         if not self._options.kill_container:
             self._producer = self._run_producer(*self._rate(self._options.rate))
         with screen.phase("submit: the AM answers"):
@@ -258,21 +259,16 @@ class Demo:
         """What ``--keep`` prints."""
         kill = shlex.join(self._job.command("kill"))
         lines: list[tuple[str, ...]] = [
+            ("cluster", self._cluster.name),
             ("shell", f'eval "$(scripts/dev-cluster env --name {self._cluster.name})"'),
             ("Kafka", self._cluster.bootstrap_servers),
             ("YARN", self._cluster.rm_url),
-            ("JobModel", f"curl {self._job.url}"),
-            ("status", f"curl {self._job.url}v1/status"),
+            *self._job.pages(),
             ("logs", f"scripts/dev-cluster logs --name {self._cluster.name}"),
             ("stop the job", kill),
             ("stop it all", f"scripts/dev-cluster down --name {self._cluster.name}"),
         ]
         self._screen.table("Kept", lines)
-
-
-def cluster_name() -> str:
-    """One per clone: a crashed demo is cleaned by the next one, and two clones do not meet."""
-    return "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
 
 def _interrupted(_: int, __: FrameType | None) -> None:
@@ -285,37 +281,50 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     screen = Screen()
-    cluster = LocalCluster(cluster_name())
+    cluster: LocalCluster | None = None
     demo: Demo | None = None
-    held = interrupted = False
+    verdict = "FAILED"
     try:
         with screen.phase("local cluster: YARN with 3 nodes, Kafka"):
-            cluster.up(screen.say)
+            cluster = bring_up(screen.say)
         demo = Demo(options, screen, cluster)
         demo.run()
-        held = all(ok for _, ok in demo.verdicts)
+        if all(ok for _, ok in demo.verdicts):
+            verdict = "PASSED"
     except (DemoError, ClusterError, HomeportError) as error:
         screen.say(f"FAILED: {error}")
-        screen.say(f"logs: {cluster.log_dir}")
+        verdict = f"FAILED: {error}"
     except KeyboardInterrupt:
-        interrupted = True
         screen.say("interrupted; cleaning up")
+        verdict = "INTERRUPTED: nothing is left running"
     finally:
         # Cleaning up must not be cut short by a second Ctrl-C: it is bounded by itself.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        if demo is not None:
-            demo.close()
-        if interrupted or not options.keep:
-            screen.say("taking the cluster down")
-            cluster.down()
-        elif demo is not None:
-            demo.how_to_reach()
+        kept = options.keep and not verdict.startswith("INTERRUPTED")
+        _end(screen, cluster, demo, keep=kept)
     screen.phases()
-    if demo is not None:
+    if demo is not None and demo.verdicts:
         screen.table("Verdict", [("held" if ok else "FAILED", text) for text, ok in demo.verdicts])
-    print(f"\n{'PASSED' if held else 'FAILED'}", flush=True)
-    return 0 if held else 1
+    if verdict.startswith("FAILED") and cluster is not None:
+        print(f"\nLogs\n  {cluster.log_dir}\n  {cluster.log_dir.parent / 'nodes'}/*/logs")
+    print(f"\n{verdict}", flush=True)
+    return {"PASSED": 0, "INTERRUPTED": 130}.get(verdict.partition(":")[0], 1)
+
+
+def _end(screen: Screen, cluster: LocalCluster | None, demo: Demo | None, *, keep: bool) -> None:
+    """The demo's own connections are closed; its cluster is kept, or down."""
+    if demo is not None:
+        demo.close()
+    if cluster is None:
+        return
+    if keep:
+        cluster.keep()
+        if demo is not None:
+            demo.how_to_reach()
+    else:
+        screen.say("taking the cluster down")
+        cluster.down()
 
 
 if __name__ == "__main__":

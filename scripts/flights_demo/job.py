@@ -66,6 +66,13 @@ class FlightsJob:
             raise DemoError(f"run-job printed no application id or no URL: {out!r}")
         self.application, self.url = application.group(), url.group()
 
+    def pages(self) -> list[tuple[str, str]]:
+        """What the AM can be asked for, and how; nothing before it has answered."""
+        if not self.url:
+            return []
+        pages = (("JobModel", ""), ("locality", "locality"), ("status", "v1/status"))
+        return [(name, f"curl {self.url}{path}") for name, path in pages]
+
     def kill(self) -> None:
         """The job has ended in order: whole transactions, OFFSET files written."""
         self._run_job("kill")
@@ -105,5 +112,5 @@ class FlightsJob:
                 raise DemoError(
                     f"not all run after {RUNNING_LIMIT_S:.0f} s: {phases}; {status.get('failures')}"
                 )
-            progress("containers: " + ", ".join(phases))
+            progress("containers: " + (", ".join(phases) or "the AM takes over, none asked for yet"))
             time.sleep(0.3)  # the status page is polled; it has no event to wait for

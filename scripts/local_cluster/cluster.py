@@ -110,6 +110,11 @@ class LocalCluster:
                 with _uninterrupted():
                     self._sweep(keep_logs=keep_logs)
 
+    def keep(self) -> None:
+        """It stays when its owner ends: `remove_abandoned` leaves it alone."""
+        with self._changing(_quiet):
+            write_record(self._layout.state, replace(self._record(), kept=True))
+
     def __enter__(self) -> Self:
         self.up()
         return self
@@ -306,7 +311,8 @@ class LocalCluster:
         record = read_record(self._layout.state)
         if record is not None and _state(record) == "up":
             raise ClusterRunningError(
-                f"cluster {self.name} is up already; take it down first or use another name"
+                f"cluster {self.name} is up already; take it down by scripts/dev-cluster down "
+                f"--name {self.name}, or use another name"
             )
 
     def _remove_remains(self, progress: Progress) -> None:
@@ -415,7 +421,8 @@ class LocalCluster:
 def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress = _quiet) -> None:
     """Remove clusters of such a name that nobody will take down, and logs older than a day.
 
-    A cluster is abandoned when the process that started it is dead: a test run that was SIGKILLed.
+    A cluster is abandoned when the process that started it is dead and did not `keep` it: a test
+    run that was SIGKILLed.
     """
     folder = (cache or default_cache()) / "clusters"
     for root in folder.glob(f"{prefix}*"):
@@ -423,7 +430,7 @@ def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress 
             shutil.rmtree(root, ignore_errors=True)
     for state in folder.glob(f"{prefix}*/state.json"):
         record = read_record(state)
-        if record is not None and not processes.is_alive(record.owner):
+        if record is not None and not record.kept and not processes.is_alive(record.owner):
             name = state.parent.name
             progress(f"removing abandoned cluster {name}")
             LocalCluster(name, cache=cache).down(progress, keep_logs=False)

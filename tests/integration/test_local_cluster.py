@@ -213,9 +213,18 @@ def test_crashed_cluster_is_cleaned_by_the_next_up(name: str) -> None:
     assert result.returncode == 0, result.stderr
     assert processes.of_cluster(old_id) == {}
     attached = LocalCluster.attach(name)
-    assert answers(attached.bootstrap_servers.split(":")[0])
+    attached.keep()
     remove_abandoned(name)
+    assert answers(attached.bootstrap_servers.split(":")[0])
+    attached.down()
     assert attached.status()["state"] == "down"
+
+
+def test_cluster_of_a_dead_owner_is_removed_unless_kept(name: str) -> None:
+    """What a SIGKILLed run left up is found by its owner's death."""
+    assert dev_cluster("up", "--name", name, "--nodes", "0").returncode == 0
+    remove_abandoned(name)
+    assert LocalCluster(name).status()["state"] == "down"
 
 
 def test_interrupted_up_leaves_nothing(name: str) -> None:
