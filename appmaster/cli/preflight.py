@@ -24,7 +24,11 @@ from homeport.config.sections import (
     TaskConfig,
     YarnConfig,
 )
-from homeport.job_coordinator.grouper.job_model_calculator import input_streams
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 _KAFKA_TIMEOUT_S = 10.0
@@ -54,6 +58,17 @@ def check_kafka(config: Config) -> None:
                     f"{SystemConfig.of(config, name).bootstrap_servers}",
                     "create the topic, or correct the name",
                 )
+
+
+def check_job_model(config: Config) -> None:
+    """The configuration fits the inputs as they are: a JobModel can be made of both.
+
+    Raises:
+        ConfigError: it cannot, for instance with more containers than tasks.
+    """
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    # What was assigned before decides who gets which task, not whether the model can be made.
+    calculate_job_model(config, counts, {}, {})
 
 
 def check_sizes(config: Config, rest: ResourceManagerRest) -> None:

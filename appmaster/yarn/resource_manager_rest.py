@@ -190,7 +190,8 @@ class ResourceManagerRest:
         if not folder:
             raise UnavailableError(
                 f"{CONF_DIR_VARIABLE} is not set: let it name the folder with the cluster's "
-                "Hadoop configuration"
+                "Hadoop configuration; of a local cluster: "
+                'eval "$(scripts/dev-cluster env --name NAME)"'
             )
         return cls.from_folder(Path(folder))
 
