@@ -75,7 +75,7 @@ class FlightsJob:
 
     def kill(self) -> None:
         """The job has ended in order: whole transactions, OFFSET files written."""
-        self._run_job("kill")
+        print(self._run_job("kill"), end="", flush=True)
 
     def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
         """The JSON that the AM answers at ``path``."""
@@ -112,5 +112,5 @@ class FlightsJob:
                 raise DemoError(
                     f"not all run after {RUNNING_LIMIT_S:.0f} s: {phases}; {status.get('failures')}"
                 )
-            progress("containers: " + (", ".join(phases) or "the AM takes over, none asked for yet"))
+            progress("containers: " + (", ".join(phases) or "none asked for yet"))
             time.sleep(0.3)  # the status page is polled; it has no event to wait for
