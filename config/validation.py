@@ -15,6 +15,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
 from homeport.config.key_types import TextKey
+from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -57,6 +58,7 @@ def validate(config: Config) -> tuple[str, ...]:
     storage = StorageConfig.of(config)
     _check_stores(storage)
     systems = _check_systems(config, job, task, storage, broadcast)
+    _check_dead_letter(config, task)
     standby = _check_standby(config, job)
     _check_sizes(config)
     YarnConfig.of(config)
@@ -224,6 +226,31 @@ def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
                 f"{task.checkpoint_system!r}",
                 f"put both into one system, or set {keys.TASK_CHECKPOINT_SYSTEM.name}",
             )
+
+
+def _check_dead_letter(config: Config, task: TaskConfig) -> None:
+    """Dead letters are part of the transaction, and are not read again as input."""
+    stream = RecordsConfig.of(config).dead_letter
+    if stream is None:
+        return
+    key = keys.TASK_DEAD_LETTER_STREAM.name
+    _check_stream(key, stream)
+    if stream in task.inputs:
+        raise ConfigError(
+            key,
+            str(stream),
+            f"it is one of {keys.TASK_INPUTS.name}, and would be read again",
+            "name another stream",
+        )
+    brokers = SystemConfig.of(config, task.checkpoint_system).bootstrap_servers
+    if SystemConfig.of(config, stream.system).bootstrap_servers != brokers:
+        raise ConfigError(
+            key,
+            str(stream),
+            "it has other brokers than the job's checkpoints, and one transaction cannot reach "
+            "both",
+            f"name a stream of the system {task.checkpoint_system}",
+        )
 
 
 def _check_standby(config: Config, job: JobConfig) -> StandbyConfig:

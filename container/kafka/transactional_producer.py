@@ -26,6 +26,21 @@ _LOG = logging.getLogger(__name__)
 
 _INIT_S = 60.0
 _COMMIT_S = 30.0
+_REFUSED = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError._MSG_TIMED_OUT,  # noqa: SLF001 - the client's public constant
+        KafkaError._PURGE_QUEUE,  # noqa: SLF001 - the client's public constant
+    }
+)
+
+
+class RecordRefusedError(TransactionError):
+    """Nothing was committed: a record was not taken, maybe because it is too large.
+
+    The producer says so of what exceeds its own limit; of what exceeds only the topic's, the first
+    that is heard is often that others, waiting behind it, have timed out or were purged (measured).
+    """
 
 
 def fence(system: SystemConfig, transactional_id: str) -> None:
@@ -64,6 +79,7 @@ class TransactionalProducer:
 
         Raises:
             FencedError: a newer incarnation has taken over; nothing was committed.
+            RecordRefusedError: a record was not taken; nothing was committed.
             TransactionError: nothing was committed, or (the message says so) nobody knows.
         """
         self._reports = {}
@@ -151,7 +167,9 @@ class TransactionalProducer:
                     f"fenced by a newer incarnation: {error_of(error).str()}"
                 ) from None
             _LOG.warning("the transaction was left to its time-out: %s", error_of(error).str())
-        raise TransactionError(f"{step}: {reason}; the transaction was aborted")
+        is_refused = cause is not None and cause.code() in _REFUSED
+        kind = RecordRefusedError if is_refused else TransactionError
+        raise kind(f"{step}: {reason}; the transaction was aborted")
 
 
 def _is_fenced(error: KafkaError) -> bool:

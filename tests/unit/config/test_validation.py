@@ -56,6 +56,7 @@ _FAULTS = [
     ("task.broadcast.inputs", "codes#0", "each must have the form system.stream#"),
     ("task.broadcast.inputs", "kafka.co des#0", "cannot be the name of a Kafka topic"),
     ("task.broadcast.inputs", "other.codes#0", "needs the addresses of its brokers"),
+    ("task.dead.letter.stream", "kafka.bad", "only records that are dropped go there"),
     ("task.commit.ms", "soon", "it must be a whole number"),
     ("task.commit.ms", "0", "it must be at least 1"),
     ("task.exactly.once", "maybe", "it must be true or false"),
@@ -90,6 +91,30 @@ _FAULTS = [
     ("yarn.am.max-attempts", "0", "it must be at least 1"),
     ("yarn.container.memory.mb", "big", "it must be a whole number"),
 ]
+
+
+_DEAD_LETTER_FAULTS = [
+    ("bad", "it must have the form system.stream"),
+    ("kafka.b d", "cannot be the name of a Kafka topic"),
+    ("kafka.flights", "would be read again"),
+    ("other.bad", "other brokers than the job's checkpoints"),
+    ("nobody.bad", "needs the addresses of its brokers"),
+]
+
+
+@pytest.mark.parametrize(("value", "rule"), _DEAD_LETTER_FAULTS)
+def test_dead_letters_need_a_stream_of_the_transaction(value: str, rule: str) -> None:
+    """A topic on the brokers of the checkpoints that is no input."""
+    config = _GOOD.merged(
+        {
+            "task.drop.deserialization.errors": "true",
+            "systems.other.consumer.bootstrap.servers": "elsewhere:9092",
+            "task.dead.letter.stream": "kafka.bad",
+        }
+    )
+    assert validate(config) == ()
+    with pytest.raises(ConfigError, match=rule):
+        validate(config.merged({"task.dead.letter.stream": value}))
 
 
 @pytest.mark.parametrize(("key", "value", "rule"), _FAULTS)

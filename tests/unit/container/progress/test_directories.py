@@ -25,7 +25,7 @@ def test_names_are_samzas() -> None:
 
 def test_different_jobs_have_different_roots() -> None:
     """A hyphen of the id is escaped (safety K3)."""
-    assert job_folder("a", "1-0") != state_root_name("a-1", "0")
+    assert job_folder("a", "1-0") != job_folder("a-1", "0")
 
 
 @given(st.text(min_size=0, max_size=20))
