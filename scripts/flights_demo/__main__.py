@@ -11,13 +11,15 @@ import time
 from types import FrameType
 from typing import Any
 
+from flights_demo.chaos import LEAST_FAULTS, OVERRIDES, Chaos
 from flights_demo.clusters import bring_up
-from flights_demo.job import EXAMPLE, FlightsJob
+from flights_demo.job import EXAMPLE, ROOT, FlightsJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import (
     PARTITIONS,
     AtHome,
     Reader,
+    am_url,
     compare,
     next_offsets,
     skipped_flights,
@@ -55,7 +57,16 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         action="store_true",
         help="SIGKILL one stream container after its third transaction; the result stays exact",
     )
+    parser.add_argument(
+        "--chaos",
+        type=int,
+        metavar="SEED",
+        help="ten faults and more, by a schedule that this number reproduces: containers,"
+        " launchers, nodes are killed or stand still; then calm, and the result is exact",
+    )
     options = parser.parse_args(argv)
+    if options.chaos is not None and options.kill_container:
+        parser.error("--chaos kills containers already: leave out --kill-container")
     if options.rate is not None and options.rate < 1:
         parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
     return options
@@ -68,7 +79,8 @@ class Demo:
         self._options = options
         self._screen = screen
         self._cluster = cluster
-        self._job = FlightsJob(cluster.env(), cluster.bootstrap_servers)
+        overrides = () if options.chaos is None else OVERRIDES
+        self._job = FlightsJob(cluster.env(), cluster.bootstrap_servers, overrides)
         self._reader = Reader(cluster.bootstrap_servers)
         self._producer: subprocess.Popen[bytes] | None = None
         self.verdicts: list[tuple[str, bool]] = []
@@ -86,7 +98,7 @@ class Demo:
         with screen.phase("topics"):
             if self._run_producer("--topics-only").wait(120) != 0:
                 raise DemoError("the topics could not be created; the producer's lines say why")
-        if not self._options.kill_container:
+        if not self._options.kill_container and self._options.chaos is None:
             self._producer = self._run_producer(*self._rate(self._options.rate))
         with screen.phase("submit: the AM answers"):
             self._job.submit()
@@ -98,11 +110,52 @@ class Demo:
             # The kill must hit a container at work, so the input comes while it works.
             rate = self._options.rate or RATE_WITH_KILL
             self._producer = self._run_producer(*self._rate(rate))
+        if self._options.chaos is not None:
+            self._survive(self._options.chaos)
         with screen.phase("input consumed"):
             self._consume()
         with screen.phase("every plane compared"):
             self._check_result()
-        self._come_home({c["processor_id"]: c["host"] for c in first})
+        if self._options.chaos is None:
+            self._come_home({c["processor_id"]: c["host"] for c in first})
+        elif not self._options.keep:
+            with screen.phase("stopped in order"):
+                self._job.kill()
+        with screen.phase("history judged"):
+            self._judge_history()
+
+    def _survive(self, seed: int) -> None:
+        """The schedule of ``seed`` has come over the job at work, and it is calm again."""
+        screen = self._screen
+        chaos = Chaos(seed, self._cluster, self._job, lambda: am_url(self._reader), screen)
+        seconds = chaos.plan()
+        rate = self._options.rate or round(FLIGHTS / seconds)
+        screen.say(f"producing {rate:,} records per second")
+        self._producer = self._run_producer(*self._rate(rate))
+        producer = self._producer
+        try:
+            with screen.phase("chaos"):
+                chaos.run(lambda: producer.poll() is None)
+            with screen.phase("calm: all containers work again"):
+                chaos.calm()
+            producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
+        finally:
+            rows = [("fault", "at", "kind", "what", "input"), *chaos.done]
+            screen.table(f"Faults of seed {seed}", rows)
+        self.verdicts.append(
+            (f"seed {seed}: {len(chaos.done)} faults", len(chaos.done) >= LEAST_FAULTS)
+        )
+
+    def _judge_history(self) -> None:
+        """By a program of its own, which shares no code with the job."""
+        folders = [str(self._cluster.state_dir(node)) for node in self._cluster.nodes]
+        judge = str(ROOT / "scripts" / "check-history")
+        argv = [sys.executable, judge, "--clock", "boot", *folders]
+        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+        print(done.stdout, end="")
+        self.verdicts.append(
+            ("the history of all nodes is sound (scripts/check-history)", done.returncode == 0)
+        )
 
     @staticmethod
     def _rate(rate: int | None) -> list[str]:

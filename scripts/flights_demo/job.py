@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,11 @@ RUNNING_LIMIT_S = 120.0
 class FlightsJob:
     """The flights job on one local cluster."""
 
-    def __init__(self, env: dict[str, str], bootstrap_servers: str) -> None:
+    def __init__(
+        self, env: dict[str, str], bootstrap_servers: str, overrides: Sequence[str] = ()
+    ) -> None:
+        """``overrides``: configuration beside the example's file, each ``key=value``."""
+        self._overrides = overrides
         self._env = {**os.environ, **env}
         self._bootstrap_servers = bootstrap_servers
         self.application = ""
@@ -38,6 +43,7 @@ class FlightsJob:
             f"--config-path={EXAMPLE / 'flights.properties'}",
             f"--config=systems.kafka.consumer.bootstrap.servers={self._bootstrap_servers}",
             f"--config=yarn.package.path={EXAMPLE / 'package'}",
+            *(f"--config={override}" for override in self._overrides),
             f"--operation={operation}",
         ]
 
@@ -86,6 +92,13 @@ class FlightsJob:
     def containers(self) -> list[dict[str, Any]]:
         """The containers of the status page, by processor."""
         return sorted(self.get("v1/status")["containers"], key=lambda c: c["processor_id"])
+
+    def phases(self) -> dict[str, str]:
+        """{processor: phase} of the status page; empty where no AM answers."""
+        try:
+            return {c["processor_id"]: c["phase"] for c in self.containers()}
+        except (OSError, http.client.HTTPException, ValueError):
+            return {}
 
     def wait_until_running(
         self, progress: Callable[[str], None], epochs_above: Mapping[str, int] | None = None
