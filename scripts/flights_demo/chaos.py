@@ -41,13 +41,13 @@ _POLL_S = 0.3
 #: comes back to work. For the pace of the producer, which is let loose when all is over.
 _RECOVERY_S = 40.0
 
-CONTAINER = "homeport.container.runtime.stream_container"
-LAUNCHER = "homeport.container.runtime.launcher"
-SUPERVISOR = "homeport.appmaster.runtime.supervisor"
-DRIVER = "homeport.appmaster.runtime.application_master"
-KEEPER = "homeport.appmaster.runtime.lease_keeper"
+CONTAINER = "-m homeport.container.runtime.stream_container"
+LAUNCHER = "-m homeport.container.runtime.launcher"
+DRIVER = "-m homeport.appmaster.runtime.application_master"
+KEEPER = "-m homeport.appmaster.runtime.lease_keeper"
+AM_JVM = "com.anaconda.skein.ApplicationMaster"
 
-#: Kind to the module whose process must be there for it.
+#: Kind to what the command line of the process that it hits says; it must be there for the kind.
 KINDS = {
     "kill-container": CONTAINER,
     "kill-launcher": LAUNCHER,
@@ -58,10 +58,12 @@ KINDS = {
     "pause-launcher-long": LAUNCHER,
     "pause-node-short": LAUNCHER,
     "pause-node-long": LAUNCHER,
-    # Without a supervisor nobody starts a driver again: its end is the application's.
-    "kill-driver": SUPERVISOR,
+    # Each costs an attempt of YARN's where no supervisor stands between.
+    "kill-driver": DRIVER,
+    "kill-am": AM_JVM,
     "kill-keeper": KEEPER,
 }
+_OF_THE_AM = {"kill-driver", "kill-am", "kill-keeper"}
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Fault:
     def __str__(self) -> str:
         node = "-node" in self.kind
         whom = f"nm{self.target + 1}" if node else f"processor {self.target}"
-        if self.kind in {"kill-driver", "kill-keeper"}:
+        if self.kind in _OF_THE_AM:
             whom = "AM"
         length = f" for {self.length_s:.1f} s" if self.length_s else ""
         when = "when all work" if self.waits else "at once"
@@ -141,9 +143,8 @@ class Chaos:
         Returns:
             the seconds that it will take, roughly: for so long input should come.
         """
-        modules = set(KINDS.values())
-        there = {module for module in modules if self._find(module)}
-        kinds = [kind for kind, module in KINDS.items() if module in there]
+        there = {words for words in set(KINDS.values()) if self._find(words)}
+        kinds = [kind for kind, words in KINDS.items() if words in there]
         self.schedule = schedule(self._seed, kinds, len(self._cluster.nodes))
         missing = sorted(KINDS.keys() - set(kinds))
         self._screen.say(f"chaos: seed {self._seed}, {len(self.schedule)} faults")
@@ -231,39 +232,35 @@ class Chaos:
         Raises:
             DemoError: there are none for a minute and a half.
         """
-        module = KINDS[fault.kind]
-        if fault.kind == "kill-driver":
-            module = DRIVER
+        words = KINDS[fault.kind]
         deadline = time.monotonic() + _TARGET_LIMIT_S
         while True:
-            found = self._find(module)
-            if module in {CONTAINER, LAUNCHER}:
-                found = self._of_processor(fault.target, module)
+            found = self._find(words)
+            if words in {CONTAINER, LAUNCHER}:
+                found = self._of_processor(fault.target, words)
             if found:
                 return found
             if time.monotonic() > deadline:
                 raise DemoError(f"nothing to hit after {_TARGET_LIMIT_S:.0f} s: {fault}")
             time.sleep(_POLL_S)
 
-    def _of_processor(self, number: int, module: str) -> list[processes.ProcessId]:
+    def _of_processor(self, number: int, words: str) -> list[processes.ProcessId]:
         """The processor's stream container, or its launcher: the parent of that."""
         containers = [
             process
             for process in self._find(CONTAINER)
             if f'"processor_id":"{number}"' in _command_line(process.pid)
         ]
-        if module == CONTAINER:
+        if words == CONTAINER:
             return containers
         parents = [processes.info(process.pid) for process in containers]
         wanted = {found.parent for found in parents if found is not None}
         return [process for process in self._find(LAUNCHER) if process.pid in wanted]
 
-    def _find(self, module: str, node: str | None = None) -> list[processes.ProcessId]:
-        """Processes of the cluster, or of one node, that run this Python module."""
+    def _find(self, words: str, node: str | None = None) -> list[processes.ProcessId]:
+        """Processes of the cluster, or of one node, whose command line has these words."""
         found = processes.of_cluster(self._cluster.cluster_id, node)
-        return sorted(
-            (p for p in found if f"-m {module}" in _command_line(p.pid)), key=lambda p: p.pid
-        )
+        return sorted((p for p in found if _runs(p.pid, words)), key=lambda p: p.pid)
 
     # ------------------------------------------------------------------ work
 
@@ -280,6 +277,12 @@ class Chaos:
                 )
             self._screen.progress(f"waiting for work: {phases or 'the AM does not answer'}")
             time.sleep(_POLL_S)
+
+
+def _runs(pid: int, words: str) -> bool:
+    """Whether the process is the program; a shell that was told to start it has its words too."""
+    line = _command_line(pid)
+    return words in line and Path(line.split(" ", 1)[0]).name not in {"bash", "sh"}
 
 
 def _command_line(pid: int) -> str:
