@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,6 +53,13 @@ def _is_exact(job: Job, count: int) -> None:
     expected = _counts(count)
     assert job.table("out") == {word: str(n).encode() for word, n in expected.items()}
     assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in expected.items()}
+
+
+def _has_a_sound_history(job: Job) -> None:
+    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
+    argv = [sys.executable, str(judge), str(job.folder / "stores")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _restored(report: Started) -> dict[str, tuple[str, int]]:
@@ -105,6 +114,7 @@ def test_a_killed_container_reads_only_the_tail(make: Make) -> None:
     job.until(lambda: job.processed() == total, second)
     assert second.stop() == 143
     _is_exact(job, total)
+    _has_a_sound_history(job)
 
 
 def test_a_lost_directory_is_restored_in_full(make: Make) -> None:
