@@ -62,7 +62,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         type=int,
         metavar="SEED",
         help="ten faults and more, by a schedule that this number reproduces: containers,"
-        " launchers, nodes are killed or stand still; then calm, and the result is exact",
+        " launchers, nodes, the AM are killed or stand still; then calm, and the result is exact",
     )
     options = parser.parse_args(argv)
     if options.chaos is not None and options.kill_container:
