@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal
 
 Clock = Literal["auto", "boot", "wall"]
@@ -134,7 +135,11 @@ def _is_whole(values: Mapping[str, Any]) -> bool:
 
 
 def _on_one_clock(job: Job, clock: Clock, tolerance_ms: int) -> None:
-    boots = [event.wall_ms - event.boot_ms for event in job.events]
+    starts: dict[str, list[int]] = {}
+    for event in job.events:
+        starts.setdefault(event.host, []).append(event.wall_ms - event.boot_ms)
+    # The median: a process may stand still between looking at the one clock and at the other.
+    boots = [median(found) for found in starts.values()]
     is_one_boot = not boots or max(boots) - min(boots) <= ONE_BOOT_MS
     if clock == "wall" or (clock == "auto" and not is_one_boot):
         job.clock, job.tolerance_ms = "wall", tolerance_ms
