@@ -233,6 +233,16 @@ def test_a_failing_task_commits_nothing_of_its_transaction(make: Make) -> None:
     assert job.read(job.topic("changelog")) == []
 
 
+def test_an_output_topic_that_is_absent_is_named(make: Make) -> None:
+    """The library only says that its records were not delivered in time."""
+    job = make(COUNTER.replace('send("out"', 'send("absent"'))
+    job.produce([(0, b"good", b"")])
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == 1
+    assert "no such topic in Kafka: 'absent'; create it" in container.last_line()
+    assert job.read(job.topic("changelog")) == []
+
+
 SCANNER = """
 import json
 from homeport.container.api import BatchTask
