@@ -204,9 +204,13 @@ class ResourceManagerRest:
         """Returns if a ResourceManager answers.
 
         Raises:
-            UnavailableError: none does.
+            UnavailableError: none does, or what answers there is something else.
         """
-        self._get("/ws/v1/cluster/info")
+        if "clusterInfo" not in self._get("/ws/v1/cluster/info"):
+            raise UnavailableError(
+                f"what answers at {', '.join(self._urls)} (from {self._source}) is not a YARN "
+                f"ResourceManager: let {CONF_DIR_VARIABLE} name the right configuration"
+            )
 
     def nodes(self) -> tuple[Node, ...]:
         """All NodeManagers that the ResourceManager knows, lost ones included, by host."""
