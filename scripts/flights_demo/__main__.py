@@ -96,7 +96,8 @@ class Demo:
         """All phases, in order; ``verdicts`` is filled."""
         screen = self._screen
         with screen.phase("topics"):
-            if self._run_producer("--topics-only").wait(120) != 0:
+            self._producer = self._run_producer("--topics-only")
+            if self._producer.wait(120) != 0:
                 raise DemoError("the topics could not be created; the producer's lines say why")
         if not self._options.kill_container and self._options.chaos is None:
             self._producer = self._run_producer(*self._rate(self._options.rate))
@@ -169,7 +170,8 @@ class Demo:
             self._cluster.bootstrap_servers,
             *arguments,
         ]
-        return subprocess.Popen(argv, cwd=EXAMPLE)
+        # A group of its own: close() ends it, not the terminal's Ctrl-C in the midst of something.
+        return subprocess.Popen(argv, cwd=EXAMPLE, process_group=0)
 
     def _consume(self) -> None:
         """Until the checkpoints stand at the end of each input partition."""

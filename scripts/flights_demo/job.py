@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "flights"
 CONTAINERS = 3
 RUNNING_LIMIT_S = 120.0
+_END_LIMIT_S = 20.0
 
 
 class FlightsJob:
@@ -55,12 +57,23 @@ class FlightsJob:
             "homeport.appmaster.cli.run_job",
             *self.command(operation)[1:],
         ]
-        done = subprocess.run(argv, env=self._env, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode != 0:
+        # A group of its own: it gets no Ctrl-C of the terminal, but is told to end, and tidies up.
+        child = subprocess.Popen(
+            argv, env=self._env, stdout=subprocess.PIPE, text=True, process_group=0
+        )
+        try:
+            out, _ = child.communicate()
+        except BaseException:
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_END_LIMIT_S)
+            child.kill()
+            raise
+        if child.returncode != 0:
             raise DemoError(
-                f"run-job --operation={operation}: exit {done.returncode}: {done.stdout.strip()}"
+                f"run-job --operation={operation}: exit {child.returncode}: {out.strip()}"
             )
-        return done.stdout
+        return out
 
     def submit(self) -> None:
         """The AM answers; ``application`` and ``url`` are set."""
