@@ -246,7 +246,7 @@ TASK_SPARK_DRIVER_MEMORY_MB = IntKey(
     name="task.spark.driver.memory.mb",
     minimum=1,
     unit="MB",
-    meaning="heap of the local Spark; default half of cluster-manager.container.memory.mb",
+    meaning="heap of the local Spark; default by the memory rule",
     source=OWN,
 )
 

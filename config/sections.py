@@ -19,6 +19,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.kafka_names import Role, connection_properties, map_client_properties
 from homeport.config.key_types import TextKey
+from homeport.config.memory_rule import MemoryShares, divide
 from homeport.config.path_names import job_folder
 from homeport.config.serde_names import serde_name
 from homeport.config.system_stream import SystemStream
@@ -193,17 +194,21 @@ class TaskConfig:
     checkpoint_segment_bytes: int
     checkpoint_max_message_bytes: int
     spark_conf: Mapping[str, str]
-    spark_driver_memory_mb: int
-    drop_deserialization_errors: bool
+    memory: MemoryShares
 
     @staticmethod
     def of(config: Config) -> TaskConfig:
         """The view of ``config``."""
         system = _system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
-        container_mb = keys.CONTAINER_MEMORY_MB.read(config)
+        pipeline_class = keys.TASK_PIPELINE_CLASS.read(config)
+        memory = divide(
+            keys.CONTAINER_MEMORY_MB.read(config),
+            has_pipeline=pipeline_class is not None,
+            heap_mb=keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config),
+        )
         return TaskConfig(
             task_class=keys.TASK_CLASS.read(config),
-            pipeline_class=keys.TASK_PIPELINE_CLASS.read(config),
+            pipeline_class=pipeline_class,
             pipeline_unordered=keys.TASK_PIPELINE_UNORDERED.read(config),
             inputs=_inputs(config),
             commit_ms=keys.TASK_COMMIT_MS.read(config),
@@ -221,9 +226,7 @@ class TaskConfig:
             checkpoint_segment_bytes=keys.TASK_CHECKPOINT_SEGMENT_BYTES.read(config),
             checkpoint_max_message_bytes=keys.TASK_CHECKPOINT_MAX_MESSAGE_BYTES.read(config),
             spark_conf=dict(config.subset(keys.TASK_SPARK_CONF.named(""))),
-            spark_driver_memory_mb=keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
-            or max(1, container_mb // 2),
-            drop_deserialization_errors=keys.TASK_DROP_DESERIALIZATION_ERRORS.read(config),
+            memory=memory,
         )
 
 

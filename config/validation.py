@@ -70,6 +70,7 @@ def validate(config: Config) -> tuple[str, ...]:
             for key in s.ignored
         ),
         *_standby_warnings(standby),
+        *_memory_warnings(config, task),
     )
 
 
@@ -274,6 +275,18 @@ def _standby_warnings(standby: StandbyConfig) -> tuple[str, ...]:
     return (f"{keys.JOB_HOT_STANDBY_ENABLED.name}: this version does not start standby containers",)
 
 
+def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
+    key = keys.CONTAINER_MEMORY_MB.name
+    container_mb, memory = keys.CONTAINER_MEMORY_MB.read(config), task.memory
+    if not memory.is_tight(container_mb):
+        return ()
+    warning = (
+        f"{key} = {container_mb} leaves Python {memory.python_mb} MB beside a heap of "
+        f"{memory.heap_mb}: YARN may kill containers for their memory"
+    )
+    return (warning,)
+
+
 def _check_sizes(config: Config) -> None:
     manager = ClusterManagerConfig.of(config)
     if manager.url_port > _MAX_PORT:
@@ -283,11 +296,11 @@ def _check_sizes(config: Config) -> None:
             f"a port is at most {_MAX_PORT}",
             "write 0 for any free port",
         )
-    task = TaskConfig.of(config)
-    if task.spark_driver_memory_mb > manager.container_memory_mb:
+    heap_mb = keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
+    if heap_mb is not None and heap_mb > manager.container_memory_mb:
         raise ConfigError(
             keys.TASK_SPARK_DRIVER_MEMORY_MB.name,
-            str(task.spark_driver_memory_mb),
+            str(heap_mb),
             f"it must be below {keys.CONTAINER_MEMORY_MB.name} ({manager.container_memory_mb})",
             "make it smaller, or the container larger",
         )

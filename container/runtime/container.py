@@ -40,9 +40,6 @@ _MAX_ROWS = 50_000
 _MAX_ROWS_SPARK = 100_000
 _MAX_ROWS_STREAM = 2_000
 """Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
-_ROCKSDB_SHARE = 8
-"""Memory rule: RocksDB gets an eighth of the container's memory, the JVM's heap half of it unless
-configured, Python and what the JVM needs beside its heap the rest."""
 
 
 class StreamContainer:
@@ -75,7 +72,7 @@ class StreamContainer:
             scratch_root=environment.work_dir / "state",
             stores=job.stores,
             tasks=job.tasks,
-            memory_bytes=job.cluster.container_memory_mb * _MIB // _ROCKSDB_SHARE,
+            memory_bytes=job.task.memory.rocksdb_mb * _MIB,
         )
 
     def run(self) -> bool:
@@ -140,7 +137,7 @@ class StreamContainer:
         settings = SparkSettings(
             app_name=f"{self._job.job.name}-{self._job.job.id}",
             cores=cores,
-            heap_mb=task.spark_driver_memory_mb,
+            heap_mb=task.memory.heap_mb,
             work_dir=self._environment.work_dir / f"spark-{self._permit.incarnation.epoch}",
             own=task.spark_conf,
             max_rows=_MAX_ROWS_SPARK,

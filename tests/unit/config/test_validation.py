@@ -33,9 +33,15 @@ def test_a_good_configuration_has_no_fault_and_no_warning() -> None:
 
 
 def test_a_pipeline_alone_is_a_job() -> None:
-    """Either of task.class and task.pipeline.class is enough."""
+    """Either of task.class and task.pipeline.class is enough; one with a JVM needs some memory."""
     pipeline = {"task.class": "", "task.pipeline.class": "plane.summary:pipeline"}
-    assert validate(_GOOD.merged(pipeline)) == ()
+    config = _GOOD.merged(pipeline)
+    (warning,) = validate(config)
+    assert warning == (
+        "cluster-manager.container.memory.mb = 1024 leaves Python 96 MB beside a heap of 512: "
+        "YARN may kill containers for their memory"
+    )
+    assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
 
 
 _FAULTS = [
