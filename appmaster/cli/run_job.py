@@ -59,6 +59,7 @@ _PROGRESS_S = 5.0
 _ANSWER_LIMIT_S = 180.0
 _KILL_MARGIN_S = 15.0
 _YARN_KILL_LIMIT_S = 60.0
+_STORY_LINES = 4
 _ADVICE = "see the log of the AM"
 
 
@@ -133,9 +134,15 @@ class Waiter:
 
 
 def end_of(application: Application) -> str:
-    """How an application that has ended did so, in one line."""
-    diagnostics = " ".join(application.diagnostics.split())
-    story = f": {diagnostics}" if diagnostics else ""
+    """How an application that has ended did so, in one line.
+
+    Of long diagnostics, which end with a log's last lines, it has the two first and the last.
+    """
+    lines = [" ".join(line.split()) for line in application.diagnostics.splitlines()]
+    lines = [line for line in lines if line]
+    if len(lines) > _STORY_LINES:
+        lines = [*lines[:2], "...", lines[-1]]
+    story = f": {' '.join(lines)}" if lines else ""
     return (
         f"{application.application_id} ended as {samza_status(application)} "
         f"({application.final_status}){story}"
@@ -302,7 +309,10 @@ def wait(job: Job) -> int:
     if application is None:
         raise UnavailableError(f"YARN knows no application {job.name!r}: run the job first")
     last = _await_end(job, application, None)
-    say(end_of(last))
+    if last.final_status in ("SUCCEEDED", "KILLED"):
+        say(end_of(last))
+    else:
+        say(f"{end_of(last)}; {_ADVICE}: {log_place(last)}")
     return 0 if last.final_status == "SUCCEEDED" else 1
 
 
