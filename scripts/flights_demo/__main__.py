@@ -14,6 +14,7 @@ from typing import Any
 from flights_demo.chaos import LEAST_FAULTS, OVERRIDES, Chaos
 from flights_demo.clusters import bring_up
 from flights_demo.job import EXAMPLE, ROOT, FlightsJob
+from flights_demo.options import parse_arguments
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import (
     PARTITIONS,
@@ -35,41 +36,6 @@ from data import FLIGHTS, WITHOUT_TAIL_NUMBER, expected_summaries
 
 CONSUME_LIMIT_S = 300.0
 RATE_WITH_KILL = 10_000
-
-
-def parse_arguments(argv: list[str]) -> argparse.Namespace:
-    """The options; argparse ends the program where they are wrong."""
-    parser = argparse.ArgumentParser(
-        prog="scripts/demo",
-        description="Starts a local YARN (3 nodes) and Kafka, runs the flights job in 3 containers"
-        " until its input is consumed, compares every plane with the right answer, stops the job,"
-        " submits it again and"
-        " shows that each container came home to its state. Exit code 0: all of that held.",
-    )
-    parser.add_argument(
-        "--keep", action="store_true", help="leave cluster and job up, and say how to reach them"
-    )
-    parser.add_argument(
-        "--rate", type=int, metavar="N", help="pace the producer, in records per second"
-    )
-    parser.add_argument(
-        "--kill-container",
-        action="store_true",
-        help="SIGKILL one stream container after its third transaction; the result stays exact",
-    )
-    parser.add_argument(
-        "--chaos",
-        type=int,
-        metavar="SEED",
-        help="ten faults and more, by a schedule that this number reproduces: containers,"
-        " launchers, nodes, the AM are killed or stand still; then calm, and the result is exact",
-    )
-    options = parser.parse_args(argv)
-    if options.chaos is not None and options.kill_container:
-        parser.error("--chaos kills containers already: leave out --kill-container")
-    if options.rate is not None and options.rate < 1:
-        parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
-    return options
 
 
 class Demo:
