@@ -95,15 +95,14 @@ def _check_topic_names(config: Config, job_name: str) -> None:
 
 
 def _check_work(config: Config) -> None:
-    work = (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS)
-    if not any(key.is_set(config) for key in work):
+    if not keys.TASK_CLASS.is_set(config):
         raise ConfigError(
             keys.TASK_CLASS.name,
             None,
-            f"{keys.TASK_CLASS.name} or {keys.TASK_PIPELINE_CLASS.name} is required",
+            "it is required, with a pipeline too: only a task keeps and sends",
             "name what the job does, such as my_job.task:MyTask",
         )
-    for key in work:
+    for key in (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS):
         value = key.read(config)
         if value is not None and not is_user_class(value):
             raise ConfigError(
