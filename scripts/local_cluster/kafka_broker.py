@@ -50,7 +50,14 @@ def server_properties(address: str, data: Path) -> str:
 
 def new_kafka_cluster_id() -> str:
     """An id in the form that Kafka's storage tool accepts."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+    return kafka_cluster_id(uuid.uuid4().bytes)
+
+
+def kafka_cluster_id(random: bytes) -> str:
+    """16 bytes as an id that begins with a letter: the tool takes a hyphen for an option."""
+    # The first character stands for the first six bits; the first 32 are letters.
+    first = random[0] & 0x7F
+    return base64.urlsafe_b64encode(bytes((first, *random[1:]))).decode("ascii").rstrip("=")
 
 
 def api_versions_request() -> bytes:

@@ -7,6 +7,7 @@ from pathlib import Path
 from local_cluster.kafka_broker import (
     api_versions_request,
     is_api_versions_reply,
+    kafka_cluster_id,
     server_properties,
 )
 
@@ -29,3 +30,9 @@ def test_broker_is_advertised_by_address_and_creates_no_topics() -> None:
     lines = server_properties("127.70.3.2", Path("/data")).splitlines()
     assert "advertised.listeners=PLAINTEXT://127.70.3.2:9092" in lines
     assert "auto.create.topics.enable=false" in lines
+
+
+def test_a_cluster_id_never_looks_like_an_option() -> None:
+    """One id in 64 would begin with a hyphen, and the storage tool would refuse it."""
+    ids = [kafka_cluster_id(bytes((first, *range(15)))) for first in range(256)]
+    assert all(text[0].isalpha() and len(text) == 22 for text in ids)
