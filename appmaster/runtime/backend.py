@@ -97,8 +97,12 @@ class DriverBackend:
     async def _decide(self, message: CheckIn, request_id: RequestId) -> Order:
         if self._driver.is_ending:
             return self._order(OrderKind.EXIT)
+        if message.running is None and not self._driver.adoption.is_complete:
+            return self._order(OrderKind.WAIT)
         event = LauncherCheckedIn(message.resource_id, message.host, message.running, request_id)
         decision = await self._driver.ask(event)
+        if message.running is not None and self._driver.runs(message.running):
+            self._driver.account_for(message.running, f"runs on {message.host}")
         match order_for(decision.instructions, message.resource_id):
             case PermitContainer() as permit:
                 return Order(
@@ -145,6 +149,7 @@ class DriverBackend:
         await self._driver.ask(
             ContainerStopped(message.incarnation, message.cause, message.exit_code)
         )
+        self._driver.account_for(message.incarnation, f"has stopped: {message.cause.value}")
 
     async def shutdown(self) -> None:
         """The orderly end of the job has been ordered."""

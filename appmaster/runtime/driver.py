@@ -43,14 +43,21 @@ from homeport.appmaster.allocation.instructions import (
     RequestResource,
     SetTimer,
     StopContainer,
+    brief,
 )
 from homeport.appmaster.allocation.observation import (
     SkeinContainerState,
     Snapshot,
     events_between,
 )
-from homeport.appmaster.allocation.state import AllocatorSettings, AllocatorState, initial_state
+from homeport.appmaster.allocation.state import (
+    LIVE,
+    AllocatorSettings,
+    AllocatorState,
+    initial_state,
+)
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
+from homeport.appmaster.runtime.adoption import Adoption
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.launcher_table import LauncherTable
 from homeport.config.errors import UnavailableError
@@ -122,9 +129,11 @@ class Driver:
         resources: ClusterResourceManager,
         stream: CoordinatorStream,
         history: HistoryWriter,
+        adoption: Adoption | None = None,
     ) -> None:
         self._settings = settings
-        self._state = initial_state(allocator)
+        self._state = initial_state(allocator, resources.next_request_id)
+        self.adoption = adoption or Adoption()
         self._published = published
         self._resources = resources
         self._stream = stream
@@ -167,7 +176,11 @@ class Driver:
         }
         self.status.coordinator_url = coordinator_url
         loop = asyncio.get_running_loop()
-        loop.call_later(self._settings.hold_back_ms / 1000, self.post, self._published)
+        if self._settings.hold_back_ms:
+            loop.call_later(self._settings.hold_back_ms / 1000, self.post, self._published)
+        else:
+            self.post(self._published)
+        loop.call_later(self.launchers.limit_ms / 1000, self._give_up_waiting)
         watchers = [
             asyncio.create_task(w(), name=w.__name__)
             for w in (
@@ -191,6 +204,26 @@ class Driver:
                 task.cancel()
             for pool in (self._skein, self._kafka, self._rest):
                 pool.shutdown(wait=False, cancel_futures=True)
+
+    def _give_up_waiting(self) -> None:
+        """What has not checked in by now has killed itself."""
+        for incarnation in self.adoption.pending:
+            self.account_for(incarnation, "has not been heard of")
+
+    def account_for(self, incarnation: Incarnation, what: str) -> None:
+        """It is known what became of an incarnation that an earlier driver permitted."""
+        if self.adoption.settled(incarnation):
+            log.info("%s@%d %s", incarnation.processor_id, incarnation.epoch, what)
+            self._event("accounted-for", incarnation, what=what)
+
+    def runs(self, incarnation: Incarnation) -> bool:
+        """Whether the allocator takes it to run."""
+        container = self._state.container(incarnation.processor_id)
+        return (
+            container is not None
+            and container.phase in LIVE
+            and container.incarnation == incarnation
+        )
 
     async def _take_events(self) -> EndJob:
         while self._end is None:
@@ -224,7 +257,7 @@ class Driver:
         orders = [i for i in decision.instructions if not self._is_repeated(i)]
         if not orders and not decision.records:
             return
-        names = [_brief(i) for i in orders]
+        names = [brief(i) for i in orders]
         log.info("%s -> %s", describe(event), "; ".join(names) or "records")
         self._history.event("decision", cause=describe(event), instructions=names)
 
@@ -344,8 +377,8 @@ class Driver:
             try:
                 await self._in_thread(self._skein, partial(self._give, order))
             except UnavailableError as e:
-                log.warning("%s failed: %s", _brief(order), e)
-                self.status.failed(f"{_brief(order)}: {e}")
+                log.warning("%s failed: %s", brief(order), e)
+                self.status.failed(f"{brief(order)}: {e}")
                 if isinstance(order, RequestResource):
                     # Not at once: what refuses now will refuse again.
                     ended = ResourceEnded(request_id=order.request_id)
@@ -371,13 +404,16 @@ class Driver:
             await asyncio.sleep(_POLL_S)
 
     def _observe(self, reports: tuple[ResourceReport, ...]) -> None:
-        """Hands in what is new since the last poll; nothing is asked for before hosts are known."""
+        """Hands in what is new since the last poll.
+
+        Nothing is asked for before hosts are known, and what earlier drivers permitted is too.
+        """
         for report in reports:
             if report.container.state is SkeinContainerState.ENDED:
                 log.info("container %s ended: %s", report.container.skein_id, report.diagnostics)
                 if report.resource_id is not None:
                     self.launchers.ended(report.resource_id)
-        if self._hosts is None:
+        if self._hosts is None or not self.adoption.is_complete:
             return
         snapshot = Snapshot(tuple(r.container for r in reports), self._hosts)
         for event in events_between(self._snapshot, snapshot):
@@ -398,7 +434,7 @@ class Driver:
         while True:
             if os.getppid() != self._parent:
                 # Nothing of the application can be told or learned any more.
-                raise UnavailableError("Skein's AM is gone: this attempt is over")
+                raise UnavailableError("the supervisor is gone: this attempt is over")
             for launcher in self.launchers.silent(boot_ms()):
                 log.warning("launcher %s on %s is silent", launcher.resource_id, launcher.host)
                 if launcher.is_ended:
@@ -450,21 +486,3 @@ def _retrieved(answer: asyncio.Future[Decision]) -> None:
     """Keeps asyncio from reporting an exception that nobody waits for any more."""
     if not answer.cancelled():
         answer.exception()
-
-
-def _brief(instruction: Instruction) -> str:
-    """One instruction in a few words, for logs."""
-    name = type(instruction).__name__
-    match instruction:
-        case RequestResource(request_id=request_id, host=host):
-            return f"{name} {request_id} on {host or 'any host'}"
-        case CancelRequest(request_id=request_id):
-            return f"{name} {request_id}"
-        case PermitContainer(incarnation=i) | StopContainer(incarnation=i):
-            return f"{name} {i.processor_id}@{i.epoch} in {instruction.resource_id}"
-        case ReleaseResource(resource_id=resource_id):
-            return f"{name} {resource_id}"
-        case SetTimer(timer=timer) | CancelTimer(timer=timer):
-            return f"{name} {timer}"
-        case EndJob(result=result):
-            return f"{name} {result.value}"

@@ -66,6 +66,11 @@ class Cluster:
         """Its container ends."""
         self.cancelled.add(request_id)
 
+    @property
+    def next_request_id(self) -> int:
+        """Nobody has asked before."""
+        return 1
+
     def resources(self) -> tuple[ResourceReport, ...]:
         """What was granted and not cancelled runs."""
         return tuple(
