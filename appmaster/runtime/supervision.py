@@ -16,6 +16,8 @@ EXIT_FINAL = 70
 BEAT_INTERVAL_MS = 250
 HANG_LIMIT_MS = 5000
 """A child that has not beaten for this long hangs (safety A3)."""
+START_LIMIT_MS = 60_000
+"""How long a child may take to its first beat: on a busy machine, imports take seconds."""
 
 _STANDSTILL_MS = 1500
 _HEALTHY_MS = 5000
@@ -45,6 +47,7 @@ class Vitals:
     started_ms: int
     beat_ms: int
     looked_ms: int
+    has_beaten: bool = False
     in_a_row: int = 0
 
     @classmethod
@@ -54,6 +57,7 @@ class Vitals:
 
     def beaten(self, now_ms: int) -> None:
         """The child has beaten."""
+        self.has_beaten = True
         self.beat_ms = now_ms
 
     def is_hung(self, now_ms: int) -> bool:
@@ -61,7 +65,7 @@ class Vitals:
         if now_ms - self.looked_ms > _STANDSTILL_MS:
             self.beat_ms = now_ms
         self.looked_ms = now_ms
-        return now_ms - self.beat_ms >= HANG_LIMIT_MS
+        return now_ms - self.beat_ms >= (HANG_LIMIT_MS if self.has_beaten else START_LIMIT_MS)
 
     def died(self, now_ms: int) -> int:
         """The child is gone; how long to wait before the next start, in ms.
@@ -77,3 +81,4 @@ class Vitals:
     def started(self, now_ms: int) -> None:
         """The child has been started again."""
         self.started_ms = self.beat_ms = self.looked_ms = now_ms
+        self.has_beaten = False
