@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from homeport.appmaster.allocation.events import JobModelPublished
@@ -18,14 +19,21 @@ from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.state import AllocatorSettings
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.runtime import takeover
-from homeport.appmaster.runtime.adoption import Adoption
 from homeport.appmaster.runtime.am_container import AmContainer
-from homeport.appmaster.runtime.attempt_files import RequestLedger, load_model, save_model
+from homeport.appmaster.runtime.attempt_files import (
+    RequestLedger,
+    attempt_began_ms,
+    load_model,
+    save_model,
+)
 from homeport.appmaster.runtime.backend import DriverBackend
-from homeport.appmaster.runtime.driver import Driver, DriverSettings
+from homeport.appmaster.runtime.clocks import boot_ms
+from homeport.appmaster.runtime.driver import Driver
+from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.heartbeat import Heartbeat
 from homeport.appmaster.runtime.job_status import JobIdentity
-from homeport.appmaster.runtime.launcher_table import MARGIN
+from homeport.appmaster.runtime.keeper_link import KeeperLink
+from homeport.appmaster.runtime.lease_table import margin_ms
 from homeport.appmaster.runtime.supervision import EXIT_ENDED, EXIT_FINAL
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
@@ -82,21 +90,30 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
     return HistoryWriter(folder, "driver", container.host)
 
 
-def driver_settings(config: Config, *, is_restart: bool) -> DriverSettings:
-    """What the driver needs of the configuration."""
+def driver_settings(config: Config, *, hold_back_from_ms: int | None) -> DriverSettings:
+    """What the driver needs of the configuration.
+
+    Args:
+        config: the job's.
+        hold_back_from_ms: when an attempt that is not the first took its rank; None for the first.
+    """
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
-    lost_ms = manager.am_lost_timeout_ms
+    task = TaskConfig.of(config)
+    # What an earlier attempt's keeper renewed last has run out by then (safety A4).
+    span_ms = job.isolation_max_ms + manager.lease_ms + margin_ms(manager.lease_ms)
+    hold_back_ms = 0
+    if hold_back_from_ms is not None:
+        hold_back_ms = max(0, hold_back_from_ms + span_ms - boot_ms())
     return DriverSettings(
         check_in_interval_ms=manager.check_in_interval_ms,
-        am_lost_timeout_ms=lost_ms,
         lease_ms=manager.lease_ms,
         catch_up_interval_ms=job.catch_up_interval_ms,
-        # What an earlier attempt started has killed itself by then (safety A4).
-        hold_back_ms=round(lost_ms * (1 + MARGIN)) if is_restart else 0,
+        hold_back_ms=hold_back_ms,
         environment={
             "HOMEPORT_CHECK_IN_INTERVAL_MS": str(manager.check_in_interval_ms),
-            "HOMEPORT_AM_LOST_TIMEOUT_MS": str(lost_ms),
-            "HOMEPORT_SHUTDOWN_MS": str(TaskConfig.of(config).shutdown_ms),
+            "HOMEPORT_LOST_MS": str(span_ms),
+            "HOMEPORT_HANG_MS": str(task.hang_ms),
+            "HOMEPORT_SHUTDOWN_MS": str(task.shutdown_ms),
             # Relative: below the folder for state of the launcher's own host.
             "HOMEPORT_HISTORY_DIR": str(history_directory(job.history_dir, "", job.directory_name)),
             # For hosts without LOGGED_STORE_BASE_DIR.
@@ -136,7 +153,11 @@ async def serve(
     config = model.config
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
     history = history_of(container, job)
-    settings = driver_settings(config, is_restart=container.attempt > 1)
+    began_ms = attempt_began_ms(container.folder, boot_ms())
+    settings = replace(
+        driver_settings(config, hold_back_from_ms=began_ms if container.attempt > 1 else None),
+        adopt=permitted(published) if heartbeat.starts > 1 else (),
+    )
     attempts = YarnConfig.of(config).am_max_attempts
     driver = Driver(
         settings=settings,
@@ -146,7 +167,7 @@ async def serve(
         resources=resources,
         stream=stream,
         history=history,
-        adoption=Adoption(permitted(published) if heartbeat.starts > 1 else ()),
+        keeper=KeeperLink(Path(), container.token),
     )
     backend = DriverBackend(
         driver=driver,

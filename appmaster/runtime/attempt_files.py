@@ -1,6 +1,6 @@
 """What one driver leaves in the AM's folder for the next of the same attempt.
 
-Both files live as long as the AM's container, which is as long as Skein's containers live: a new
+The files live as long as the AM's container, which is as long as Skein's containers live: a new
 attempt starts without them, as it must.
 """
 
@@ -17,6 +17,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 
 _LEDGER_NAME = "requests"
 _MODEL_NAME = "job-model.json"
+_BEGAN_NAME = "began"
 
 
 class RequestLedger:
@@ -59,3 +60,16 @@ def load_model(folder: Path) -> JobModel | None:
         return decode_job_model((folder / _MODEL_NAME).read_bytes())
     except (OSError, HomeportError):
         return None
+
+
+def attempt_began_ms(folder: Path, now_ms: int) -> int:
+    """When the first driver of the attempt asked this, by its clock; ``now_ms`` if none did.
+
+    Rank and predecessors are settled by then, as every driver does that first.
+    """
+    path = folder / _BEGAN_NAME
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        path.write_text(str(now_ms), encoding="ascii")
+        return now_ms

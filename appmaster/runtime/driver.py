@@ -58,9 +58,14 @@ from homeport.appmaster.allocation.state import (
 )
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
 from homeport.appmaster.runtime.adoption import Adoption
+from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
+from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
-from homeport.appmaster.runtime.launcher_table import LauncherTable
-from homeport.config.errors import UnavailableError
+from homeport.appmaster.runtime.keeper_link import Keeper
+from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
+from homeport.appmaster.runtime.lease_desk import LeaseDesk
+from homeport.appmaster.runtime.lease_table import suspects_itself
+from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.managers import (
@@ -74,38 +79,13 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 _T = TypeVar("_T")
 
 _POLL_S = 0.5
+_LEASES_POLL_S = 0.25
 _HOSTS_POLL_S = 1.0
 _RETRY_S = 1.0
 _ANSWER_LIMIT_S = 2.0
 _FAREWELL_S = 5.0
 
 log = logging.getLogger("driver")
-
-
-def boot_ms() -> int:
-    """Milliseconds since the machine started, time asleep included."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
-
-
-def wall_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-@dataclass(frozen=True)
-class DriverSettings:
-    """What the configuration says to the driver. Units: ms.
-
-    ``hold_back_ms``: how long the first placement waits for what an earlier attempt started.
-    ``environment``: what every launcher gets.
-    """
-
-    check_in_interval_ms: int
-    am_lost_timeout_ms: int
-    lease_ms: int
-    catch_up_interval_ms: int
-    hold_back_ms: int
-    environment: Mapping[str, str]
 
 
 @dataclass(slots=True)
@@ -129,17 +109,18 @@ class Driver:
         resources: ClusterResourceManager,
         stream: CoordinatorStream,
         history: HistoryWriter,
-        adoption: Adoption | None = None,
+        keeper: Keeper,
     ) -> None:
         self._settings = settings
         self._state = initial_state(allocator, resources.next_request_id)
-        self.adoption = adoption or Adoption()
+        self.adoption = Adoption(settings.adopt)
+        self.leases = LeaseDesk(keeper)
         self._published = published
         self._resources = resources
         self._stream = stream
         self._history = history
         self.status = JobStatus(identity, wall_ms)
-        self.launchers = LauncherTable(settings.am_lost_timeout_ms, boot_ms())
+        self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.localities: Mapping[ProcessorId, Host] = {}
         self._queue: asyncio.Queue[_Item] = asyncio.Queue()
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
@@ -180,7 +161,6 @@ class Driver:
             loop.call_later(self._settings.hold_back_ms / 1000, self.post, self._published)
         else:
             self.post(self._published)
-        loop.call_later(self.launchers.limit_ms / 1000, self._give_up_waiting)
         watchers = [
             asyncio.create_task(w(), name=w.__name__)
             for w in (
@@ -188,6 +168,7 @@ class Driver:
                 self._watch_hosts,
                 self._watch_launchers,
                 self._watch_stream,
+                self._watch_leases,
                 self._run_orders,
             )
         ]
@@ -204,11 +185,7 @@ class Driver:
                 task.cancel()
             for pool in (self._skein, self._kafka, self._rest):
                 pool.shutdown(wait=False, cancel_futures=True)
-
-    def _give_up_waiting(self) -> None:
-        """What has not checked in by now has killed itself."""
-        for incarnation in self.adoption.pending:
-            self.account_for(incarnation, "has not been heard of")
+            self.leases.close()
 
     def account_for(self, incarnation: Incarnation, what: str) -> None:
         """It is known what became of an incarnation that an earlier driver permitted."""
@@ -435,13 +412,48 @@ class Driver:
             if os.getppid() != self._parent:
                 # Nothing of the application can be told or learned any more.
                 raise UnavailableError("the supervisor is gone: this attempt is over")
-            for launcher in self.launchers.silent(boot_ms()):
-                log.warning("launcher %s on %s is silent", launcher.resource_id, launcher.host)
-                if launcher.is_ended:
-                    self.post(ResourceEnded(launcher.request_id, launcher.resource_id))
-                else:
-                    self.post(LauncherSilent(launcher.resource_id))
+            held = {c.resource_id for c in self._state.containers if c.phase in LIVE}
+            for launcher in self.launchers.silent(boot_ms(), {r for r in held if r is not None}):
+                self._launcher_gone(launcher)
             await asyncio.sleep(_POLL_S)
+
+    def _launcher_gone(self, launcher: LauncherEntry) -> None:
+        """It is silent, and nothing runs below it any more."""
+        log.warning("launcher %s on %s is silent", launcher.resource_id, launcher.host)
+        if launcher.is_ended:
+            self.post(ResourceEnded(launcher.request_id, launcher.resource_id))
+        else:
+            self.post(LauncherSilent(launcher.resource_id))
+
+    async def _watch_leases(self) -> None:
+        while True:
+            running = {c for c in self._state.containers if c.phase in LIVE}
+            live = {c.incarnation for c in running} | set(self.adoption.pending)
+            silent = set()
+            for incarnation in await self.leases.revoked(live):
+                self._event("revoked", incarnation)
+                if self.runs(incarnation):
+                    silent.add(self._lose_launcher_of(incarnation))
+                self.account_for(incarnation, "has lost its lease")
+            if suspects_itself(silent, self._hosts or ()):
+                self.status.failed("most hosts fell silent at once: perhaps the AM's own did")
+            await asyncio.sleep(_LEASES_POLL_S)
+
+    def _lose_launcher_of(self, incarnation: Incarnation) -> Host:
+        """Gives up the launcher that ran it; the launcher's host."""
+        container = self._state.container(incarnation.processor_id)
+        if container is None or container.resource_id is None:
+            raise InvariantViolation(f"{incarnation} runs nowhere")
+        known = self._state.resource(container.resource_id)
+        launcher = self.launchers.find(container.resource_id)
+        if known is None:
+            raise InvariantViolation(f"{incarnation} runs on an unknown launcher")
+        if launcher is None:
+            self.post(LauncherSilent(container.resource_id))
+        else:
+            self.launchers.forget(launcher.resource_id)
+            self._launcher_gone(launcher)
+        return known.host
 
     async def _watch_stream(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""The AM's master script: keeps the driver running until the application ends.
+"""The AM's master script: keeps driver and lease keeper running until the application ends.
 
 Its children are programs of their own, started from the main thread with parent-death signal
 SIGKILL (the signal follows the thread). One that dies is started again at once, on the port it had;
@@ -27,7 +27,6 @@ from types import FrameType
 from homeport.appmaster.runtime.heartbeat import PIPE_VARIABLE, PORT_VARIABLE, STARTS_VARIABLE
 from homeport.appmaster.runtime.supervision import (
     EXIT_ENDED,
-    HANG_LIMIT_MS,
     Verdict,
     Vitals,
     verdict_of,
@@ -36,6 +35,7 @@ from homeport.appmaster.runtime.supervision import (
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
 PROGRAMS = {
+    "keeper": (sys.executable, "-m", "homeport.appmaster.runtime.lease_keeper"),
     "driver": (sys.executable, "-m", "homeport.appmaster.runtime.application_master"),
 }
 
@@ -80,7 +80,7 @@ class Child:
             self._forget()
             return exit_code
         if self._vitals.is_hung(now_ms()):
-            log.error("the %s has not beaten for %d ms: killed", self.name, HANG_LIMIT_MS)
+            log.error("the %s does not beat: killed", self.name)
             self._process.kill()
         return None
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from yarn_jobs import Job, alive, pids_of, wait_for
 
 KILLS = 10
+LEASE_S = 6.0
 
 
 def program(job: Job, name: str) -> int | None:
@@ -34,7 +38,7 @@ def test_a_driver_that_is_killed_ten_times_disturbs_nobody(make_job: Callable[[s
     """Same port, same model, same containers in the same epochs; not one record twice."""
     job = make_job("undriven")
     job.produce(500)
-    job.run("cluster-manager.container.am-lost.timeout.ms=30000")
+    job.run()
     job.wait_until_running()
     wait_for(lambda: bool(pids(job)), job)
     before, epochs = pids(job), {p: c["epoch"] for p, c in job.containers().items()}
@@ -59,7 +63,7 @@ def test_a_driver_that_hangs_is_replaced(make_job: Callable[[str], Job]) -> None
     """SIGSTOP: no beat for the limit, so the supervisor kills it; the containers run on."""
     job = make_job("hung")
     job.produce(100)
-    job.run("cluster-manager.container.am-lost.timeout.ms=30000")
+    job.run()
     job.wait_until_running()
     wait_for(lambda: bool(pids(job)), job)
     before, victim = pids(job), driver(job)
@@ -70,3 +74,52 @@ def test_a_driver_that_hangs_is_replaced(make_job: Callable[[str], Job]) -> None
     job.produce(100, first=100)
     job.expects(200)
     job.kill()
+
+
+def test_without_keeper_or_launcher_for_a_while_nobody_is_lost(
+    make_job: Callable[[str], Job],
+) -> None:
+    """SIGKILL of the keeper: nobody expires. Of a launcher: its child dies with it, and only that.
+
+    Then a launcher stops for three leases: its child ends by itself before a successor runs.
+    """
+    job = make_job("leased")
+    job.produce(100)
+    job.run()
+    job.wait_until_running()
+    wait_for(lambda: bool(pids(job)), job)
+    before, keeper = pids(job), program(job, "lease_keeper")
+    assert keeper is not None
+    os.kill(keeper, signal.SIGKILL)
+    wait_for(lambda: program(job, "lease_keeper") not in {None, keeper}, job)
+    time.sleep(2 * LEASE_S)
+    assert pids(job) == before
+
+    child = before["0"]
+    os.kill(parent_of(child), signal.SIGKILL)
+    wait_for(lambda: not alive(child), job)
+    wait_for(lambda: job.containers()["0"]["epoch"] == 2, job)
+    job.wait_until_running()
+    wait_for(lambda: bool(pids(job)), job)
+    assert {p: pid for p, pid in pids(job).items() if p != "0"} == {
+        p: pid for p, pid in before.items() if p != "0"
+    }
+
+    child = before["1"]
+    launcher = parent_of(child)
+    os.kill(launcher, signal.SIGSTOP)
+    job.produce(100, first=100)
+    time.sleep(LEASE_S)
+    assert job.containers()["1"]["epoch"] == 1 or not alive(child)
+    wait_for(lambda: not alive(child), job)
+    time.sleep(2 * LEASE_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(launcher, signal.SIGCONT)
+    wait_for(lambda: job.containers()["1"]["epoch"] == 2, job)
+    job.expects(200)
+    job.kill()
+
+
+def parent_of(pid: int) -> int:
+    """The pid of its parent."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

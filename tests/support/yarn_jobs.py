@@ -71,7 +71,8 @@ class Job:
             "yarn.package.path": str(self.package),
             "yarn.am.container.memory.mb": "512",
             "cluster-manager.container.memory.mb": "512",
-            "cluster-manager.container.am-lost.timeout.ms": "4000",
+            "cluster-manager.container.lease.ms": "6000",
+            "job.coordinator.isolation.max.ms": "6000",
         }
         self.path = folder / "job.properties"
         self.url = ""
