@@ -1,14 +1,15 @@
 """Every configuration key once: name, type, default, unit, meaning and source.
 
-``ALL`` lists every key in this module; validation and the reference table go over it.
+Keys of the cluster manager and of YARN stand in ``cluster_keys`` and are offered here too.
+
+``ALL`` lists every key; validation and the reference table go over it.
 """
 
 from __future__ import annotations
 
+from homeport.config.cluster_keys import *  # noqa: F403 - its keys are keys of this module too
+from homeport.config.cluster_keys import OWN, SAMZA
 from homeport.config.key_types import BoolKey, IntKey, Key, ListKey, TextKey
-
-SAMZA = "Samza"
-OWN = "Homeport"
 
 # ---------------------------------------------------------------------------------------------- job
 
@@ -187,6 +188,24 @@ TASK_DROP_DESERIALIZATION_ERRORS = BoolKey(
     meaning="input records that cannot be read are skipped instead of failing the container",
     source=SAMZA,
 )
+TASK_DEAD_LETTER_STREAM = TextKey(
+    name="task.dead.letter.stream",
+    meaning="where records that are skipped go, system.stream; default: nowhere",
+    source=OWN,
+)
+TASK_WINDOW_MS = IntKey(
+    name="task.window.ms",
+    default=-1,
+    minimum=-1,
+    unit="ms",
+    meaning="time between the calls of a StreamTask's window; -1: it is never called",
+    source=SAMZA,
+)
+TASK_IGNORED_EXCEPTIONS = ListKey(
+    name="task.ignored.exceptions",
+    meaning="exceptions of a StreamTask that are counted and skipped, class names or *",
+    source=SAMZA,
+)
 TASK_CHECKPOINT_FACTORY = TextKey(
     name="task.checkpoint.factory",
     default="kafka",
@@ -227,7 +246,7 @@ TASK_SPARK_DRIVER_MEMORY_MB = IntKey(
     name="task.spark.driver.memory.mb",
     minimum=1,
     unit="MB",
-    meaning="heap of the local Spark; default half of cluster-manager.container.memory.mb",
+    meaning="heap of the local Spark; default by the memory rule",
     source=OWN,
 )
 
@@ -359,134 +378,5 @@ STORE_CHANGELOG_KAFKA = TextKey(
     source=SAMZA,
 )
 
-# ---------------------------------------------------------------------------------- cluster manager
-
-CONTAINER_MEMORY_MB = IntKey(
-    name="cluster-manager.container.memory.mb",
-    default=1024,
-    minimum=1,
-    unit="MB",
-    meaning="memory of a container",
-    source=SAMZA,
-    legacy=("yarn.container.memory.mb",),
-)
-CONTAINER_CPU_CORES = IntKey(
-    name="cluster-manager.container.cpu.cores",
-    default=1,
-    minimum=1,
-    meaning="cores of a container",
-    source=SAMZA,
-    legacy=("yarn.container.cpu.cores",),
-)
-CONTAINER_REQUEST_TIMEOUT_MS = IntKey(
-    name="cluster-manager.container.request.timeout.ms",
-    default=5000,
-    minimum=1,
-    unit="ms",
-    meaning="how long a container waits for its preferred host",
-    source="HA-YARN",
-    legacy=("yarn.container.request.timeout.ms",),
-)
-CONTAINER_RETRY_COUNT = IntKey(
-    name="cluster-manager.container.retry.count",
-    default=8,
-    minimum=-1,
-    meaning="failures of one container, within the window, that fail the job; -1: no limit",
-    source=SAMZA,
-    legacy=("yarn.container.retry.count",),
-)
-CONTAINER_RETRY_WINDOW_MS = IntKey(
-    name="cluster-manager.container.retry.window.ms",
-    default=300000,
-    unit="ms",
-    meaning="failures further apart than this are not added up",
-    source=SAMZA,
-    legacy=("yarn.container.retry.window.ms",),
-)
-CONTAINER_FAIL_JOB_AFTER_RETRIES = BoolKey(
-    name="cluster-manager.container.fail.job.after.retries",
-    default=True,
-    meaning="false: the job goes on without a container that used up its retries",
-    source=SAMZA,
-)
-CONTAINER_LEASE_MS = IntKey(
-    name="cluster-manager.container.lease.ms",
-    default=10000,
-    minimum=1,
-    unit="ms",
-    meaning="a container that cannot renew for this long ends itself",
-    source=OWN,
-)
-CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
-    name="cluster-manager.container.check-in.interval.ms",
-    default=500,
-    minimum=1,
-    unit="ms",
-    meaning="how often a launcher asks what to do",
-    source=OWN,
-)
-CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
-    name="cluster-manager.container.check-in.timeout.ms",
-    default=60000,
-    minimum=1,
-    unit="ms",
-    meaning="a granted container that has not checked in for this long is asked for again",
-    source=OWN,
-)
-CLUSTER_MANAGER_HOSTS = ListKey(
-    name="cluster-manager.hosts",
-    meaning="hosts to know at submission, beyond those that the ResourceManager lists",
-    source=OWN,
-)
-JOB_COORDINATOR_URL_HOST = TextKey(
-    name="cluster-manager.jobcoordinator.url.host",
-    meaning="host name or address in the job coordinator's URL; default the AM's host",
-    source=OWN,
-)
-JOB_COORDINATOR_URL_PORT = IntKey(
-    name="cluster-manager.jobcoordinator.url.port",
-    default=0,
-    meaning="port of the job coordinator; 0: any free one",
-    source=SAMZA,
-)
-
-# --------------------------------------------------------------------------------------------- yarn
-
-YARN_PACKAGE_PATH = TextKey(
-    name="yarn.package.path",
-    meaning="folder, zip or tar.gz with the job's code; needed by run-job",
-    source=SAMZA,
-)
-YARN_QUEUE = TextKey(
-    name="yarn.queue", default="default", meaning="queue to submit to", source=SAMZA
-)
-YARN_AM_MEMORY_MB = IntKey(
-    name="yarn.am.container.memory.mb",
-    default=1024,
-    minimum=1,
-    unit="MB",
-    meaning="memory of the AM's container",
-    source=SAMZA,
-)
-YARN_AM_CPU_CORES = IntKey(
-    name="yarn.am.container.cpu.cores",
-    default=1,
-    minimum=1,
-    meaning="cores of the AM's container",
-    source=SAMZA,
-)
-YARN_AM_MAX_ATTEMPTS = IntKey(
-    name="yarn.am.max-attempts",
-    default=10,
-    minimum=1,
-    meaning="attempts that YARN gives the application",
-    source=OWN,
-)
-YARN_PYTHON_EXECUTABLE = TextKey(
-    name="yarn.python.executable",
-    meaning="interpreter with homeport installed, present on every node; default the submitter's",
-    source=OWN,
-)
-
 ALL: tuple[Key, ...] = tuple(k for k in list(globals().values()) if isinstance(k, Key))
-"""Every key of this module, in its order."""
+"""Every key, those of the cluster first."""

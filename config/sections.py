@@ -19,6 +19,8 @@ from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.kafka_names import Role, connection_properties, map_client_properties
 from homeport.config.key_types import TextKey
+from homeport.config.memory_rule import MemoryShares, divide
+from homeport.config.path_names import job_folder
 from homeport.config.serde_names import serde_name
 from homeport.config.system_stream import SystemStream
 
@@ -127,7 +129,7 @@ class JobConfig:
     @property
     def directory_name(self) -> str:
         """``<job.name>-<job.id>``: the job's folder below the root of the state directories."""
-        return f"{self.name}-{self.id}"
+        return job_folder(self.name, self.id)
 
 
 def _factory(config: Config, key: TextKey, kind: Kind, *parts: str, java: bool = False) -> str:
@@ -192,17 +194,21 @@ class TaskConfig:
     checkpoint_segment_bytes: int
     checkpoint_max_message_bytes: int
     spark_conf: Mapping[str, str]
-    spark_driver_memory_mb: int
-    drop_deserialization_errors: bool
+    memory: MemoryShares
 
     @staticmethod
     def of(config: Config) -> TaskConfig:
         """The view of ``config``."""
         system = _system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
-        container_mb = keys.CONTAINER_MEMORY_MB.read(config)
+        pipeline_class = keys.TASK_PIPELINE_CLASS.read(config)
+        memory = divide(
+            keys.CONTAINER_MEMORY_MB.read(config),
+            has_pipeline=pipeline_class is not None,
+            heap_mb=keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config),
+        )
         return TaskConfig(
             task_class=keys.TASK_CLASS.read(config),
-            pipeline_class=keys.TASK_PIPELINE_CLASS.read(config),
+            pipeline_class=pipeline_class,
             pipeline_unordered=keys.TASK_PIPELINE_UNORDERED.read(config),
             inputs=_inputs(config),
             commit_ms=keys.TASK_COMMIT_MS.read(config),
@@ -220,9 +226,7 @@ class TaskConfig:
             checkpoint_segment_bytes=keys.TASK_CHECKPOINT_SEGMENT_BYTES.read(config),
             checkpoint_max_message_bytes=keys.TASK_CHECKPOINT_MAX_MESSAGE_BYTES.read(config),
             spark_conf=dict(config.subset(keys.TASK_SPARK_CONF.named(""))),
-            spark_driver_memory_mb=keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
-            or max(1, container_mb // 2),
-            drop_deserialization_errors=keys.TASK_DROP_DESERIALIZATION_ERRORS.read(config),
+            memory=memory,
         )
 
 
@@ -439,6 +443,7 @@ class ClusterManagerConfig:
     request_timeout_ms: int
     retry_count: int
     retry_window_ms: int
+    last_retry_delay_ms: int
     fail_job_after_retries: bool
     check_in_interval_ms: int
     check_in_timeout_ms: int
@@ -456,6 +461,7 @@ class ClusterManagerConfig:
             request_timeout_ms=keys.CONTAINER_REQUEST_TIMEOUT_MS.read(config),
             retry_count=keys.CONTAINER_RETRY_COUNT.read(config),
             retry_window_ms=keys.CONTAINER_RETRY_WINDOW_MS.read(config),
+            last_retry_delay_ms=keys.CONTAINER_LAST_RETRY_DELAY_MS.read(config),
             fail_job_after_retries=keys.CONTAINER_FAIL_JOB_AFTER_RETRIES.read(config),
             check_in_interval_ms=keys.CONTAINER_CHECK_IN_INTERVAL_MS.read(config),
             check_in_timeout_ms=keys.CONTAINER_CHECK_IN_TIMEOUT_MS.read(config),

@@ -15,6 +15,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
 from homeport.config.key_types import TextKey
+from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -57,6 +58,7 @@ def validate(config: Config) -> tuple[str, ...]:
     storage = StorageConfig.of(config)
     _check_stores(storage)
     systems = _check_systems(config, job, task, storage, broadcast)
+    _check_dead_letter(config, task)
     standby = _check_standby(config, job)
     _check_sizes(config)
     YarnConfig.of(config)
@@ -68,6 +70,7 @@ def validate(config: Config) -> tuple[str, ...]:
             for key in s.ignored
         ),
         *_standby_warnings(standby),
+        *_memory_warnings(config, task),
     )
 
 
@@ -226,6 +229,31 @@ def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
             )
 
 
+def _check_dead_letter(config: Config, task: TaskConfig) -> None:
+    """Dead letters are part of the transaction, and are not read again as input."""
+    stream = RecordsConfig.of(config).dead_letter
+    if stream is None:
+        return
+    key = keys.TASK_DEAD_LETTER_STREAM.name
+    _check_stream(key, stream)
+    if stream in task.inputs:
+        raise ConfigError(
+            key,
+            str(stream),
+            f"it is one of {keys.TASK_INPUTS.name}, and would be read again",
+            "name another stream",
+        )
+    brokers = SystemConfig.of(config, task.checkpoint_system).bootstrap_servers
+    if SystemConfig.of(config, stream.system).bootstrap_servers != brokers:
+        raise ConfigError(
+            key,
+            str(stream),
+            "it has other brokers than the job's checkpoints, and one transaction cannot reach "
+            "both",
+            f"name a stream of the system {task.checkpoint_system}",
+        )
+
+
 def _check_standby(config: Config, job: JobConfig) -> StandbyConfig:
     standby = StandbyConfig.of(config)
     if standby.enabled and not job.host_affinity_enabled:
@@ -247,6 +275,18 @@ def _standby_warnings(standby: StandbyConfig) -> tuple[str, ...]:
     return (f"{keys.JOB_HOT_STANDBY_ENABLED.name}: this version does not start standby containers",)
 
 
+def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
+    key = keys.CONTAINER_MEMORY_MB.name
+    container_mb, memory = keys.CONTAINER_MEMORY_MB.read(config), task.memory
+    if not memory.is_tight(container_mb):
+        return ()
+    warning = (
+        f"{key} = {container_mb} leaves Python {memory.python_mb} MB beside a heap of "
+        f"{memory.heap_mb}: YARN may kill containers for their memory"
+    )
+    return (warning,)
+
+
 def _check_sizes(config: Config) -> None:
     manager = ClusterManagerConfig.of(config)
     if manager.url_port > _MAX_PORT:
@@ -256,11 +296,11 @@ def _check_sizes(config: Config) -> None:
             f"a port is at most {_MAX_PORT}",
             "write 0 for any free port",
         )
-    task = TaskConfig.of(config)
-    if task.spark_driver_memory_mb > manager.container_memory_mb:
+    heap_mb = keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
+    if heap_mb is not None and heap_mb > manager.container_memory_mb:
         raise ConfigError(
             keys.TASK_SPARK_DRIVER_MEMORY_MB.name,
-            str(task.spark_driver_memory_mb),
+            str(heap_mb),
             f"it must be below {keys.CONTAINER_MEMORY_MB.name} ({manager.container_memory_mb})",
             "make it smaller, or the container larger",
         )

@@ -5,7 +5,8 @@ A job names either or both of
 * a pipeline, ``task.pipeline.class=module:function``: ``pipeline(frame: DataFrame) -> DataFrame``,
   run in local Spark over each micro-batch; it keeps the column ``task`` (and ``offset``, unless
   ``task.pipeline.unordered=true``);
-* a task class, ``task.class=module:Class``: a subclass of ``BatchTask``.
+* a task class, ``task.class=module:Class``: a subclass of ``BatchTask``, handed Arrow tables, or of
+  ``StreamTask``, handed one message at a time.
 
 The columns of a micro-batch are those of ``BATCH_SCHEMA``; a pipeline may drop and add others as it
 likes.
@@ -14,7 +15,8 @@ likes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -95,6 +97,79 @@ class TaskContext(Protocol):
 
     def store(self, name: str) -> KeyValueStore:
         """The task's part of the store ``name``; KeyError, naming the known ones, without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingMessage:
+    """One record of an input.
+
+    Without a pipeline ``key`` and ``value`` are objects of the stream's ``samza.key.serde`` and
+    ``samza.msg.serde``, or bytes where none is configured; None is null in Kafka. After a pipeline
+    ``value`` is the row, {column: value} without ``task``, and ``key`` its column ``key``, or None;
+    the other fields are of the columns of their names. Where the pipeline dropped one, the text is
+    empty, the number -1.
+
+    ``timestamp`` is in ms since 1970.
+    """
+
+    system: str
+    stream: str
+    partition: int
+    offset: int
+    key: Any
+    value: Any
+    timestamp: int
+    headers: Mapping[str, bytes]
+
+
+class TaskCoordinator(Protocol):
+    """What a StreamTask may ask of its container."""
+
+    def commit(self) -> None:
+        """Asks for a commit of all tasks of the container.
+
+        At the end of the micro-batch the transaction ends, stores are flushed and OFFSET files
+        written.
+        """
+
+    def shutdown(self) -> None:
+        """Votes for the end of the container; a vote stands.
+
+        At the end of the micro-batch in which the last of its tasks has voted, all of them are told
+        ``end_of_stream``, a last transaction and commit follow, and the container has finished: it
+        is not started again, and the job has succeeded when every container has. Until then tasks
+        are handed messages as before, those that have voted too.
+        """
+
+
+class StreamTask(ABC):
+    """Handed one message at a time. One instance per task; never called concurrently.
+
+    An exception fails the container and nothing of the open transaction is kept, unless its class
+    is among ``task.ignored.exceptions``: then it is counted and logged, and what the call had done
+    until then stands. ``init`` and ``close`` have no such exception.
+    """
+
+    def init(self, context: TaskContext) -> None:
+        """Called once, after the stores are restored and before the first message."""
+
+    @abstractmethod
+    def process(
+        self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
+    ) -> None:
+        """Processes one message; those of one partition come in the order of their offsets."""
+
+    def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        """Called every ``task.window.ms``, first after one such time, between micro-batches."""
+
+    def end_of_stream(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        """Called once when the container finishes, every task having voted: it may still send.
+
+        Kafka's streams have no end of their own.
+        """
+
+    def close(self) -> None:
+        """Called once when the container stops in order."""
 
 
 class BatchTask(ABC):

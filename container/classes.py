@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from homeport.config.errors import ConfigError
-from homeport.container.api import BatchTask
+from homeport.container.api import BatchTask, StreamTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,18 +22,18 @@ TASK_CLASS = "task.class"
 PIPELINE_CLASS = "task.pipeline.class"
 
 
-def load_task_class(name: str) -> type[BatchTask]:
+def load_task_class(name: str) -> type[BatchTask | StreamTask]:
     """The task class that ``module:Class`` names.
 
     Raises:
-        ConfigError: it cannot be imported, or is not a concrete subclass of BatchTask.
+        ConfigError: it cannot be imported, or is no concrete BatchTask or StreamTask.
     """
     found = _load(TASK_CLASS, name)
-    if not (isinstance(found, type) and issubclass(found, BatchTask)):
+    if not (isinstance(found, type) and issubclass(found, BatchTask | StreamTask)):
         raise ConfigError(
             TASK_CLASS,
             name,
-            "it must name a subclass of homeport.container.api.BatchTask",
+            "it must name a subclass of BatchTask or StreamTask of homeport.container.api",
             f"this is {_described(found)}",
         )
     if inspect.isabstract(found):
@@ -69,7 +69,7 @@ def require_task_class(task_class: str | None) -> str:
             TASK_CLASS,
             None,
             "a pipeline's rows need a task that keeps or sends them",
-            "name a BatchTask, as module:Class",
+            "name a BatchTask or StreamTask, as module:Class",
         )
     return task_class
 

@@ -136,8 +136,10 @@ def _child(prefix: Path, options: str) -> tuple[float, float]:
     Raises:
         ArchiveError: it failed or did not end in time.
     """
-    command = [str(prefix / "bin" / "python"), str(Path(__file__).resolve()), f"--run={options}"]
     with tempfile.TemporaryDirectory(prefix="homeport-spark-") as scratch:
+        # A JVM that is ended while it writes the archive does not tidy up after itself.
+        run = f"--run={options} -Djava.io.tmpdir={scratch}"
+        command = [str(prefix / "bin" / "python"), str(Path(__file__).resolve()), run]
         env = {**os.environ, "SPARK_LOCAL_DIRS": scratch, "SPARK_LOCAL_IP": "127.0.0.1"}
         log = Path(scratch, "output.log")
         try:

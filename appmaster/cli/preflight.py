@@ -17,6 +17,7 @@ from homeport.appmaster.yarn.submission import application_name
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -24,7 +25,11 @@ from homeport.config.sections import (
     TaskConfig,
     YarnConfig,
 )
-from homeport.job_coordinator.grouper.job_model_calculator import input_streams
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 _KAFKA_TIMEOUT_S = 10.0
@@ -34,26 +39,41 @@ _MAX_CORES = "yarn.scheduler.maximum-allocation-vcores"
 
 
 def check_kafka(config: Config) -> None:
-    """Every system of the job answers, and every input topic exists."""
+    """Every system of the job answers; every input topic exists, and that of the dead letters."""
     task = TaskConfig.of(config)
-    wanted: dict[str, list[str]] = {JobConfig.of(config).coordinator_system: []}
+    wanted: dict[str, dict[str, str]] = {JobConfig.of(config).coordinator_system: {}}
     if task.checkpoint_enabled:
-        wanted.setdefault(task.checkpoint_system, [])
+        wanted.setdefault(task.checkpoint_system, {})
     for stream in input_streams(config):
-        wanted.setdefault(stream.system, []).append(stream.stream)
+        wanted.setdefault(stream.system, {})[stream.stream] = keys.TASK_INPUTS.name
+    dead_letter = RecordsConfig.of(config).dead_letter
+    if dead_letter is not None:
+        topics = wanted.setdefault(dead_letter.system, {})
+        topics[dead_letter.stream] = keys.TASK_DEAD_LETTER_STREAM.name
     for name, topics in wanted.items():
         admin = TopicAdmin(SystemConfig.of(config, name), _KAFKA_TIMEOUT_S)
         admin.require_reachable()
         found = admin.partition_counts(topics)
-        for topic in topics:
+        for topic, key in topics.items():
             if topic not in found:
                 raise ConfigError(
-                    keys.TASK_INPUTS.name,
+                    key,
                     f"{name}.{topic}",
                     f"topic {topic!r} does not exist at "
                     f"{SystemConfig.of(config, name).bootstrap_servers}",
                     "create the topic, or correct the name",
                 )
+
+
+def check_job_model(config: Config) -> None:
+    """The configuration fits the inputs as they are: a JobModel can be made of both.
+
+    Raises:
+        ConfigError: it cannot, for instance with more containers than tasks.
+    """
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    # What was assigned before decides who gets which task, not whether the model can be made.
+    calculate_job_model(config, counts, {}, {})
 
 
 def check_sizes(config: Config, rest: ResourceManagerRest) -> None:

@@ -18,11 +18,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
+from urllib.parse import urlsplit
 
 import typer
 
 from homeport.appmaster.cli import preflight
 from homeport.appmaster.yarn.job_package import package_path, prepared
+from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
     Application,
@@ -42,6 +44,7 @@ from homeport.config.loader import load
 from homeport.config.secrets import MASK, is_secret
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
 from homeport.config.validation import validate
+from homeport.job_coordinator.cli.usage import usage_error
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
@@ -56,6 +59,7 @@ _PROGRESS_S = 5.0
 _ANSWER_LIMIT_S = 180.0
 _KILL_MARGIN_S = 15.0
 _YARN_KILL_LIMIT_S = 60.0
+_STORY_LINES = 4
 _ADVICE = "see the log of the AM"
 
 
@@ -130,9 +134,15 @@ class Waiter:
 
 
 def end_of(application: Application) -> str:
-    """How an application that has ended did so, in one line."""
-    diagnostics = " ".join(application.diagnostics.split())
-    story = f": {diagnostics}" if diagnostics else ""
+    """How an application that has ended did so, in one line.
+
+    Of long diagnostics, which end with a log's last lines, it has the two first and the last.
+    """
+    lines = [" ".join(line.split()) for line in application.diagnostics.splitlines()]
+    lines = [line for line in lines if line]
+    if len(lines) > _STORY_LINES:
+        lines = [*lines[:2], "...", lines[-1]]
+    story = f": {' '.join(lines)}" if lines else ""
     return (
         f"{application.application_id} ended as {samza_status(application)} "
         f"({application.final_status}){story}"
@@ -164,6 +174,7 @@ def run(job: Job) -> None:
     path = package_path(YarnConfig.of(config).package_path)
     python = preflight.python_of(config)
     preflight.check_kafka(config)
+    preflight.check_job_model(config)
     job.rest.require_reachable()
     preflight.check_not_running(config, job.rest)
     preflight.check_sizes(config, job.rest)
@@ -275,7 +286,13 @@ def is_answering(url: str) -> bool:
 
 def log_place(application: Application) -> str:
     """Where the log of an application's AM is."""
-    return application.am_log_url or f"yarn logs -applicationId {application.application_id}"
+    url = application.am_log_url
+    if not url:
+        return f"yarn logs -applicationId {application.application_id}"
+    # A local cluster's nodes have names that no browser can resolve.
+    parts = urlsplit(url)
+    endpoint = NodeNames.from_environment(os.environ).with_known_address(parts.netloc)
+    return parts._replace(netloc=endpoint).geturl()
 
 
 # ---------------------------------------------------------------------------------------- others
@@ -291,18 +308,22 @@ def wait(job: Job) -> int:
     application = job.last_application()
     if application is None:
         raise UnavailableError(f"YARN knows no application {job.name!r}: run the job first")
-    return _await_end(job, application, None)
+    last = _await_end(job, application, None)
+    if last.final_status in ("SUCCEEDED", "KILLED"):
+        say(end_of(last))
+    else:
+        say(f"{end_of(last)}; {_ADVICE}: {log_place(last)}")
+    return 0 if last.final_status == "SUCCEEDED" else 1
 
 
-def _await_end(job: Job, application: Application, limit_s: float | None) -> int:
-    """0 or 1 when the application has ended, told in one line; UnavailableError at the limit."""
+def _await_end(job: Job, application: Application, limit_s: float | None) -> Application:
+    """The application as it has ended; UnavailableError at the limit."""
     last = application
     waiter = Waiter(limit_s)
     for _ in waiter.polls():
         last = job.rest.application(application.application_id) or last
         if not last.is_active:
-            say(end_of(last))
-            return 0 if last.final_status == "SUCCEEDED" else 1
+            return last
         waiter.tell(f"{last.application_id} is {last.state}")
     raise UnavailableError(f"{last.application_id} has not ended after {waiter.elapsed_s:.0f} s")
 
@@ -317,14 +338,17 @@ def kill(job: Job) -> None:
     try:
         order_shutdown(job, application)
         say(f"ordered {application.application_id} to stop; waiting up to {limit_s:.0f} s")
-        _await_end(job, application, limit_s)
+        last = _await_end(job, application, limit_s)
     except HomeportError as e:
         say(f"no orderly stop ({e}): killing it by YARN")
         job.rest.kill(application.application_id)
         _await_end(job, application, _YARN_KILL_LIMIT_S)
         print(f"killed {application.application_id} by YARN")
     else:
-        print(f"stopped {application.application_id} in order")
+        if last.final_status == "KILLED":
+            print(f"stopped {application.application_id} in order")
+        else:  # by itself, before the order reached it
+            print(end_of(last))
     # Nobody needs the token of an application that has ended.
     (cache_folder(os.environ) / "tokens" / application.application_id).unlink(missing_ok=True)
 
@@ -349,10 +373,24 @@ def order_shutdown(job: Job, application: Application) -> None:
 
 # ---------------------------------------------------------------------------------------- command
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+_EPILOG = """\
+HADOOP_CONF_DIR names the folder with the cluster's yarn-site.xml; of a local cluster it is set by
+eval "$(scripts/dev-cluster env --name NAME)".
+
+Progress and errors go to standard error: an error is one line with key, value, rule and remedy,
+and exit code 1. run refuses before it writes anything, and a job that runs already is refused.
+
+\b
+Examples:
+  run-job --config-path=my.properties --config=yarn.package.path=my_job
+  run-job --config-path=my.properties --operation=status
+  run-job --config-path=my.properties --operation=kill
+"""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.command()
+@app.command(epilog=_EPILOG)
 def command(
     *,
     config_path: Annotated[
@@ -400,7 +438,7 @@ def main() -> None:
         say(f"error: {error}")
         sys.exit(1)
     except typer.TyperException as error:
-        say(f"error: {' '.join(error.format_message().split())}; see run-job --help")
+        say(f"error: {usage_error(error)}; see run-job --help")
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         say("interrupted; a job that was submitted goes on: ask by --operation=status")

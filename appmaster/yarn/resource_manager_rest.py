@@ -190,7 +190,8 @@ class ResourceManagerRest:
         if not folder:
             raise UnavailableError(
                 f"{CONF_DIR_VARIABLE} is not set: let it name the folder with the cluster's "
-                "Hadoop configuration"
+                "Hadoop configuration; of a local cluster: "
+                'eval "$(scripts/dev-cluster env --name NAME)"'
             )
         return cls.from_folder(Path(folder))
 
@@ -203,9 +204,13 @@ class ResourceManagerRest:
         """Returns if a ResourceManager answers.
 
         Raises:
-            UnavailableError: none does.
+            UnavailableError: none does, or what answers there is something else.
         """
-        self._get("/ws/v1/cluster/info")
+        if "clusterInfo" not in self._get("/ws/v1/cluster/info"):
+            raise UnavailableError(
+                f"what answers at {', '.join(self._urls)} (from {self._source}) is not a YARN "
+                f"ResourceManager: let {CONF_DIR_VARIABLE} name the right configuration"
+            )
 
     def nodes(self) -> tuple[Node, ...]:
         """All NodeManagers that the ResourceManager knows, lost ones included, by host."""

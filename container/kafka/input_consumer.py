@@ -26,11 +26,13 @@ _HEADERS = BATCH_SCHEMA.field("headers").type
 class MicroBatch:
     """Rows of ``BATCH_SCHEMA``, sorted by task, stream, partition and offset.
 
-    ``processed``: the last offset of each of the task's partitions that has rows here.
+    ``first``, ``processed``: the first and the last offset of each of the task's partitions that
+    has rows here.
     """
 
     table: pa.Table
     size_bytes: int
+    first: Mapping[TaskName, Mapping[SystemStreamPartition, int]]
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]]
 
 
@@ -117,6 +119,7 @@ class InputConsumer:
 
     def _batch(self, grouped: Mapping[SystemStreamPartition, list[Message]]) -> MicroBatch | None:
         parts: dict[TaskName, list[tuple[SystemStreamPartition, list[Message]]]] = {}
+        first: dict[TaskName, dict[SystemStreamPartition, int]] = {}
         processed: dict[TaskName, dict[SystemStreamPartition, int]] = {}
         size = 0
         for ssp, messages in sorted(grouped.items()):
@@ -128,12 +131,14 @@ class InputConsumer:
                     own = [m for m in messages if (m.offset() or 0) >= start]
                 if own:
                     parts.setdefault(task_name, []).append((ssp, own))
+                    first.setdefault(task_name, {})[ssp] = own[0].offset() or 0
                     processed.setdefault(task_name, {})[ssp] = last
                     size += sum(map(len, own))
         tables = [_table(t, ssp, own) for t in sorted(parts) for ssp, own in parts[t]]
         if not tables:
             return None
-        return MicroBatch(pa.concat_tables(tables).combine_chunks(), size, processed)
+        table = pa.concat_tables(tables).combine_chunks()
+        return MicroBatch(table, size, first, processed)
 
 
 def _table(

@@ -26,6 +26,22 @@ _LOG = logging.getLogger(__name__)
 
 _INIT_S = 60.0
 _COMMIT_S = 30.0
+_LOOK_S = 5.0
+_REFUSED = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError._MSG_TIMED_OUT,  # noqa: SLF001 - the client's public constant
+        KafkaError._PURGE_QUEUE,  # noqa: SLF001 - the client's public constant
+    }
+)
+
+
+class RecordRefusedError(TransactionError):
+    """Nothing was committed: a record was not taken, maybe because it is too large.
+
+    The producer says so of what exceeds its own limit; of what exceeds only the topic's, the first
+    that is heard is often that others, waiting behind it, have timed out or were purged (measured).
+    """
 
 
 def fence(system: SystemConfig, transactional_id: str) -> None:
@@ -46,6 +62,7 @@ class TransactionalProducer:
         self._system = system
         self._reports: dict[tuple[str, int], int] = {}
         self._failure: KafkaError | None = None
+        self._topics: set[str] = set()
         self._producer = producer(system, producer_properties(system, transactional_id))
         try:
             self._producer.init_transactions(_INIT_S)
@@ -64,10 +81,12 @@ class TransactionalProducer:
 
         Raises:
             FencedError: a newer incarnation has taken over; nothing was committed.
+            RecordRefusedError: a record was not taken; nothing was committed.
             TransactionError: nothing was committed, or (the message says so) nobody knows.
         """
         self._reports = {}
         self._failure = None
+        self._topics = set()
         try:
             self._producer.begin_transaction()
             self._produce_all(sends)
@@ -109,6 +128,7 @@ class TransactionalProducer:
 
     def _produce(self, send: Send, *, report: bool) -> None:
         extra: dict[str, Any] = {}
+        self._topics.add(send.topic)
         if send.partition is not None:
             extra["partition"] = send.partition
             if report:
@@ -142,16 +162,34 @@ class TransactionalProducer:
     def _give_up(self, step: str, cause: KafkaError | None) -> NoReturn:
         if cause is not None and _is_fenced(cause):
             raise FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
-        reason = cause.str() if cause is not None else "timed out"
+        absent = self._absent_topics()
+        reason = absent or (cause.str() if cause is not None else "timed out")
         try:
             self._producer.abort_transaction(_COMMIT_S)
         except KafkaException as error:
             if _is_fenced(error_of(error)):
+                # The broker fences also whoever took too long over a transaction.
                 raise FencedError(
-                    f"fenced by a newer incarnation: {error_of(error).str()}"
+                    f"{step}: {reason}; and fenced by a newer incarnation, or by the "
+                    f"transaction's time-out: {error_of(error).str()}"
                 ) from None
             _LOG.warning("the transaction was left to its time-out: %s", error_of(error).str())
-        raise TransactionError(f"{step}: {reason}; the transaction was aborted")
+        is_refused = not absent and cause is not None and cause.code() in _REFUSED
+        kind = RecordRefusedError if is_refused else TransactionError
+        raise kind(f"{step}: {reason}; the transaction was aborted")
+
+    def _absent_topics(self) -> str:
+        """What to do about topics of this transaction that Kafka does not have; "" if it has all.
+
+        The library says no more of them than that its records were not delivered in time.
+        """
+        try:
+            known = self._producer.list_topics(timeout=_LOOK_S).topics
+        except KafkaException:
+            return ""
+        absent = sorted(self._topics.difference(known))
+        names = ", ".join(map(repr, absent))
+        return f"no such topic in Kafka: {names}; create it, or correct its name" if absent else ""
 
 
 def _is_fenced(error: KafkaError) -> bool:

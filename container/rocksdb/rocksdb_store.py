@@ -18,6 +18,7 @@ from rocksdict import (
     Options,
     Rdict,
     WriteBatch,
+    WriteBufferManager,
     WriteOptions,
 )
 
@@ -34,12 +35,15 @@ class RocksDbMemory:
     """The memory that all stores of a container share: one block cache, and write buffers.
 
     Args:
-        budget_bytes: for all stores together; half is cache, half write buffers.
+        budget_bytes: for all stores together; half is cache, half write buffers. The store that is
+            written to while all together are over their half is flushed early.
         store_count: how many stores there will be; each gets its part of the write buffers.
     """
 
     def __init__(self, budget_bytes: int, store_count: int) -> None:
         self._cache = Cache(budget_bytes // 2)
+        # Writers never wait for it: a stall in mid-transaction would cost more than it saves.
+        self._write_buffers = WriteBufferManager(budget_bytes // 2, allow_stall=False)
         part = budget_bytes // 2 // max(1, store_count)
         self._write_buffer_bytes = max(_SMALLEST_BUFFER, part // 2)
 
@@ -54,6 +58,7 @@ class RocksDbMemory:
         options.set_compression_type(DBCompressionType.lz4())
         options.set_write_buffer_size(self._write_buffer_bytes)
         options.set_max_write_buffer_number(2)
+        options.set_write_buffer_manager(self._write_buffers)
         options.set_keep_log_file_num(2)
         options.set_max_log_file_size(8 * _MIB)
         return options

@@ -7,16 +7,19 @@ import gc
 import logging
 from typing import TYPE_CHECKING
 
+from homeport.container.api import StreamTask
 from homeport.container.classes import load_pipeline, load_task_class, require_task_class
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.kafka.record_limit import record_limit
 from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.run_loop import LoopParts, LoopSettings, RunLoop
 from homeport.container.runtime.stop_flag import StopFlag
-from homeport.container.runtime.task_instance import Context, Outputs, TaskInstance
+from homeport.container.runtime.task_factory import make_tasks
+from homeport.container.runtime.task_instance import Context, Outputs
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.storage.managers import ContainerStorage
@@ -35,9 +38,8 @@ _LOG = logging.getLogger(__name__)
 _MIB = 1024 * 1024
 _MAX_ROWS = 50_000
 _MAX_ROWS_SPARK = 100_000
-_ROCKSDB_SHARE = 8
-"""Memory rule: RocksDB gets an eighth of the container's memory, the JVM's heap half of it unless
-configured, Python and what the JVM needs beside its heap the rest."""
+_MAX_ROWS_STREAM = 2_000
+"""Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
 
 
 class StreamContainer:
@@ -70,11 +72,13 @@ class StreamContainer:
             scratch_root=environment.work_dir / "state",
             stores=job.stores,
             tasks=job.tasks,
-            memory_bytes=job.cluster.container_memory_mb * _MIB // _ROCKSDB_SHARE,
+            memory_bytes=job.task.memory.rocksdb_mb * _MIB,
         )
 
-    def run(self) -> None:
-        """Returns when told to stop, with everything that is committed on the disk.
+    def run(self) -> bool:
+        """Whether its tasks have finished; False when told to stop.
+
+        In either case everything that is committed is on the disk.
 
         Raises:
             HomeportError: the container has failed; what was committed stays.
@@ -91,23 +95,33 @@ class StreamContainer:
             outputs = Outputs(
                 self._job.systems, self._job.transaction_systems, self._job.job.default_system
             )
-            tasks = {
-                task.task_name: TaskInstance(task_class, self._context(task.task_name), outputs)
-                for task in self._job.tasks
-            }
+            tasks, requests = make_tasks(
+                self._job, task_class, self._context, outputs, self._stop.check
+            )
             self._stop.check()
             self._write_locality(stream)
         self._report_started()
         source = InputConsumer(self._job.systems, starts)
         parts = LoopParts(
-            source, pipeline, tasks, outputs, self._storage, producer, processed, self._history
+            source,
+            pipeline,
+            tasks,
+            requests,
+            outputs,
+            self._storage,
+            producer,
+            processed,
+            self._history,
+            functools.partial(record_limit, self._job.transaction_system),
         )
-        loop = RunLoop(parts, self._loop_settings(), self._stop)
+        is_stream_task = issubclass(task_class, StreamTask)
+        loop = RunLoop(parts, self._loop_settings(is_stream_task=is_stream_task), self._stop)
         # What stands now lives as long as the container: no collection looks at it again.
         gc.collect()
         gc.freeze()
-        loop.run()
+        is_finished = loop.run()
         self._close(loop, parts)
+        return is_finished
 
     def kill_spark(self) -> None:
         """No JVM of ours is left."""
@@ -123,7 +137,7 @@ class StreamContainer:
         settings = SparkSettings(
             app_name=f"{self._job.job.name}-{self._job.job.id}",
             cores=cores,
-            heap_mb=task.spark_driver_memory_mb,
+            heap_mb=task.memory.heap_mb,
             work_dir=self._environment.work_dir / f"spark-{self._permit.incarnation.epoch}",
             own=task.spark_conf,
             max_rows=_MAX_ROWS_SPARK,
@@ -173,7 +187,8 @@ class StreamContainer:
             return
         with self._phases.phase("locality"):
             start_up.write_locality(stream, self._job, self._permit, self._environment)
-        self._history("locality-written", tasks=[task.task_name for task in self._job.tasks])
+        tasks = [task.task_name for task in self._job.tasks]
+        self._history("locality-written", tasks=tasks, locality=self._environment.host)
 
     def _report_started(self) -> None:
         seconds = self._phases.total()
@@ -182,14 +197,16 @@ class StreamContainer:
         self._history("started", seconds=seconds)
         _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in seconds.items()))
 
-    def _loop_settings(self) -> LoopSettings:
+    def _loop_settings(self, *, is_stream_task: bool) -> LoopSettings:
         task = self._job.task
+        max_rows = _MAX_ROWS_STREAM if is_stream_task else _MAX_ROWS
         return LoopSettings(
             limits=TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
             commit_ms=task.commit_ms,
-            max_rows=_MAX_ROWS if self._spark is None else _MAX_ROWS_SPARK,
+            max_rows=max_rows if self._spark is None else _MAX_ROWS_SPARK,
             grouper=self._job.job.ssp_grouper_factory,
             checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
+            window_ms=self._job.records.window_ms if is_stream_task else None,
         )
 
     def _close(self, loop: RunLoop, parts: LoopParts) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.sections import JobConfig
-from homeport.container.progress.directories import state_root_name
 from homeport.job_coordinator.history.writer import history_directory
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
@@ -96,7 +95,7 @@ class Environment:
         Source: Samza 1.8 ``SamzaContainer.getLoggedStorageBaseDir``.
         """
         if self.logged_store_base_dir is not None:
-            return Path(self.logged_store_base_dir) / state_root_name(job.name, job.id)
+            return Path(self.logged_store_base_dir) / job.directory_name
         if job.logged_store_base_dir is not None:
             return Path(job.logged_store_base_dir)
         root = self.work_dir / "state"

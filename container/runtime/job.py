@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -100,6 +101,11 @@ class ContainerJob:
                         "own serdes cannot be used yet",
                         "use bytes, and encode in the task",
                     )
+
+    @property
+    def records(self) -> RecordsConfig:
+        """How single records are handed to a StreamTask, and what becomes of bad ones."""
+        return RecordsConfig.of(self.config)
 
     def serdes(self, store: StoreConfig) -> tuple[Serde, Serde]:
         """Key serde and message serde of ``store``."""

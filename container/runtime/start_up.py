@@ -114,7 +114,7 @@ def fence_and_begin(
     stop.check()
     producer = TransactionalProducer(system, job.transactional_id(permit.incarnation))
     fenced = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in permit.fence]
-    history("fenced", fenced=fenced)
+    history("fenced", fenced=fenced, tasks=[task.task_name for task in job.tasks])
     return producer
 
 

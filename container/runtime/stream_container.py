@@ -1,8 +1,9 @@
 """The stream container's program: ``python -m homeport.container.runtime.stream_container``.
 
-Exit codes: 143 after SIGTERM, 1 after a failure, whose cause is the last line of the output. Little
-is imported before the signal handler stands, and what an end needs is imported before the start:
-the working directory may vanish under a container that is being stopped.
+Exit codes: 0 when every task has voted for the end, 143 after SIGTERM, 1 after a failure, whose
+cause is the last line of the output. Little is imported before the signal handler stands, and what
+an end needs is imported before the start: the working directory may vanish under a container that
+is being stopped.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+FINISHED = 0
 STOPPED = 143
 FAILED = 1
 
@@ -60,7 +62,8 @@ def _run(permit_text: str, stop: StopFlag) -> tuple[int, str | None]:
     try:
         container = _prepared(permit_text, stop)
         _watch(stop, container.shutdown_ms, container.kill_spark)
-        container.run()
+        if container.run():
+            return FINISHED, None
     except StopRequestedError:
         _LOG.info("stopped before the first input")
     except HomeportError as error:

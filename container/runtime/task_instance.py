@@ -157,8 +157,17 @@ class TaskInstance:
         except Exception as error:  # user code may raise anything
             raise self._failed("close", error) from error
 
+    def window(self) -> None:
+        """Nothing: a BatchTask has none."""
+
+    def end_of_stream(self) -> None:
+        """Nothing: a BatchTask cannot vote for an end."""
+
     def _failed(self, step: str, error: Exception) -> TaskFailedError:
-        text = " ".join(str(error).split())
-        return TaskFailedError(
-            f"task {self._name!r} failed in {step}: {type(error).__name__}: {text}"
-        )
+        return task_failed(self._name, step, error)
+
+
+def task_failed(task_name: str, step: str, error: Exception) -> TaskFailedError:
+    """The failure of a task whose code raised ``error``, in one line."""
+    text = " ".join(str(error).split())
+    return TaskFailedError(f"task {task_name!r} failed in {step}: {type(error).__name__}: {text}")

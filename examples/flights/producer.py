@@ -1,13 +1,17 @@
 """Writes the flights of 2013 to the topic ``flights``: JSON, keyed by tail number, by time.
 
 python examples/flights/producer.py --bootstrap-servers HOST:PORT [--rate RECORDS_PER_SECOND]
+
+After SIGUSR1 the rate holds no longer: what is left comes as fast as it goes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
+import threading
 import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -51,8 +55,11 @@ def refuse_a_second_run(bootstrap_servers: str) -> None:
         )
 
 
-def produce(bootstrap_servers: str, rate: int | None) -> None:
-    """Every flight is in the topic once, each plane's in order; ``rate``: records per second."""
+def produce(bootstrap_servers: str, rate: int | None, hurry: threading.Event) -> None:
+    """Every flight is in the topic once, each plane's in order.
+
+    ``rate``: records per second, until ``hurry`` is set.
+    """
     failures: list[str] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -80,7 +87,8 @@ def produce(bootstrap_servers: str, rate: int | None) -> None:
             on_delivery=delivered,
         )
         if count % CHUNK == 0:
-            _serve_reports(producer, until=started + count / rate if rate else 0.0)
+            pace = None if hurry.is_set() else rate
+            _serve_reports(producer, until=started + count / pace if pace else 0.0)
         if count % 50_000 == 0 or count == FLIGHTS:
             print(
                 f"produced {count:,} of {FLIGHTS:,} flights, {time.monotonic() - started:.1f} s",
@@ -123,7 +131,9 @@ def main() -> None:
     create_topics(options.bootstrap_servers)
     if not options.topics_only:
         refuse_a_second_run(options.bootstrap_servers)
-        produce(options.bootstrap_servers, options.rate)
+        hurry = threading.Event()
+        signal.signal(signal.SIGUSR1, lambda *_: hurry.set())
+        produce(options.bootstrap_servers, options.rate, hurry)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.loader import load
 from homeport.config.secrets import MASK, is_secret
 from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.cli.usage import usage_error
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
@@ -32,6 +33,7 @@ from homeport.job_coordinator.metadata.managers import (
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 
 _TIMEOUT_S = 15.0
+_IDENTITY = (keys.JOB_NAME.name, keys.JOB_ID.name, keys.JOB_COORDINATOR_SYSTEM.name)
 
 
 class WritableType(StrEnum):
@@ -69,6 +71,13 @@ def message_of(message_type: WritableType, key: str, value: str | None) -> Coord
 
 def _check_known_key(key: str, value: str) -> None:
     """A value that the job could not read is refused: it would stop the next start."""
+    if key in _IDENTITY:
+        raise ConfigError(
+            "--key",
+            key,
+            "it says which job this is and where its coordinator stream is",
+            "change it in the properties file",
+        )
     given = Config({key: value})
     for known in keys.ALL:
         if known.matches(key):
@@ -91,11 +100,11 @@ def messages_for(
     return LocalityManager.messages(ProcessorId(message.key), tasks, host, epoch=None)
 
 
-def write(config: Config, message: CoordinatorStreamMessage) -> str:
+def write(config: Config, message: CoordinatorStreamMessage) -> tuple[str, bool]:
     """``message`` is in the coordinator stream of the job that ``config`` describes.
 
     Returns:
-        The stream's topic.
+        The stream's topic, and whether its key had a value before.
 
     Raises:
         ConfigError: the job has no coordinator stream yet.
@@ -113,14 +122,29 @@ def write(config: Config, message: CoordinatorStreamMessage) -> str:
         )
     with CoordinatorStreamStore(system, topic, source=WRITER_SOURCE, timeout_s=_TIMEOUT_S) as store:
         store.bootstrap()
+        known = message.key in store.latest(message.type)
         store.write(messages_for(message, TaskAssignmentManager(store)))
-    return topic
+    return topic, known
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+_EPILOG = """\
+set-config: a configuration key. set-changelog: a task's changelog partition.
+set-container-host-assignment: the host that a processor, and its tasks, should start on.
+
+\b
+Examples:
+  coordinator-stream-writer --config-path=my.properties \\
+    --type=set-config --key=task.commit.ms --value=5000
+  coordinator-stream-writer --config-path=my.properties \\
+    --type=set-config --key=task.commit.ms --delete
+  coordinator-stream-writer --config-path=my.properties \\
+    --type=set-container-host-assignment --key=0 --value=nm2
+"""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.command()
+@app.command(epilog=_EPILOG)
 def command(
     *,
     config_path: Annotated[
@@ -130,8 +154,8 @@ def command(
     key: Annotated[
         str,
         typer.Option(
-            help="Configuration key, task name (set-changelog) or processor id (set-container-host-"
-            "assignment)."
+            help="Configuration key (set-config), task name (set-changelog) or processor id "
+            "(set-container-host-assignment)."
         ),
     ],
     value: Annotated[
@@ -153,7 +177,10 @@ def command(
             "--value", value, "exactly one of --value and --delete is needed", "give one of them"
         )
     message = message_of(message_type, key, value)
-    topic = write(load(config_path, config or ()), message)
+    topic, known = write(load(config_path, config or ()), message)
+    if delete and not known:
+        print(f"{topic}: {message_type.value} {key} was not there; nothing changes")
+        return
     what = "deleted" if delete else f"= {MASK if is_secret(key) else value}"
     print(f"{topic}: {message_type.value} {key} {what}")
     if message_type is WritableType.SET_CONFIG:
@@ -168,8 +195,7 @@ def main() -> None:
     except HomeportError as error:
         sys.exit(f"error: {error}")
     except typer.TyperException as error:
-        message = " ".join(error.format_message().split())
-        sys.exit(f"error: {message}; see coordinator-stream-writer --help")
+        sys.exit(f"error: {usage_error(error)}; see coordinator-stream-writer --help")
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
 

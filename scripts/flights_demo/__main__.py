@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import shlex
 import signal
 import subprocess
@@ -12,12 +11,16 @@ import time
 from types import FrameType
 from typing import Any
 
+from flights_demo.chaos import LEAST_FAULTS, OVERRIDES, Chaos
+from flights_demo.clusters import bring_up
 from flights_demo.job import EXAMPLE, ROOT, FlightsJob
+from flights_demo.options import parse_arguments
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import (
     PARTITIONS,
     AtHome,
     Reader,
+    am_url,
     compare,
     next_offsets,
     skipped_flights,
@@ -35,32 +38,6 @@ CONSUME_LIMIT_S = 300.0
 RATE_WITH_KILL = 10_000
 
 
-def parse_arguments(argv: list[str]) -> argparse.Namespace:
-    """The options; argparse ends the program where they are wrong."""
-    parser = argparse.ArgumentParser(
-        prog="scripts/demo",
-        description="Starts a local YARN (3 nodes) and Kafka, runs the flights job in 3 containers"
-        " until its input is consumed, compares every plane with the right answer, stops the job,"
-        " submits it again and"
-        " shows that each container came home to its state. Exit code 0: all of that held.",
-    )
-    parser.add_argument(
-        "--keep", action="store_true", help="leave cluster and job up, and say how to reach them"
-    )
-    parser.add_argument(
-        "--rate", type=int, metavar="N", help="pace the producer, in records per second"
-    )
-    parser.add_argument(
-        "--kill-container",
-        action="store_true",
-        help="SIGKILL one stream container after its third transaction; the result stays exact",
-    )
-    options = parser.parse_args(argv)
-    if options.rate is not None and options.rate < 1:
-        parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
-    return options
-
-
 class Demo:
     """One run; ``verdicts`` says of each thing that was promised whether it held."""
 
@@ -68,7 +45,8 @@ class Demo:
         self._options = options
         self._screen = screen
         self._cluster = cluster
-        self._job = FlightsJob(cluster.env(), cluster.bootstrap_servers)
+        overrides = () if options.chaos is None else OVERRIDES
+        self._job = FlightsJob(cluster.env(), cluster.bootstrap_servers, overrides)
         self._reader = Reader(cluster.bootstrap_servers)
         self._producer: subprocess.Popen[bytes] | None = None
         self.verdicts: list[tuple[str, bool]] = []
@@ -84,8 +62,10 @@ class Demo:
         """All phases, in order; ``verdicts`` is filled."""
         screen = self._screen
         with screen.phase("topics"):
-            self._run_producer("--topics-only").wait(120)
-        if not self._options.kill_container:
+            self._producer = self._run_producer("--topics-only")
+            if self._producer.wait(120) != 0:
+                raise DemoError("the topics could not be created; the producer's lines say why")
+        if not self._options.kill_container and self._options.chaos is None:
             self._producer = self._run_producer(*self._rate(self._options.rate))
         with screen.phase("submit: the AM answers"):
             self._job.submit()
@@ -97,11 +77,52 @@ class Demo:
             # The kill must hit a container at work, so the input comes while it works.
             rate = self._options.rate or RATE_WITH_KILL
             self._producer = self._run_producer(*self._rate(rate))
+        if self._options.chaos is not None:
+            self._survive(self._options.chaos)
         with screen.phase("input consumed"):
             self._consume()
         with screen.phase("every plane compared"):
             self._check_result()
-        self._come_home({c["processor_id"]: c["host"] for c in first})
+        if self._options.chaos is None:
+            self._come_home({c["processor_id"]: c["host"] for c in first})
+        elif not self._options.keep:
+            with screen.phase("stopped in order"):
+                self._job.kill()
+        with screen.phase("history judged"):
+            self._judge_history()
+
+    def _survive(self, seed: int) -> None:
+        """The schedule of ``seed`` has come over the job at work, and it is calm again."""
+        screen = self._screen
+        chaos = Chaos(seed, self._cluster, self._job, lambda: am_url(self._reader), screen)
+        seconds = chaos.plan()
+        rate = self._options.rate or round(FLIGHTS / seconds)
+        screen.say(f"producing {rate:,} records per second")
+        self._producer = self._run_producer(*self._rate(rate))
+        producer = self._producer
+        try:
+            with screen.phase("chaos"):
+                chaos.run(lambda: producer.poll() is None)
+            with screen.phase("calm: all containers work again"):
+                chaos.calm()
+            producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
+        finally:
+            rows = [("fault", "at", "kind", "what", "input"), *chaos.done]
+            screen.table(f"Faults of seed {seed}", rows)
+        self.verdicts.append(
+            (f"seed {seed}: {len(chaos.done)} faults", len(chaos.done) >= LEAST_FAULTS)
+        )
+
+    def _judge_history(self) -> None:
+        """By a program of its own, which shares no code with the job."""
+        folders = [str(self._cluster.state_dir(node)) for node in self._cluster.nodes]
+        judge = str(ROOT / "scripts" / "check-history")
+        argv = [sys.executable, judge, "--clock", "boot", *folders]
+        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+        print(done.stdout, end="")
+        self.verdicts.append(
+            ("the history of all nodes is sound (scripts/check-history)", done.returncode == 0)
+        )
 
     @staticmethod
     def _rate(rate: int | None) -> list[str]:
@@ -115,7 +136,8 @@ class Demo:
             self._cluster.bootstrap_servers,
             *arguments,
         ]
-        return subprocess.Popen(argv, cwd=EXAMPLE)
+        # A group of its own: close() ends it, not the terminal's Ctrl-C in the midst of something.
+        return subprocess.Popen(argv, cwd=EXAMPLE, process_group=0)
 
     def _consume(self) -> None:
         """Until the checkpoints stand at the end of each input partition."""
@@ -258,21 +280,16 @@ class Demo:
         """What ``--keep`` prints."""
         kill = shlex.join(self._job.command("kill"))
         lines: list[tuple[str, ...]] = [
+            ("cluster", self._cluster.name),
             ("shell", f'eval "$(scripts/dev-cluster env --name {self._cluster.name})"'),
             ("Kafka", self._cluster.bootstrap_servers),
             ("YARN", self._cluster.rm_url),
-            ("JobModel", f"curl {self._job.url}"),
-            ("status", f"curl {self._job.url}v1/status"),
+            *self._job.pages(),
             ("logs", f"scripts/dev-cluster logs --name {self._cluster.name}"),
             ("stop the job", kill),
             ("stop it all", f"scripts/dev-cluster down --name {self._cluster.name}"),
         ]
         self._screen.table("Kept", lines)
-
-
-def cluster_name() -> str:
-    """One per clone: a crashed demo is cleaned by the next one, and two clones do not meet."""
-    return "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
 
 def _interrupted(_: int, __: FrameType | None) -> None:
@@ -285,37 +302,50 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     screen = Screen()
-    cluster = LocalCluster(cluster_name())
+    cluster: LocalCluster | None = None
     demo: Demo | None = None
-    held = interrupted = False
+    verdict = "FAILED"
     try:
         with screen.phase("local cluster: YARN with 3 nodes, Kafka"):
-            cluster.up(screen.say)
+            cluster = bring_up(screen.say)
         demo = Demo(options, screen, cluster)
         demo.run()
-        held = all(ok for _, ok in demo.verdicts)
+        if all(ok for _, ok in demo.verdicts):
+            verdict = "PASSED"
     except (DemoError, ClusterError, HomeportError) as error:
         screen.say(f"FAILED: {error}")
-        screen.say(f"logs: {cluster.log_dir}")
+        verdict = f"FAILED: {error}"
     except KeyboardInterrupt:
-        interrupted = True
         screen.say("interrupted; cleaning up")
+        verdict = "INTERRUPTED: nothing is left running"
     finally:
         # Cleaning up must not be cut short by a second Ctrl-C: it is bounded by itself.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        if demo is not None:
-            demo.close()
-        if interrupted or not options.keep:
-            screen.say("taking the cluster down")
-            cluster.down()
-        elif demo is not None:
-            demo.how_to_reach()
+        kept = options.keep and not verdict.startswith("INTERRUPTED")
+        _end(screen, cluster, demo, keep=kept)
     screen.phases()
-    if demo is not None:
+    if demo is not None and demo.verdicts:
         screen.table("Verdict", [("held" if ok else "FAILED", text) for text, ok in demo.verdicts])
-    print(f"\n{'PASSED' if held else 'FAILED'}", flush=True)
-    return 0 if held else 1
+    if verdict.startswith("FAILED") and cluster is not None:
+        print(f"\nLogs\n  {cluster.log_dir}\n  {cluster.log_dir.parent / 'nodes'}/*/logs")
+    print(f"\n{verdict}", flush=True)
+    return {"PASSED": 0, "INTERRUPTED": 130}.get(verdict.partition(":")[0], 1)
+
+
+def _end(screen: Screen, cluster: LocalCluster | None, demo: Demo | None, *, keep: bool) -> None:
+    """The demo's own connections are closed; its cluster is kept, or down."""
+    if demo is not None:
+        demo.close()
+    if cluster is None:
+        return
+    if keep:
+        cluster.keep()
+        if demo is not None:
+            demo.how_to_reach()
+    else:
+        screen.say("taking the cluster down")
+        cluster.down()
 
 
 if __name__ == "__main__":

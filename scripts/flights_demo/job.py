@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import os
 import re
@@ -9,7 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,17 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "flights"
 CONTAINERS = 3
 RUNNING_LIMIT_S = 120.0
+_END_LIMIT_S = 20.0
 
 
 class FlightsJob:
     """The flights job on one local cluster."""
 
-    def __init__(self, env: dict[str, str], bootstrap_servers: str) -> None:
+    def __init__(
+        self, env: dict[str, str], bootstrap_servers: str, overrides: Sequence[str] = ()
+    ) -> None:
+        """``overrides``: configuration beside the example's file, each ``key=value``."""
+        self._overrides = overrides
         self._env = {**os.environ, **env}
         self._bootstrap_servers = bootstrap_servers
         self.application = ""
@@ -38,6 +45,7 @@ class FlightsJob:
             f"--config-path={EXAMPLE / 'flights.properties'}",
             f"--config=systems.kafka.consumer.bootstrap.servers={self._bootstrap_servers}",
             f"--config=yarn.package.path={EXAMPLE / 'package'}",
+            *(f"--config={override}" for override in self._overrides),
             f"--operation={operation}",
         ]
 
@@ -49,12 +57,23 @@ class FlightsJob:
             "homeport.appmaster.cli.run_job",
             *self.command(operation)[1:],
         ]
-        done = subprocess.run(argv, env=self._env, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode != 0:
+        # A group of its own: it gets no Ctrl-C of the terminal, but is told to end, and tidies up.
+        child = subprocess.Popen(
+            argv, env=self._env, stdout=subprocess.PIPE, text=True, process_group=0
+        )
+        try:
+            out, _ = child.communicate()
+        except BaseException:
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_END_LIMIT_S)
+            child.kill()
+            raise
+        if child.returncode != 0:
             raise DemoError(
-                f"run-job --operation={operation}: exit {done.returncode}: {done.stdout.strip()}"
+                f"run-job --operation={operation}: exit {child.returncode}: {out.strip()}"
             )
-        return done.stdout
+        return out
 
     def submit(self) -> None:
         """The AM answers; ``application`` and ``url`` are set."""
@@ -66,9 +85,16 @@ class FlightsJob:
             raise DemoError(f"run-job printed no application id or no URL: {out!r}")
         self.application, self.url = application.group(), url.group()
 
+    def pages(self) -> list[tuple[str, str]]:
+        """What the AM can be asked for, and how; nothing before it has answered."""
+        if not self.url:
+            return []
+        pages = (("JobModel", ""), ("locality", "locality"), ("status", "v1/status"))
+        return [(name, f"curl {self.url}{path}") for name, path in pages]
+
     def kill(self) -> None:
         """The job has ended in order: whole transactions, OFFSET files written."""
-        self._run_job("kill")
+        print(self._run_job("kill"), end="", flush=True)
 
     def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
         """The JSON that the AM answers at ``path``."""
@@ -79,6 +105,13 @@ class FlightsJob:
     def containers(self) -> list[dict[str, Any]]:
         """The containers of the status page, by processor."""
         return sorted(self.get("v1/status")["containers"], key=lambda c: c["processor_id"])
+
+    def phases(self) -> dict[str, str]:
+        """{processor: phase} of the status page; empty where no AM answers."""
+        try:
+            return {c["processor_id"]: c["phase"] for c in self.containers()}
+        except (OSError, http.client.HTTPException, ValueError):
+            return {}
 
     def wait_until_running(
         self, progress: Callable[[str], None], epochs_above: Mapping[str, int] | None = None
@@ -105,5 +138,5 @@ class FlightsJob:
                 raise DemoError(
                     f"not all run after {RUNNING_LIMIT_S:.0f} s: {phases}; {status.get('failures')}"
                 )
-            progress("containers: " + ", ".join(phases))
+            progress("containers: " + (", ".join(phases) or "none asked for yet"))
             time.sleep(0.3)  # the status page is polled; it has no event to wait for

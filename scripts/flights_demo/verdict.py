@@ -18,6 +18,7 @@ from homeport.container.progress import offset_file
 
 INPUT, OUTPUT, PARTITIONS = "flights", "plane-summary", 8
 CHECKPOINTS = "__samza_checkpoint_ver_1_for_flights_1"
+COORDINATOR = "__samza_coordinator_flights_1"
 
 
 class Reader:
@@ -76,6 +77,15 @@ def next_offsets(reader: Reader) -> dict[int, int]:
             if entry["stream"] == INPUT:
                 offsets[int(entry["partition"])] = int(entry["offset"]) + 1
     return offsets
+
+
+def am_url(reader: Reader) -> str | None:
+    """Where the newest AM says that it answers, by the coordinator stream; None: none said so."""
+    url = None
+    for key, value in reader.records(COORDINATOR, 0):
+        if json.loads(key or b"[]")[1:] == ["set-config", "yarn.am.tracking.url"]:
+            url = None if value is None else str(json.loads(value)["values"]["value"])
+    return url
 
 
 def compare(reader: Reader, expected: dict[str, dict[str, Any]]) -> list[str]:

@@ -45,7 +45,10 @@ class Victim:
                 if last is not None:
                     self.killed = Killed(last["processor_id"], last["epoch"], last["pid"])
                     os.kill(self.killed.pid, signal.SIGKILL)
-                    self._screen.say(f"{consumed:,} records consumed: SIGKILL of {self.killed}")
+                    self._screen.say(
+                        f"{consumed:,} records consumed: SIGKILL of processor"
+                        f" {last['processor_id']}, epoch {last['epoch']}, pid {last['pid']}"
+                    )
                     return
 
 

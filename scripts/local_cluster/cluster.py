@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -109,6 +110,11 @@ class LocalCluster:
                 with _uninterrupted():
                     self._sweep(keep_logs=keep_logs)
 
+    def keep(self) -> None:
+        """It stays when its owner ends: `remove_abandoned` leaves it alone."""
+        with self._changing(_quiet):
+            write_record(self._layout.state, replace(self._record(), kept=True))
+
     def __enter__(self) -> Self:
         self.up()
         return self
@@ -134,10 +140,41 @@ class LocalCluster:
                 processes.kill_all(lambda: processes.of_cluster(record.cluster_id, node))
             )
 
+    def pause_node(self, node: str) -> list[int]:
+        """SIGSTOP a NodeManager and everything it started, as if the machine stood still.
+
+        Returns the pids that stand; what was just being started is among them.
+
+        Raises:
+            ClusterError: its NodeManager does not run.
+        """
+        with self._changing(_quiet):
+            record = self._record_with(node)
+            if not processes.is_alive(record.daemons[node]):
+                raise ClusterError(f"{node} of cluster {self.name} is down; start-node starts it")
+            return processes.sorted_pids(
+                processes.freeze(lambda: processes.of_cluster(record.cluster_id, node))
+            )
+
+    def resume_node(self, node: str) -> list[int]:
+        """SIGCONT everything of a paused node, children before parents; the pids that it woke.
+
+        Raises:
+            ClusterError: nothing of the node is paused.
+        """
+        with self._changing(_quiet):
+            record = self._record_with(node)
+            woken = processes.thaw(lambda: processes.of_cluster(record.cluster_id, node))
+            if not woken:
+                raise ClusterError(f"{node} of cluster {self.name} is not paused")
+            return processes.sorted_pids(woken)
+
     def start_node(self, node: str, progress: Progress = _quiet) -> None:
         """Start the NodeManager of a killed node again; returns when it takes work."""
         with self._changing(progress):
             record = self._record_with(node)
+            if processes.is_stopped(record.daemons[node]):
+                raise ClusterError(f"{node} of cluster {self.name} is paused; resume-node wakes it")
             if processes.is_alive(record.daemons[node]):
                 raise ClusterError(f"{node} of cluster {self.name} is running; kill-node ends it")
             watch = Stopwatch(progress)
@@ -274,7 +311,8 @@ class LocalCluster:
         record = read_record(self._layout.state)
         if record is not None and _state(record) == "up":
             raise ClusterRunningError(
-                f"cluster {self.name} is up already; take it down first or use another name"
+                f"cluster {self.name} is up already; take it down by scripts/dev-cluster down "
+                f"--name {self.name}, or use another name"
             )
 
     def _remove_remains(self, progress: Progress) -> None:
@@ -285,6 +323,10 @@ class LocalCluster:
 
     def _stop_in_order(self, record: Record, watch: Stopwatch) -> None:
         """Ask daemons to stop: nodes first, as a NodeManager without its ResourceManager hangs."""
+        for node in record.addresses.nodes:
+            if node in record.daemons and processes.is_stopped(record.daemons[node]):
+                # It hears nothing, and woken it would do harm: a machine that is switched off.
+                processes.kill_all(partial(processes.of_cluster, record.cluster_id, node))
         living = {name: p for name, p in record.daemons.items() if processes.is_alive(p)}
         node_managers = {living[node] for node in record.addresses.nodes if node in living}
         for process in node_managers:
@@ -379,7 +421,8 @@ class LocalCluster:
 def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress = _quiet) -> None:
     """Remove clusters of such a name that nobody will take down, and logs older than a day.
 
-    A cluster is abandoned when the process that started it is dead: a test run that was SIGKILLed.
+    A cluster is abandoned when the process that started it is dead and did not `keep` it: a test
+    run that was SIGKILLed.
     """
     folder = (cache or default_cache()) / "clusters"
     for root in folder.glob(f"{prefix}*"):
@@ -387,7 +430,7 @@ def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress 
             shutil.rmtree(root, ignore_errors=True)
     for state in folder.glob(f"{prefix}*/state.json"):
         record = read_record(state)
-        if record is not None and not processes.is_alive(record.owner):
+        if record is not None and not record.kept and not processes.is_alive(record.owner):
             name = state.parent.name
             progress(f"removing abandoned cluster {name}")
             LocalCluster(name, cache=cache).down(progress, keep_logs=False)
@@ -403,7 +446,10 @@ def _state(record: Record) -> str:
 
 
 def _node_status(record: Record) -> list[dict[str, Any]]:
-    """Each node: YARN's word for its state, DOWN if its NodeManager is not there, and its pids."""
+    """Each node: YARN's word for its state, and its pids.
+
+    DOWN where its NodeManager is not there, PAUSED where it is stopped, whatever YARN says.
+    """
     if not record.addresses.nodes:
         return []
     states = node_states(record.addresses.rm_url) or {}
@@ -414,6 +460,8 @@ def _node_status(record: Record) -> list[dict[str, Any]]:
         process = record.daemons.get(node)
         if state in ("RUNNING", "UNKNOWN") and (process is None or not processes.is_alive(process)):
             state = "DOWN"
+        if process is not None and processes.is_stopped(process):
+            state = "PAUSED"
         pids = processes.sorted_pids(p for p, its_node in living.items() if its_node == node)
         result.append({"host": node, "address": address, "state": state, "pids": pids})
     return result

@@ -26,6 +26,8 @@ a session:
   scripts/dev-cluster status                 addresses, node states
   scripts/dev-cluster kill-node nm2          nm2 loses power: NodeManager and containers die
   scripts/dev-cluster start-node nm2         ... and comes back with its disk
+  scripts/dev-cluster pause-node nm2         nm2 stands still: SIGSTOP to all its processes
+  scripts/dev-cluster resume-node nm2        ... and wakes up late, believing no time has passed
   scripts/dev-cluster logs --node nm2        paths of its log files, containers included
   scripts/dev-cluster down                   stop everything, delete its data, keep the logs
 
@@ -76,9 +78,11 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("--node", help="of this node only")
     command("down", _down, "stop the cluster and delete its data; the logs are kept")
     kill = command("kill-node", _kill_node, "SIGKILL a NodeManager and everything it started")
-    kill.add_argument("node", metavar="NODE", help="nm1, nm2...")
     start = command("start-node", _start_node, "start the NodeManager of a killed node again")
-    start.add_argument("node", metavar="NODE", help="nm1, nm2...")
+    pause = command("pause-node", _pause_node, "SIGSTOP a NodeManager and everything it started")
+    resume = command("resume-node", _resume_node, "SIGCONT everything of a paused node")
+    for parser_of_node in (kill, start, pause, resume):
+        parser_of_node.add_argument("node", metavar="NODE", help="nm1, nm2...")
     return parser
 
 
@@ -143,6 +147,18 @@ def _kill_node(options: argparse.Namespace) -> int:
 
 def _start_node(options: argparse.Namespace) -> int:
     LocalCluster.attach(options.name).start_node(options.node, _say)
+    return 0
+
+
+def _pause_node(options: argparse.Namespace) -> int:
+    paused = LocalCluster.attach(options.name).pause_node(options.node)
+    _say(f"{options.node}: paused {len(paused)} processes")
+    return 0
+
+
+def _resume_node(options: argparse.Namespace) -> int:
+    woken = LocalCluster.attach(options.name).resume_node(options.node)
+    _say(f"{options.node}: resumed {len(woken)} processes")
     return 0
 
 

@@ -131,6 +131,8 @@ class Record:
     owner: ProcessId
     #: Daemon name to its last known process.
     daemons: dict[str, ProcessId]
+    #: Its owner has left it up on purpose, for somebody else to take down.
+    kept: bool = False
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -145,6 +147,7 @@ def write_record(path: Path, record: Record) -> None:
             "java_home": record.java_home,
             "owner": _process_json(record.owner),
             "daemons": {name: _process_json(value) for name, value in record.daemons.items()},
+            "kept": record.kept,
         },
         indent=2,
     )
@@ -168,6 +171,7 @@ def read_record(path: Path) -> Record | None:
             java_home=raw["java_home"],
             owner=_process(raw["owner"]),
             daemons={name: _process(value) for name, value in raw["daemons"].items()},
+            kept=bool(raw.get("kept", False)),
         )
     except FileNotFoundError:
         return None

@@ -22,6 +22,7 @@ _POLL_S = 0.05
 #: A process that starts another program shows no environment for a moment.
 _QUIET_SCANS = 2
 _KILL_LIMIT_S = 20.0
+_THAW_LIMIT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     while quiet < _QUIET_SCANS:
         if time.monotonic() > limit:
             raise TimeoutError(f"processes do not end after SIGKILL: {sorted_pids(find())}")
-        frozen = _freeze(find)
+        frozen = freeze(find)
         for process in frozen:
             send(process, signal.SIGKILL)
         wait_gone(frozen, limit - time.monotonic())
@@ -127,8 +128,12 @@ def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     return killed
 
 
-def _freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
-    """Stop what is found and its descendants until a scan shows nothing new."""
+def freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
+    """SIGSTOP what `find` finds, with all descendants, until a scan shows nothing new.
+
+    Parents before what they start meanwhile: the child of a stopped process still has its parent.
+    Returns whom it stopped, those that were stopped before included.
+    """
     frozen: set[ProcessId] = set()
     while True:
         new = with_descendants({*find(), *frozen}) - frozen
@@ -138,6 +143,50 @@ def _freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
         for process in new:
             send(process, signal.SIGSTOP)
         frozen |= new
+
+
+def thaw(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
+    """SIGCONT to every stopped process that `find` finds, and to its descendants.
+
+    Children before their parents: no parent that runs sees a stopped child, which it might take
+    for one that hangs. Returns whom it woke.
+
+    Raises:
+        TimeoutError: somebody stops them again and again.
+    """
+    woken: set[ProcessId] = set()
+    limit = time.monotonic() + _THAW_LIMIT_S
+    while True:
+        family = _children_first(with_descendants(find()))
+        stopped = {process for process in family if is_stopped(process)}
+        if not stopped:
+            return woken
+        if time.monotonic() > limit:
+            raise TimeoutError(f"processes stay stopped after SIGCONT: {sorted_pids(stopped)}")
+        for process in family:
+            # To the others too: it takes back a SIGSTOP that was not delivered yet, as to a parent
+            # that waits in the kernel for a stopped child to start its program.
+            send(process, signal.SIGCONT)
+        woken |= stopped
+        time.sleep(_POLL_S)
+
+
+def is_stopped(process: ProcessId) -> bool:
+    """Whether this very process lives and is stopped by a signal."""
+    found = info(process.pid)
+    return found is not None and found.id == process and found.state == "T"
+
+
+def _children_first(group: set[ProcessId]) -> list[ProcessId]:
+    """The processes of the group, each before its parent."""
+    parents = {p: found.parent for p in group if (found := info(p.pid)) is not None}
+    by_pid = {process.pid: process for process in parents}
+
+    def depth(process: ProcessId) -> int:
+        above = by_pid.get(parents[process])
+        return 0 if above is None else 1 + depth(above)
+
+    return sorted(parents, key=depth, reverse=True)
 
 
 def send(process: ProcessId, number: signal.Signals) -> None:

@@ -12,7 +12,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -99,11 +99,11 @@ def _ensure_packages(progress: Progress) -> None:
     LOG.unlink(missing_ok=True)
     _require_room()
     _VENV_STAMP.unlink(missing_ok=True)
-    if not stamp.startswith(place + "\n"):
-        _new_venv(progress)
     with _scratch() as scratch:
-        pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--progress-bar=off"]
         env = _pip_env(scratch)
+        if not stamp.startswith(place + "\n"):
+            _new_venv(progress, env)
+        pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--progress-bar=off"]
         tools = [pin for pin in pins() if pin.split("==")[0] in _BUILD_TOOLS]
         run_logged(progress, "build tools", [*pip, *tools], LOG, env=env)
         # The list is complete: nothing is resolved here, and "pip check" below proves it.
@@ -113,14 +113,16 @@ def _ensure_packages(progress: Progress) -> None:
     _write(_VENV_STAMP, wanted)
 
 
-def _new_venv(progress: Progress) -> None:
+def _new_venv(progress: Progress, env: Mapping[str, str]) -> None:
     if VENV.is_symlink() or (VENV.exists() and not SHARE.is_dir()):
         raise SetupError(f"{VENV} is there but was not made by scripts/; move it away and repeat")
     if VENV.exists():
         with progress.step("removing an incomplete or outdated environment"):
             shutil.rmtree(VENV)
     SHARE.mkdir(parents=True)
-    run_logged(progress, "virtual environment", [sys.executable, "-m", "venv", str(VENV)], LOG)
+    # It runs pip too, which would leave its temporary files where nobody looks.
+    command = [sys.executable, "-m", "venv", str(VENV)]
+    run_logged(progress, "virtual environment", command, LOG, env=env)
 
 
 def _require_room() -> None:

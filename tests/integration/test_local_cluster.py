@@ -128,6 +128,63 @@ def test_killed_node_takes_its_processes_along_and_returns(cluster: LocalCluster
         cluster.start_node("nm3")
 
 
+def test_paused_node_stands_still_and_wakes(cluster: LocalCluster) -> None:
+    """All that the node started is stopped, and runs again afterwards; others never notice."""
+    marked = {
+        processes.CLUSTER_VARIABLE: cluster.cluster_id,
+        processes.NODE_VARIABLE: "nm3",
+        "PATH": os.environ["PATH"],
+    }
+    # It starts programs all the time, so that some appear while the node is being stopped.
+    script = "while :; do env -i /bin/sleep 0.01; done"
+    container = subprocess.Popen(["/bin/sh", "-c", script], env=marked, start_new_session=True)
+    try:
+        paused = cluster.pause_node("nm3")
+        assert container.pid in paused
+        assert node_of(cluster, "nm3")["state"] == "PAUSED"
+        assert node_of(cluster, "nm2")["state"] == "RUNNING"
+        own = processes.of_cluster(cluster.cluster_id, "nm3")
+        found = [processes.info(p.pid) for p in processes.with_descendants(own)]
+        # D: a shell that waits in the kernel for its stopped child to start its program.
+        assert {process.state for process in found if process is not None} <= {"T", "D"}
+        with pytest.raises(ClusterError, match=r"nm3 of cluster .* is paused; resume-node"):
+            cluster.start_node("nm3")
+
+        done = dev_cluster("resume-node", "nm3", "--name", cluster.name)
+
+        assert done.returncode == 0, done.stderr
+        assert node_of(cluster, "nm3")["state"] == "RUNNING"
+        again = processes.of_cluster(cluster.cluster_id, "nm3")
+        assert not any(processes.is_stopped(process) for process in again)
+        with pytest.raises(ClusterError, match=r"nm3 of cluster .* is not paused"):
+            cluster.resume_node("nm3")
+    finally:
+        container.kill()
+        container.wait()
+
+
+def test_paused_node_can_be_killed(cluster: LocalCluster) -> None:
+    """kill_node ends a paused node; one that is down cannot be paused."""
+    cluster.pause_node("nm3")
+    try:
+        assert cluster.kill_node("nm3")
+        assert node_of(cluster, "nm3")["state"] == "DOWN"
+        with pytest.raises(ClusterError, match=r"nm3 of cluster .* is down; start-node"):
+            cluster.pause_node("nm3")
+    finally:
+        cluster.start_node("nm3")
+
+
+def test_cluster_with_a_paused_node_goes_down(name: str) -> None:
+    """`down` leaves no process of a paused node."""
+    paused = LocalCluster(name, nodes=1)
+    paused.up()
+    cluster_id = paused.cluster_id
+    assert dev_cluster("pause-node", "nm1", "--name", name).returncode == 0
+    paused.down(keep_logs=False)
+    assert processes.of_cluster(cluster_id) == {}
+
+
 def test_two_clusters_at_once(cluster: LocalCluster, name: str) -> None:
     """A second cluster has its own addresses; its end leaves none of its processes, all others."""
     with LocalCluster(name, nodes=1) as second:
@@ -156,9 +213,18 @@ def test_crashed_cluster_is_cleaned_by_the_next_up(name: str) -> None:
     assert result.returncode == 0, result.stderr
     assert processes.of_cluster(old_id) == {}
     attached = LocalCluster.attach(name)
-    assert answers(attached.bootstrap_servers.split(":")[0])
+    attached.keep()
     remove_abandoned(name)
+    assert answers(attached.bootstrap_servers.split(":")[0])
+    attached.down()
     assert attached.status()["state"] == "down"
+
+
+def test_cluster_of_a_dead_owner_is_removed_unless_kept(name: str) -> None:
+    """What a SIGKILLed run left up is found by its owner's death."""
+    assert dev_cluster("up", "--name", name, "--nodes", "0").returncode == 0
+    remove_abandoned(name)
+    assert LocalCluster(name).status()["state"] == "down"
 
 
 def test_interrupted_up_leaves_nothing(name: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,6 +53,13 @@ def _is_exact(job: Job, count: int) -> None:
     expected = _counts(count)
     assert job.table("out") == {word: str(n).encode() for word, n in expected.items()}
     assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in expected.items()}
+
+
+def _has_a_sound_history(job: Job) -> None:
+    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
+    argv = [sys.executable, str(judge), str(job.folder / "stores")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _restored(report: Started) -> dict[str, tuple[str, int]]:
@@ -105,6 +114,7 @@ def test_a_killed_container_reads_only_the_tail(make: Make) -> None:
     job.until(lambda: job.processed() == total, second)
     assert second.stop() == 143
     _is_exact(job, total)
+    _has_a_sound_history(job)
 
 
 def test_a_lost_directory_is_restored_in_full(make: Make) -> None:
@@ -220,6 +230,16 @@ def test_a_failing_task_commits_nothing_of_its_transaction(make: Make) -> None:
     )
     assert "Traceback" in container.log.read_text(encoding="utf-8")
     assert job.read(job.topic("out")) == []
+    assert job.read(job.topic("changelog")) == []
+
+
+def test_an_output_topic_that_is_absent_is_named(make: Make) -> None:
+    """The library only says that its records were not delivered in time."""
+    job = make(COUNTER.replace('send("out"', 'send("absent"'))
+    job.produce([(0, b"good", b"")])
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == 1
+    assert "no such topic in Kafka: 'absent'; create it" in container.last_line()
     assert job.read(job.topic("changelog")) == []
 
 

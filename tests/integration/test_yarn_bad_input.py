@@ -90,6 +90,7 @@ def assert_refused(
         ({"yarn.python.executable": "/bin/false"}, r"'/bin/false': .*; name an interpreter"),
         ({"cluster-manager.container.memory.mb": "9999999"}, r"memory\.mb = '9999999': .*; write"),
         ({"job.container.count": "many"}, r"job\.container\.count = 'many': .*; "),
+        ({"job.container.count": "3"}, r"job\.container\.count = '3': .*only 2 tasks.*; "),
         (
             {"systems.kafka.consumer.bootstrap.servers": "127.0.0.1:1"},
             r"Kafka at 127\.0\.0\.1:1 .*; ",

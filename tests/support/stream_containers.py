@@ -218,10 +218,14 @@ class Job:
         assert producer.flush(DEADLINE_S) == 0
 
     def read(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        """Key and value of all committed records of partition after partition."""
+        return [(message.key(), message.value()) for message in self.messages(topic)]
+
+    def messages(self, topic: str) -> list[Message]:
         """All committed records of partition after partition."""
         partitions = AdminClient({"bootstrap.servers": self.servers}).list_topics(topic)
         places = [TopicPartition(topic, p, 0) for p in sorted(partitions.topics[topic].partitions)]
-        return [(message.key(), message.value()) for message in self._messages(places)]
+        return self._messages(places)
 
     def _messages(self, places: Sequence[TopicPartition]) -> list[Message]:
         properties = {

@@ -101,7 +101,7 @@ def test_task_defaults_are_ours() -> None:
     task = TaskConfig.of(_config())
     assert (task.commit_ms, task.transaction_ms, task.shutdown_ms) == (10000, 1000, 30000)
     assert (task.exactly_once, task.checkpoint_enabled) == (True, True)
-    assert (task.checkpoint_system, task.spark_driver_memory_mb) == ("kafka", 512)
+    assert (task.checkpoint_system, task.memory.heap_mb) == ("kafka", 0)
     assert (task.task_class, task.pipeline_class, task.inputs) == (None, None, ())
 
 

@@ -33,9 +33,15 @@ def test_a_good_configuration_has_no_fault_and_no_warning() -> None:
 
 
 def test_a_pipeline_alone_is_a_job() -> None:
-    """Either of task.class and task.pipeline.class is enough."""
+    """Either of task.class and task.pipeline.class is enough; one with a JVM needs some memory."""
     pipeline = {"task.class": "", "task.pipeline.class": "plane.summary:pipeline"}
-    assert validate(_GOOD.merged(pipeline)) == ()
+    config = _GOOD.merged(pipeline)
+    (warning,) = validate(config)
+    assert warning == (
+        "cluster-manager.container.memory.mb = 1024 leaves Python 96 MB beside a heap of 512: "
+        "YARN may kill containers for their memory"
+    )
+    assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
 
 
 _FAULTS = [
@@ -56,6 +62,7 @@ _FAULTS = [
     ("task.broadcast.inputs", "codes#0", "each must have the form system.stream#"),
     ("task.broadcast.inputs", "kafka.co des#0", "cannot be the name of a Kafka topic"),
     ("task.broadcast.inputs", "other.codes#0", "needs the addresses of its brokers"),
+    ("task.dead.letter.stream", "kafka.bad", "only records that are dropped go there"),
     ("task.commit.ms", "soon", "it must be a whole number"),
     ("task.commit.ms", "0", "it must be at least 1"),
     ("task.exactly.once", "maybe", "it must be true or false"),
@@ -90,6 +97,30 @@ _FAULTS = [
     ("yarn.am.max-attempts", "0", "it must be at least 1"),
     ("yarn.container.memory.mb", "big", "it must be a whole number"),
 ]
+
+
+_DEAD_LETTER_FAULTS = [
+    ("bad", "it must have the form system.stream"),
+    ("kafka.b d", "cannot be the name of a Kafka topic"),
+    ("kafka.flights", "would be read again"),
+    ("other.bad", "other brokers than the job's checkpoints"),
+    ("nobody.bad", "needs the addresses of its brokers"),
+]
+
+
+@pytest.mark.parametrize(("value", "rule"), _DEAD_LETTER_FAULTS)
+def test_dead_letters_need_a_stream_of_the_transaction(value: str, rule: str) -> None:
+    """A topic on the brokers of the checkpoints that is no input."""
+    config = _GOOD.merged(
+        {
+            "task.drop.deserialization.errors": "true",
+            "systems.other.consumer.bootstrap.servers": "elsewhere:9092",
+            "task.dead.letter.stream": "kafka.bad",
+        }
+    )
+    assert validate(config) == ()
+    with pytest.raises(ConfigError, match=rule):
+        validate(config.merged({"task.dead.letter.stream": value}))
 
 
 @pytest.mark.parametrize(("key", "value", "rule"), _FAULTS)

@@ -13,10 +13,14 @@ from homeport.container.classes import load_pipeline, load_task_class, require_t
 from homeport.container.cli.check_classes import main
 
 MODULE = """
-from homeport.container.api import BatchTask
+from homeport.container.api import BatchTask, StreamTask
 
 class Good(BatchTask):
     def process_batch(self, table, collector):
+        pass
+
+class Single(StreamTask):
+    def process(self, message, collector, coordinator):
         pass
 
 class Unfinished(BatchTask):
@@ -45,8 +49,10 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_good_classes_are_loaded() -> None:
-    """A BatchTask, and a function of one frame."""
+    """A BatchTask, a StreamTask, and a function of one frame."""
     assert load_task_class("checked_job:Good").__name__ == "Good"
+    assert load_task_class("checked_job:Single").__name__ == "Single"
+    assert main(["--task-class", "checked_job:Single"]) == 0
     assert load_pipeline("checked_job:pipeline")("frame") == "frame"  # type: ignore[arg-type,comparison-overlap]
     assert main(["--task-class", "checked_job:Good", "--pipeline", "checked_job:pipeline"]) == 0
 

@@ -35,6 +35,7 @@ def test_record_is_read_as_written(tmp_path: Path) -> None:
         java_home="/java",
         owner=ProcessId(1, 2),
         daemons={"rm": ProcessId(3, 4)},
+        kept=True,
     )
     write_record(tmp_path / "state.json", record)
     assert read_record(tmp_path / "state.json") == record

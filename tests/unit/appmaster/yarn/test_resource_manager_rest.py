@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,23 @@ def test_a_folder_without_a_resource_manager_is_told(tmp_path: Path) -> None:
     (tmp_path / "yarn-site.xml").write_text("not XML")
     with pytest.raises(UnavailableError, match="not a Hadoop configuration file"):
         ResourceManagerRest.from_folder(tmp_path)
+
+
+class _SomethingElse(BaseHTTPRequestHandler):
+    """A web server that knows nothing of YARN."""
+
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def log_message(self, *_: object) -> None:
+        """Not a word."""
+
+
+def test_another_web_server_is_no_resource_manager() -> None:
+    """Its 404 must not be read as a ResourceManager without nodes or applications."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _SomethingElse) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        rest = ResourceManagerRest((f"http://127.0.0.1:{server.server_port}",), "/conf")
+        with pytest.raises(UnavailableError, match=r"is not a YARN ResourceManager.*HADOOP_CONF"):
+            rest.require_reachable()
+        server.shutdown()

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeport.config.errors import StoreError
-from homeport.container.progress.directories import state_root_name, task_directory
+from homeport.config.path_names import job_folder
+from homeport.container.progress.directories import task_directory
 from homeport.job_coordinator.model.ids import TaskName
 
 
@@ -19,12 +20,12 @@ def test_names_are_samzas() -> None:
     name = TaskName("SystemStreamPartition [kafka, in, 0]")
     expected = PurePosixPath("store1/SystemStreamPartition_[kafka,_in,_0]")
     assert task_directory("store1", name) == expected
-    assert state_root_name("my-job", "1") == "my-job-1"
+    assert job_folder("my-job", "1") == "my-job-1"
 
 
 def test_different_jobs_have_different_roots() -> None:
     """A hyphen of the id is escaped (safety K3)."""
-    assert state_root_name("a", "1-0") != state_root_name("a-1", "0")
+    assert job_folder("a", "1-0") != job_folder("a-1", "0")
 
 
 @given(st.text(min_size=0, max_size=20))

@@ -32,6 +32,7 @@ def test_each_type_is_the_message_of_its_name() -> None:
     [
         (WritableType.SET_CONFIG, " ", "1"),
         (WritableType.SET_CONFIG, "job.container.count", "many"),
+        (WritableType.SET_CONFIG, "job.name", "another"),
         (WritableType.SET_CONFIG, "systems.kafka.samza.offset.default", "newest"),
         (WritableType.SET_CHANGELOG, "t", "-1"),
         (WritableType.SET_CHANGELOG, "t", "x"),

@@ -1,0 +1,144 @@
+"""Configuration keys of the cluster manager and of YARN; ``keys`` offers them with all others."""
+
+from __future__ import annotations
+
+from homeport.config.key_types import BoolKey, IntKey, ListKey, TextKey
+
+SAMZA = "Samza"
+OWN = "Homeport"
+
+# ---------------------------------------------------------------------------------- cluster manager
+
+CONTAINER_MEMORY_MB = IntKey(
+    name="cluster-manager.container.memory.mb",
+    default=1024,
+    minimum=1,
+    unit="MB",
+    meaning="memory of a container",
+    source=SAMZA,
+    legacy=("yarn.container.memory.mb",),
+)
+CONTAINER_CPU_CORES = IntKey(
+    name="cluster-manager.container.cpu.cores",
+    default=1,
+    minimum=1,
+    meaning="cores of a container",
+    source=SAMZA,
+    legacy=("yarn.container.cpu.cores",),
+)
+CONTAINER_REQUEST_TIMEOUT_MS = IntKey(
+    name="cluster-manager.container.request.timeout.ms",
+    default=5000,
+    minimum=1,
+    unit="ms",
+    meaning="how long a container waits for its preferred host",
+    source="HA-YARN",
+    legacy=("yarn.container.request.timeout.ms",),
+)
+CONTAINER_RETRY_COUNT = IntKey(
+    name="cluster-manager.container.retry.count",
+    default=8,
+    minimum=-1,
+    meaning="failures of one container, within the window, that fail the job; -1: no limit",
+    source=SAMZA,
+    legacy=("yarn.container.retry.count",),
+)
+CONTAINER_RETRY_WINDOW_MS = IntKey(
+    name="cluster-manager.container.retry.window.ms",
+    default=300000,
+    unit="ms",
+    meaning="failures further apart than this are not added up",
+    source=SAMZA,
+    legacy=("yarn.container.retry.window.ms",),
+)
+CONTAINER_LAST_RETRY_DELAY_MS = IntKey(
+    name="cluster-manager.container.preferred-host.last.retry.delay.ms",
+    default=360000,
+    unit="ms",
+    meaning="wait before the last retry of a container that has a preferred host",
+    source=SAMZA,
+)
+CONTAINER_FAIL_JOB_AFTER_RETRIES = BoolKey(
+    name="cluster-manager.container.fail.job.after.retries",
+    default=True,
+    meaning="false: the job goes on without a container that used up its retries",
+    source=SAMZA,
+)
+CONTAINER_LEASE_MS = IntKey(
+    name="cluster-manager.container.lease.ms",
+    default=10000,
+    minimum=1,
+    unit="ms",
+    meaning="a container that cannot renew for this long ends itself",
+    source=OWN,
+)
+CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
+    name="cluster-manager.container.check-in.interval.ms",
+    default=500,
+    minimum=1,
+    unit="ms",
+    meaning="how often a launcher asks what to do",
+    source=OWN,
+)
+CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
+    name="cluster-manager.container.check-in.timeout.ms",
+    default=60000,
+    minimum=1,
+    unit="ms",
+    meaning="a granted container that has not checked in for this long is asked for again",
+    source=OWN,
+)
+CLUSTER_MANAGER_HOSTS = ListKey(
+    name="cluster-manager.hosts",
+    meaning="hosts to know at submission, beyond those that the ResourceManager lists",
+    source=OWN,
+)
+JOB_COORDINATOR_URL_HOST = TextKey(
+    name="cluster-manager.jobcoordinator.url.host",
+    meaning="host name or address in the job coordinator's URL; default the AM's host",
+    source=OWN,
+)
+JOB_COORDINATOR_URL_PORT = IntKey(
+    name="cluster-manager.jobcoordinator.url.port",
+    default=0,
+    meaning="port of the job coordinator; 0: any free one",
+    source=SAMZA,
+)
+
+# --------------------------------------------------------------------------------------------- yarn
+
+YARN_PACKAGE_PATH = TextKey(
+    name="yarn.package.path",
+    meaning="folder, zip or tar.gz with the job's code; needed by run-job",
+    source=SAMZA,
+)
+YARN_QUEUE = TextKey(
+    name="yarn.queue", default="default", meaning="queue to submit to", source=SAMZA
+)
+YARN_AM_MEMORY_MB = IntKey(
+    name="yarn.am.container.memory.mb",
+    default=1024,
+    minimum=1,
+    unit="MB",
+    meaning="memory of the AM's container",
+    source=SAMZA,
+)
+YARN_AM_CPU_CORES = IntKey(
+    name="yarn.am.container.cpu.cores",
+    default=1,
+    minimum=1,
+    meaning="cores of the AM's container",
+    source=SAMZA,
+)
+YARN_AM_MAX_ATTEMPTS = IntKey(
+    name="yarn.am.max-attempts",
+    default=10,
+    minimum=1,
+    meaning="attempts that YARN gives the application",
+    source=OWN,
+)
+YARN_PYTHON_EXECUTABLE = TextKey(
+    name="yarn.python.executable",
+    meaning="interpreter with homeport installed, present on every node; default the submitter's",
+    source=OWN,
+)

@@ -1,0 +1,41 @@
+"""Names of folders, made of names that users choose.
+
+PURE. Samza's own spelling wherever it is safe; what is not one path part is escaped, so that two
+jobs never share a folder (safety K3).
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from homeport.config.errors import StoreError
+
+_LONGEST = 200
+
+
+def job_folder(job_name: str, job_id: str) -> str:
+    """``<job.name>-<job.id>``, one path part.
+
+    Hyphens of the name are kept where the id has none, so that names stay as Samza's; a hyphen of
+    the id is escaped: ("a", "1-0") and ("a-1", "0") differ (safety K3).
+    """
+    return f"{path_part(job_name)}-{path_part(job_id).replace('-', '%2D')}"
+
+
+def path_part(text: str) -> str:
+    """``text`` as one path part; harmless names stay as they are.
+
+    Raises:
+        StoreError: it is too long for one.
+    """
+    escaped = "".join(_escaped(char) for char in text)
+    if escaped in {"", ".", ".."}:
+        escaped = escaped.replace(".", "%2E") or "%00"
+    if len(escaped.encode()) > _LONGEST:
+        raise StoreError(f"{text[:60]!r}... is longer than the {_LONGEST} bytes of a path part")
+    return escaped
+
+
+def _escaped(char: str) -> str:
+    unsafe = char in "%/\\" or not char.isprintable()
+    return quote(char, safe="", errors="surrogatepass") if unsafe else char

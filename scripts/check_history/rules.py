@@ -1,0 +1,290 @@
+"""The rules. Each tells, in words, where a run broke it.
+
+A process may be stopped between a fact and its writing down, so times are used only in the
+direction in which that does no harm: a transaction counts as later than a fence only where it
+*began* after the fence was complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from check_history.incarnations import COMMITTED, ENDING, Incarnation, incarnations_of
+from check_history.reading import Event, Job
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the rules look at; ``incarnations`` in the order of their permits."""
+
+    job: Job
+    incarnations: tuple[Incarnation, ...]
+    allow_gaps: bool = False
+
+    @classmethod
+    def of(cls, job: Job, *, allow_gaps: bool = False) -> Run:
+        """The run of a job."""
+        return cls(job, tuple(incarnations_of(job)), allow_gaps)
+
+    def is_after(self, later: int, earlier: int) -> bool:
+        """Whether ``later`` is surely after ``earlier``."""
+        return later > earlier + self.job.tolerance_ms
+
+    def has_role(self, role: str) -> bool:
+        """Whether anybody of that role wrote a history."""
+        return any(event.role == role for event in self.job.events)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A name that says what must hold, and who finds where it does not."""
+
+    name: str
+    judge: Callable[[Run], Iterator[str]]
+
+
+def whole_lines(run: Run) -> Iterator[str]:
+    """A killed process leaves at most a torn last line; anything else is damage."""
+    yield from run.job.damaged
+
+
+def one_writer(run: Run) -> Iterator[str]:
+    """Who writes for a task has seen the end of all earlier writers, or has fenced them."""
+    for index, newer in enumerate(run.incarnations):
+        begin = newer.own_began_at
+        if begin is None:
+            continue
+        earlier = run.incarnations[:index]
+        # What somebody in between had fenced by then stays fenced.
+        fenced = set(newer.fences).union(
+            *(o.fences for o in earlier if not run.is_after(o.own_began_at or begin, begin))
+        )
+        for older in earlier:
+            end = older.ended_at
+            if end is None or older.key in fenced or not older.shares_task(newer):
+                continue
+            if run.is_after(end, begin):
+                yield (
+                    f"{newer} began at {begin} ms without fencing {older}, which lived until "
+                    f"{end} ms"
+                )
+
+
+def fenced_stay_out(run: Run) -> Iterator[str]:
+    """Nothing of a fenced incarnation is committed once its successor has fenced it."""
+    known = {incarnation.key: incarnation for incarnation in run.incarnations}
+    for newer in run.incarnations:
+        fenced = newer.one("container", "fenced")
+        if fenced is None:
+            continue
+        for key in sorted(newer.fences & known.keys()):
+            for transaction in known[key].transactions:
+                if transaction.committed and run.is_after(transaction.began_at, fenced.at):
+                    yield (
+                        f"{known[key]} committed a transaction begun at {transaction.began_at} ms, "
+                        f"after {newer} had fenced it at {fenced.at} ms "
+                        f"({_place(transaction.committed)})"
+                    )
+
+
+def epochs_grow(run: Run) -> Iterator[str]:
+    """A processor's epochs grow from permit to permit, and no two processes have the same one."""
+    highest: dict[str, Event] = {}
+    for event in run.job.events:
+        if event.name != "permit-granted" or event.processor_id is None or event.epoch is None:
+            continue
+        before = highest.get(event.processor_id)
+        if before is not None and event.epoch < (before.epoch or 0):
+            yield (
+                f"processor {event.processor_id}: epoch {event.epoch} was permitted after epoch "
+                f"{before.epoch} ({_place(event)})"
+            )
+        else:
+            highest[event.processor_id] = event
+    for incarnation in run.incarnations:
+        granted = incarnation.all("driver", "permit-granted")
+        resources = {str(event.fields.get("resource")) for event in granted}
+        if len(resources) > 1:
+            yield f"{incarnation} was permitted to {len(resources)} launchers: {sorted(resources)}"
+        users = {(event.host, event.pid) for event in incarnation.own}
+        if len(users) > 1:
+            yield f"{incarnation} was used by {len(users)} processes: {sorted(users)}"
+        children = incarnation.all("launcher", "child-started")
+        if len(children) > 1:
+            yield f"{incarnation} was started {len(children)} times"
+
+
+_CHAIN = (
+    ("driver", "permit-granted"),
+    ("launcher", "permit-received"),
+    ("launcher", "child-started"),
+    ("container", "fenced"),
+    ("container", "restore-started"),
+    ("container", "restore-finished"),
+    ("container", "locality-written"),
+    ("container", "started"),
+    ("container", ENDING),
+    ("container", COMMITTED),
+)
+#: What must be there before a container may do anything that comes after it.
+_REQUIRED = (
+    ("driver", "permit-granted"),
+    ("launcher", "permit-received"),
+    ("launcher", "child-started"),
+    ("container", "fenced"),
+    ("container", "started"),
+)
+
+
+def order_of_a_start(run: Run) -> Iterator[str]:
+    """Permit granted, received, child started, fenced, restored, locality, started, input."""
+    for incarnation in run.incarnations:
+        steps = [(name, incarnation.all(role, name)) for role, name in _CHAIN]
+        for (name, events), (following, later) in pairwise([s for s in steps if s[1]]):
+            # All of a step, the many restores for instance, lie before all of the next; restores
+            # of several stores and transactions come in turns.
+            last = events[0] if _comes_in_turns(name, following) else events[-1]
+            if run.is_after(last.at, later[0].at):
+                yield (
+                    f"{incarnation}: {following} at {later[0].at} ms came before {name} at "
+                    f"{last.at} ms ({_place(later[0])})"
+                )
+        yield from _missing(run, incarnation)
+
+
+def _comes_in_turns(name: str, following: str) -> bool:
+    return (name, following) in {("restore-started", "restore-finished"), (ENDING, COMMITTED)} or (
+        # A driver that adopts a launcher may tell its permit again.
+        name == "permit-granted"
+    )
+
+
+def _missing(run: Run, incarnation: Incarnation) -> Iterator[str]:
+    for role, name in _REQUIRED:
+        after = _CHAIN[_CHAIN.index((role, name)) + 1 :]
+        later = [e for r, n in after for e in incarnation.all(r, n)]
+        if later and not incarnation.all(role, name) and run.has_role(role):
+            first = min(later, key=lambda event: event.at)
+            yield f"{incarnation}: {first.name} without {name} ({_place(first)})"
+
+
+def offsets_go_on(run: Run) -> Iterator[str]:
+    """Each input partition is processed on from where the last committed transaction ended."""
+    allowed: dict[str, set[int]] = {}
+    for incarnation in run.incarnations:
+        for transaction in incarnation.transactions:
+            for partition, last in sorted(transaction.last.items()):
+                first = (transaction.first or {}).get(partition)
+                places = allowed.get(partition)
+                if transaction.committed is not None:
+                    if first is not None and places and not _follows(run, first, places):
+                        yield _skipped(incarnation, transaction.committed, partition, first, places)
+                    if places and last + 1 <= min(places):
+                        yield (
+                            f"{incarnation}: {partition} went back to {last}, committed before was "
+                            f"{min(places) - 1} ({_place(transaction.committed)})"
+                        )
+                    allowed[partition] = {last + 1}
+                elif first is not None:
+                    # Perhaps committed: whoever comes next goes on from before it or after it.
+                    allowed[partition] = (places or {first}) | {last + 1}
+
+
+def _follows(run: Run, first: int, places: set[int]) -> bool:
+    return first in places or (run.allow_gaps and first > min(places))
+
+
+def _skipped(
+    incarnation: Incarnation, event: Event, partition: str, first: int, places: set[int]
+) -> str:
+    what = "went back" if first < min(places) else "skipped"
+    expected = " or ".join(str(place) for place in sorted(places))
+    return (
+        f"{incarnation}: {partition} {what}: its transaction begins with offset {first}, after "
+        f"what was committed it must be {expected} ({_place(event)})"
+    )
+
+
+def locality_is_true(run: Run) -> Iterator[str]:
+    """A locality names the host that the container runs on, as its launcher and its AM know it."""
+    for incarnation in run.incarnations:
+        for written in incarnation.all("container", "locality-written"):
+            said = written.fields.get("locality", written.host)
+            received = incarnation.one("launcher", "permit-received")
+            granted = incarnation.one("driver", "permit-granted")
+            hosts = {
+                "its process says": written.host,
+                "its launcher says": received.host if received else None,
+                "its permit says": granted.fields.get("on_host") if granted else None,
+            }
+            for who, host in hosts.items():
+                if host is not None and host != said:
+                    yield f"{incarnation}: locality {said}, {who} {host} ({_place(written)})"
+    yield from _hosts_and_directories(run)
+
+
+def _hosts_and_directories(run: Run) -> Iterator[str]:
+    """Where a directory per node was given, a host's processes write in one of them."""
+    roots: dict[str, set[str]] = {}
+    for event in run.job.events:
+        roots.setdefault(event.host, set()).add(str(event.root))
+    for host, found in sorted(roots.items()):
+        if len(found) > 1:
+            yield f"{host} wrote its history below {len(found)} directories: {sorted(found)}"
+
+
+def active_and_standby_apart(run: Run) -> Iterator[str]:
+    """Invariant 1: an active and its standby never live on one host, whoever came first."""
+    for active, standby in _pairs(run):
+        if _together(run, standby, active) and _began(standby) >= _began(active):
+            yield f"{standby} began on {_host(standby)} while its active, {active}, lived there"
+
+
+def standby_stops_first(run: Run) -> Iterator[str]:
+    """Invariant 2: an active starts on its standby's host only when that has stopped."""
+    for active, standby in _pairs(run):
+        if _together(run, standby, active) and _began(standby) < _began(active):
+            yield f"{active} began on {_host(active)} before its standby, {standby}, had stopped"
+
+
+def _pairs(run: Run) -> Iterator[tuple[Incarnation, Incarnation]]:
+    """(active, standby) that ran; a standby says so: processor_role, active_processor_id."""
+    for one, other in combinations(run.incarnations, 2):
+        for active, standby in ((one, other), (other, one)):
+            is_standby = standby.said("processor_role") == "standby"
+            if is_standby and standby.said("active_processor_id") == active.key[0]:
+                yield active, standby
+
+
+def _together(run: Run, one: Incarnation, other: Incarnation) -> bool:
+    if not one.own or not other.own or _host(one) != _host(other):
+        return False
+    first, second = sorted((one, other), key=_began)
+    return run.is_after(first.ended_at or 0, _began(second))
+
+
+def _began(incarnation: Incarnation) -> int:
+    return incarnation.own_began_at or 0
+
+
+def _host(incarnation: Incarnation) -> str:
+    return incarnation.own[0].host
+
+
+def _place(event: Event) -> str:
+    return f"{event.path.name}, line {event.line}"
+
+
+RULES = (
+    Rule("history lines are whole", whole_lines),
+    Rule("one writer per task at a time", one_writer),
+    Rule("nothing of a fenced incarnation is committed", fenced_stay_out),
+    Rule("epochs grow, each used by one process", epochs_grow),
+    Rule("the steps of a start come in their order", order_of_a_start),
+    Rule("input offsets never go back and never skip", offsets_go_on),
+    Rule("localities are true", locality_is_true),
+    Rule("Invariant 1: active and standby on different hosts", active_and_standby_apart),
+    Rule("Invariant 2: a standby stops before its active starts there", standby_stops_first),
+)

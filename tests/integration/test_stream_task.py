@@ -1,0 +1,249 @@
+"""A StreamTask in a stream container's process, and bad records, against a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from stream_containers import DEADLINE_S, Job, make_job
+
+Make = Callable[..., Job]
+
+TASK = """
+from homeport.container.api import StreamTask
+
+class Counter(StreamTask):
+    def init(self, context):
+        if context.config.get("job.fail.init"):
+            raise RuntimeError("no init")
+        self.context = context
+        self.counts = context.store("counts")
+        self.windows = 0
+
+    def process(self, message, collector, coordinator):
+        word = message.value["word"]
+        if word == "poison":
+            raise ValueError("poison found")
+        if word == "end":
+            coordinator.shutdown()
+            return
+        if word == "commit":
+            coordinator.commit()
+        if word == "large":
+            self.counts.put(message.key, 1)
+            collector.send("out", b"before", b"before")
+            self.large(message, collector)
+        self.counts.put(word, (self.counts.get(word) or 0) + 1)
+        collector.send("out", str(self.counts.get(word)).encode(), word.encode())
+
+    def large(self, message, collector):
+        collector.send("out", b"x" * message.value["size"], b"large")
+
+    def window(self, collector, coordinator):
+        self.windows += 1
+        if self.windows <= 2:
+            collector.send("out", str(self.windows).encode(), b"window-" + self.name())
+
+    def end_of_stream(self, collector, coordinator):
+        collector.send("out", b"ended", b"end-" + self.name())
+
+    def close(self):
+        print("closed", self.context.task_name, flush=True)
+
+    def name(self):
+        return self.context.task_name.encode()
+"""
+SERDES = {
+    "systems_kafka_samza_key_serde": "string",
+    "systems_kafka_samza_msg_serde": "json",
+}
+
+
+@pytest.fixture
+def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
+    """Makes a job from the code of its task and further keys, dots written as underscores."""
+    made: list[Job] = []
+
+    def make_one(code: str = TASK, **more: str) -> Job:
+        keys = {key.replace("_", "."): value for key, value in (SERDES | more).items()}
+        made.append(make_job(kafka, tmp_path, code, keys))
+        return made[-1]
+
+    yield make_one
+    for job in made:
+        job.close()
+
+
+def _word(partition: int, word: str) -> tuple[int, bytes, bytes]:
+    return partition, b"k", b'{"word": "%s"}' % word.encode()
+
+
+def test_messages_windows_commits_and_the_end(make: Make) -> None:
+    """Values come decoded, windows come by time, a commit on request; all voted: exit 0, exact."""
+    job = make(task_window_ms="300", task_commit_ms="600000")
+    container = job.start(1)
+    job.produce([_word(i % 2, f"p{i % 2}-w{i % 3}") for i in range(60)])
+    job.until(lambda: "window-Partition 1" in job.table("out"), container)
+    job.until(lambda: job.table("out").get("window-Partition 0") == b"2", container)
+    before = len(job.history("commit"))
+    job.produce([_word(0, "commit")])
+    job.until(lambda: len(job.history("commit")) > before, container)
+    job.produce([_word(0, "end"), _word(0, "late")])
+    job.until(lambda: job.processed() == 63, container)
+    assert container.process.poll() is None, "one task alone ends nothing"
+    job.produce([_word(1, "end")])
+    assert container.process.wait(DEADLINE_S) == 0
+    out = job.table("out")
+    assert {out.pop("end-Partition 0"), out.pop("end-Partition 1")} == {b"ended"}
+    counts = {f"p{p}-w{w}": b"10" for p in (0, 1) for w in range(3)}
+    windows = {"window-Partition 0": b"2", "window-Partition 1": b"2"}
+    assert out == {**counts, **windows, "commit": b"1", "late": b"1"}
+    assert job.processed() == 64
+    log = container.log.read_text(encoding="utf-8")
+    assert log.count("closed Partition") == 2
+    assert "finished" in log
+
+
+def test_an_exception_in_process_fails_the_container(make: Make) -> None:
+    """With step, place and cause in one line; nothing of the transaction is kept."""
+    job = make()
+    job.produce([_word(0, "good"), _word(0, "poison")])
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == 1
+    assert container.last_line() == (
+        f"error: task 'Partition 0' failed in process of {job.topic('in')} partition 0 offset 1: "
+        "ValueError: poison found"
+    )
+    assert job.read(job.topic("out")) == []
+
+
+def test_an_exception_in_init_fails_the_container(make: Make) -> None:
+    """task.ignored.exceptions names what is skipped in process; init has no such way out."""
+    job = make(job_fail_init="yes", task_ignored_exceptions="*")
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == 1
+    said = "error: task 'Partition 0' failed in init: RuntimeError: no init"
+    assert container.last_line() == said
+
+
+def test_ignored_exceptions_are_skipped(make: Make) -> None:
+    """The message is passed over, the rest is exact."""
+    job = make(task_ignored_exceptions="KeyError,ValueError")
+    job.produce([_word(0, "poison"), _word(0, "good"), (0, b"k", b'{"other": 1}')])
+    container = job.start(1)
+    job.until(lambda: job.processed() == 3, container)
+    assert container.stop() == 143
+    assert job.table("out") == {"good": b"1"}
+
+
+BAD: list[tuple[int, bytes | None, bytes | None]] = [
+    (0, b"k", b'{"word": "good"}'),
+    (0, b"raw \xff", b"{}"),
+    (0, b"raw", b"no json"),
+    (0, b"k", b'{"word": "good"}'),
+]
+
+
+def test_an_undecodable_record_fails_the_container(make: Make) -> None:
+    """One line names topic, partition, offset, serde and remedy; nothing is kept."""
+    job = make()
+    job.produce(BAD)
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == 1
+    assert container.last_line() == (
+        f"error: input kafka.{job.topic('in')} partition 0 offset 1: its key cannot be read by the "
+        "serde 'string': not UTF-8: b'raw \\xff'; correct who writes it, or set "
+        "task.drop.deserialization.errors=true to skip such records"
+    )
+    assert job.read(job.topic("out")) == []
+
+
+def test_undecodable_records_go_to_the_dead_letters(make: Make, kafka: str) -> None:
+    """They are skipped, logged, and sent raw with their reason and where they came from."""
+    job = make(
+        task_drop_deserialization_errors="true", task_dead_letter_stream=f"kafka.dead{id(make)}"
+    )
+    topic = job.config["task.dead.letter.stream"].removeprefix("kafka.")
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)
+    job.produce(BAD)
+    container = job.start(1)
+    job.until(lambda: job.processed() == 4, container)
+    assert container.stop() == 143
+    assert job.table("out") == {"good": b"2"}
+    letters = job.messages(topic)
+    assert [(m.key(), m.value()) for m in letters] == [BAD[1][1:], BAD[2][1:]]
+    headers = dict(letters[1].headers() or [])
+    assert headers == {
+        "homeport.reason": b"its value cannot be read by the serde 'json': not JSON: b'no json'",
+        "homeport.source.topic": job.topic("in").encode(),
+        "homeport.source.partition": b"0",
+        "homeport.source.offset": b"2",
+    }
+    log = container.log.read_text(encoding="utf-8")
+    assert f"dropped kafka.{job.topic('in')} partition 0 offset 2: its value" in log
+    assert "(2 so far)" in log
+
+
+def test_an_oversized_output_names_stream_size_and_limit(make: Make) -> None:
+    """The container fails; what else was in the transaction is not committed."""
+    job = make()
+    job.produce([(0, b"k", b'{"word": "large", "size": 3000000}')])
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == 1
+    assert container.last_line().startswith(
+        f"error: output stream {job.topic('out')}: a record of 3000005 bytes exceeds the limit of "
+        "1000000 bytes;"
+    )
+    assert job.read(job.topic("out")) == []
+    assert job.read(job.topic("changelog")) == []
+
+
+LARGE_STATE = TASK.replace(
+    """collector.send("out", b"x" * message.value["size"], b"large")""",
+    """self.counts.put("x" * message.value["size"], 1)""",
+)
+
+
+def test_an_oversized_change_names_store_size_and_limit(make: Make) -> None:
+    """A limit of the topic alone is told the same way as one of the producer."""
+    job = make(LARGE_STATE, systems_kafka_producer_max_request_size="5000000")
+    job.produce([(0, b"k", b'{"word": "large", "size": 1500000}')])
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == 1
+    assert container.last_line().startswith(
+        f"error: store counts of task 'Partition 0' (changelog {job.topic('changelog')}): a record "
+        "of 1500008 bytes exceeds the limit of 1048588 bytes;"
+    )
+    assert job.read(job.topic("out")) == []
+
+
+AFTER_PIPELINE = """
+from homeport.container.api import StreamTask
+
+class Counter(StreamTask):
+    def process(self, message, collector, coordinator):
+        assert message.stream == "" and message.key is None and "task" not in message.value
+        place = f"{message.partition}-{message.offset}"
+        collector.send("out", message.value["upper"].encode(), place.encode())
+        if message.value["upper"] == "END":
+            coordinator.shutdown()
+
+def pipeline(frame):
+    from pyspark.sql import functions as f
+    upper = f.upper(f.decode("value", "utf-8")).alias("upper")
+    return frame.select("task", "partition", "offset", upper)
+"""
+
+
+def test_after_a_pipeline_the_value_is_the_row(make: Make) -> None:
+    """Columns come as {name: value}; what the pipeline dropped is empty."""
+    job = make(
+        AFTER_PIPELINE, task_pipeline_class="user_job:pipeline", task_pipeline_unordered="true"
+    )
+    job.produce([(0, None, b"a"), (1, None, b"b"), (1, None, b"end"), (0, None, b"end")])
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == 0, container.log.read_text(encoding="utf-8")
+    assert job.table("out") == {"0-0": b"A", "1-0": b"B", "1-1": b"END", "0-1": b"END"}

@@ -1,0 +1,45 @@
+"""The rule by which a container's memory is divided."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.memory_rule import MemoryShares, divide
+
+
+@pytest.mark.parametrize(
+    ("container_mb", "shares"),
+    [
+        (1024, MemoryShares(32, 128, 512, 256, 96)),
+        (1280, MemoryShares(32, 160, 512, 256, 320)),
+        (1536, MemoryShares(32, 192, 672, 256, 384)),
+        (4096, MemoryShares(32, 512, 2272, 256, 1024)),
+    ],
+)
+def test_with_a_pipeline_the_heap_gets_what_the_others_leave(
+    container_mb: int, shares: MemoryShares
+) -> None:
+    """The table of the README."""
+    assert divide(container_mb, has_pipeline=True) == shares
+
+
+def test_without_a_pipeline_python_gets_what_is_left() -> None:
+    """No JVM, no share for one."""
+    assert divide(1024, has_pipeline=False) == MemoryShares(32, 128, 0, 0, 864)
+
+
+@pytest.mark.parametrize("container_mb", [1, 512, 1024, 1280, 5000, 65536])
+@pytest.mark.parametrize("heap_mb", [None, 600])
+def test_the_shares_add_up(container_mb: int, heap_mb: int | None) -> None:
+    """To the container's memory, whatever was configured."""
+    shares = divide(container_mb, has_pipeline=True, heap_mb=heap_mb)
+    parts = (shares.launcher_mb, shares.rocksdb_mb, shares.heap_mb, shares.jvm_beside_heap_mb)
+    assert sum(parts) + shares.python_mb == container_mb
+
+
+def test_it_is_tight_where_python_has_less_than_a_quarter() -> None:
+    """Small containers with a pipeline, or a heap that was configured too large."""
+    assert divide(1024, has_pipeline=True).is_tight(1024)
+    assert not divide(1280, has_pipeline=True).is_tight(1280)
+    assert divide(1536, has_pipeline=True, heap_mb=1000).is_tight(1536)
+    assert not divide(256, has_pipeline=False).is_tight(256)

@@ -1,0 +1,391 @@
+"""The outside judge: a green history, and for each rule a history that breaks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from check_history.judge import main
+
+BOOTED_MS = 1_700_000_000_000
+TASK = "Partition 0"
+INPUT = "kafka.in.0"
+
+
+class History:
+    """A history as the processes of a job write it; ``at`` is in ms of the boot clock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lines: dict[Path, list[str]] = {}
+        self.skews: dict[str, int] = {}
+
+    def event(
+        self,
+        at: int,
+        role: str,
+        name: str,
+        key: tuple[str, int],
+        host: str = "nm1",
+        **more: Any,  # noqa: ANN401 - fields of JSON
+    ) -> None:
+        """One line of the process that has this role for this incarnation on this host."""
+        pid = more.pop("pid", key[1] * 10 + int(key[0][0]))
+        line = {
+            "ts_ms": BOOTED_MS + at + self.skews.get(host, 0),
+            "boot_ms": at - self.skews.get(host, 0),
+            "host": host,
+            "pid": pid,
+            "role": role,
+            "event": name,
+            "processor_id": key[0],
+            "epoch": key[1],
+            **more,
+        }
+        file = f"{role}-{host}-{key[0]}-{key[1]}-{pid}.jsonl"
+        path = self.folder / host / "job-1" / ".history" / file
+        self.lines.setdefault(path, []).append(json.dumps(line))
+
+    def start(
+        self,
+        at: int,
+        key: tuple[str, int],
+        host: str = "nm1",
+        without: str = "",
+        **more: Any,  # noqa: ANN401 - fields of JSON
+    ) -> None:
+        """All steps of a start, 1 ms apart, from ``at``; ``more``: fences, host_said, tasks."""
+        tasks = more.get("tasks", [TASK])
+        fences = [{"processor_id": p, "epoch": e} for p, e in more.get("fences", ())]
+        said = more.get("host_said", host)
+        steps: list[tuple[str, str, dict[str, Any]]] = [
+            ("driver", "permit-granted", {"resource": f"c{key[1]}", "on_host": host, "pid": 1}),
+            ("launcher", "permit-received", {}),
+            ("launcher", "child-started", {}),
+            ("container", "fenced", {"fenced": fences, "tasks": tasks, **more.get("roles", {})}),
+            *(("container", "restore-started", {"task": task}) for task in tasks),
+            *(("container", "restore-finished", {"task": task}) for task in tasks),
+            ("container", "locality-written", {"tasks": tasks, "locality": said}),
+            ("container", "started", {}),
+        ]
+        for number, (role, name, fields) in enumerate(steps):
+            if name != without:
+                self.event(at + number, role, name, key, host, **fields)
+
+    def transaction(
+        self,
+        at: int,
+        key: tuple[str, int],
+        offsets: tuple[int, int],
+        host: str = "nm1",
+        *,
+        is_told: bool = True,
+        task: str = TASK,
+    ) -> None:
+        """A transaction of the records from the first to the last offset; it takes 1 ms."""
+        fields = {"first": {task: {INPUT: offsets[0]}}, "offsets": {task: {INPUT: offsets[1]}}}
+        self.event(at, "container", "transaction-ending", key, host, **fields)
+        if is_told:
+            self.event(at + 1, "container", "transaction-committed", key, host, **fields)
+
+    def stop(self, at: int, key: tuple[str, int], host: str = "nm1") -> None:
+        """The launcher has waited for the container."""
+        self.event(at, "launcher", "child-stopped", key, host, cause="killed")
+
+    def judge(self, *options: str) -> int:
+        """The exit code of check-history over one directory per host."""
+        for path, lines in self.lines.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{line}\n" for line in lines))
+        return main([*options, *(str(path) for path in sorted(self.folder.iterdir()))])
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """Epoch 1 works on nm1 and is killed; epoch 2 goes on where it was, and works."""
+    history = History(tmp_path)
+    history.start(100, ("0", 1))
+    history.transaction(200, ("0", 1), (0, 9))
+    history.transaction(300, ("0", 1), (10, 19))
+    history.stop(400, ("0", 1))
+    history.start(500, ("0", 2), fences=[("0", 1)])
+    history.transaction(600, ("0", 2), (20, 29))
+    return history
+
+
+def broken(output: str) -> list[str]:
+    """The rules that the output calls broken."""
+    lines = (line.strip() for line in output.splitlines())
+    return [line.removeprefix("BROKEN").strip() for line in lines if line.startswith("BROKEN")]
+
+
+def test_a_sound_run_is_green(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 0, every rule is named as held, and the summary counts what was looked at."""
+    assert history.judge() == 0
+    output = capsys.readouterr().out
+    assert broken(output) == []
+    assert "1 processors, 2 incarnations, 3 transactions committed, 0 of unknown" in output
+    assert output.splitlines()[-1].strip() == "green: every rule held"
+
+
+def test_unknown_events_and_torn_last_lines_are_no_faults(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SIGKILL tears the last line of a file, and later versions tell more."""
+    history.event(700, "keeper", "something-new", ("0", 2))
+    assert history.judge() == 0
+    path = next(path for path in history.lines if path.name.startswith("container-nm1-0-2"))
+    path.write_text(path.read_text() + '{"ts_ms":17')
+    capsys.readouterr()
+    assert main([str(history.folder / "nm1")]) == 0
+    assert "1 torn last lines" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("damage", ["{nonsense", '{"event": "started"}', "[1]"])
+def test_damaged_lines_are_found(
+    history: History, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    """A line that is no event, before the end of a file, is told with its place."""
+    path = next(iter(history.lines))
+    history.lines[path].insert(0, damage)
+    assert history.judge() == 1
+    output = capsys.readouterr().out
+    assert "history lines are whole" in broken(output)
+    assert f"{path}, line 1" in output
+
+
+def test_nothing_to_judge_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory without history, or none at all, is one line and exit code 1."""
+    assert main([str(tmp_path)]) == 1
+    assert main([str(tmp_path / "absent")]) == 1
+    errors = capsys.readouterr().err.splitlines()
+    assert [line.startswith("error: ") for line in errors] == [True, True]
+
+
+def test_a_second_writer_is_found(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    """An incarnation that neither waited for the earlier one nor fenced it."""
+    history.start(650, ("0", 3))
+    history.transaction(700, ("0", 3), (30, 39))
+    history.stop(900, ("0", 2))
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["one writer per task at a time"]
+
+
+def test_a_second_writer_of_another_processor_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A task that moved to another processor, whose old owner was neither stopped nor fenced."""
+    history.start(650, ("1", 1), "nm2")
+    history.stop(900, ("0", 2))
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["one writer per task at a time"]
+
+
+def test_a_zombie_that_is_fenced_is_no_second_writer(history: History) -> None:
+    """It may live on and try, as long as nothing of it is committed."""
+    history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
+    history.transaction(700, ("0", 3), (30, 39), "nm2")
+    history.transaction(800, ("0", 2), (30, 45), is_told=False)
+    history.stop(900, ("0", 2))
+    assert history.judge() == 0
+
+
+def test_a_commit_told_late_is_no_fault(history: History) -> None:
+    """A container that stood still between its commit and telling it had committed in time."""
+    fields: dict[str, Any] = {"first": {TASK: {INPUT: 30}}, "offsets": {TASK: {INPUT: 39}}}
+    history.event(640, "container", "transaction-ending", ("0", 2), **fields)
+    history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
+    history.event(700, "container", "transaction-committed", ("0", 2), **fields)
+    history.transaction(710, ("0", 3), (40, 49), "nm2")
+    assert history.judge() == 0
+
+
+def test_a_commit_of_a_fenced_incarnation_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A transaction that began after the successor had fenced it, and was committed."""
+    history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
+    history.transaction(700, ("0", 2), (30, 39))
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["nothing of a fenced incarnation is committed"]
+
+
+def test_an_epoch_that_falls_is_found(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    """A permit of a lower epoch than an earlier permit's."""
+    history.event(700, "driver", "permit-granted", ("0", 1), resource="c1", pid=1)
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["epochs grow, each used by one process"]
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "fields"),
+    [
+        ("container", "commit", {"pid": 99}),
+        ("driver", "permit-granted", {"resource": "another", "pid": 1}),
+        ("launcher", "child-started", {"pid": 99}),
+    ],
+)
+def test_an_epoch_of_two_processes_is_found(
+    history: History,
+    capsys: pytest.CaptureFixture[str],
+    role: str,
+    name: str,
+    fields: dict[str, Any],
+) -> None:
+    """Two containers, two launchers or two starts under one epoch."""
+    history.event(502 if role == "launcher" else 700, role, name, ("0", 2), **fields)
+    assert history.judge() == 1
+    assert "epochs grow, each used by one process" in broken(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "step", ["permit-granted", "permit-received", "child-started", "fenced", "started"]
+)
+def test_a_start_without_one_of_its_steps_is_found(
+    history: History, capsys: pytest.CaptureFixture[str], step: str
+) -> None:
+    """Each step of the start of an incarnation that goes on must be there."""
+    history.start(650, ("0", 3), fences=[("0", 2)], without=step)
+    history.transaction(700, ("0", 3), (30, 39))
+    assert history.judge() == 1
+    output = capsys.readouterr().out
+    assert "the steps of a start come in their order" in broken(output)
+    assert f"without {step}" in output
+
+
+@pytest.mark.parametrize(
+    ("step", "role"),
+    [
+        ("permit-granted", "driver"),
+        ("permit-received", "launcher"),
+        ("child-started", "launcher"),
+        ("fenced", "container"),
+        ("restore-finished", "container"),
+        ("locality-written", "container"),
+        ("started", "container"),
+    ],
+)
+def test_a_step_out_of_its_order_is_found(
+    history: History, capsys: pytest.CaptureFixture[str], step: str, role: str
+) -> None:
+    """A step that comes after what must follow it: here after the first transaction."""
+    history.start(650, ("0", 3), fences=[("0", 2)], without=step)
+    history.transaction(700, ("0", 3), (30, 39))
+    history.event(750, role, step, ("0", 3), resource="c3", fenced=[])
+    assert history.judge() == 1
+    assert "the steps of a start come in their order" in broken(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "word"), [((25, 39), "went back"), ((31, 39), "skipped"), ((15, 19), "went back")]
+)
+def test_offsets_that_do_not_go_on_are_found(
+    history: History, capsys: pytest.CaptureFixture[str], offsets: tuple[int, int], word: str
+) -> None:
+    """A successor begins neither before nor beyond the record after the last committed one."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.transaction(700, ("0", 3), offsets)
+    assert history.judge() == 1
+    output = capsys.readouterr().out
+    assert broken(output) == ["input offsets never go back and never skip"]
+    assert word in output
+
+
+@pytest.mark.parametrize("first", [30, 40])
+def test_a_transaction_of_unknown_outcome_leaves_two_places(history: History, first: int) -> None:
+    """Its successor goes on before it or after it, as Kafka knows."""
+    history.transaction(620, ("0", 2), (30, 39), is_told=False)
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.transaction(700, ("0", 3), (first, 49))
+    assert history.judge() == 0
+
+
+def test_a_place_inside_a_transaction_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of a transaction is never there."""
+    history.transaction(620, ("0", 2), (30, 39), is_told=False)
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.transaction(700, ("0", 3), (35, 49))
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["input offsets never go back and never skip"]
+
+
+def test_gaps_can_be_allowed(history: History) -> None:
+    """Compacted topics skip offsets; going back stays a fault."""
+    history.transaction(620, ("0", 2), (33, 39))
+    assert history.judge() == 1
+    assert history.judge("--allow-gaps") == 0
+    history.transaction(630, ("0", 2), (39, 45))
+    assert history.judge("--allow-gaps") == 1
+
+
+def test_a_false_locality_is_found(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    """A locality that names another host than the process, the launcher and the permit."""
+    history.start(650, ("0", 3), fences=[("0", 2)], host_said="nm3")
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["localities are true"]
+
+
+def test_a_host_in_the_directories_of_two_nodes_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that takes itself for one of another node writes that node's name."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    path = history.folder / "nm2" / "job-1" / ".history" / "container-nm1.jsonl"
+    history.lines[path] = [next(iter(history.lines.values()))[0]]
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["localities are true"]
+
+
+STANDBY = {"processor_role": "standby", "active_processor_id": "0"}
+
+
+def standby(history: History, at: int, host: str, stopped_at: int) -> None:
+    """A standby of processor 0, of one life."""
+    tasks: Iterable[str] = ["standby of 0"]
+    history.start(at, ("0-0", 1), host, tasks=tasks, roles=STANDBY)
+    history.stop(stopped_at, ("0-0", 1), host)
+
+
+def test_a_standby_elsewhere_is_no_fault(history: History) -> None:
+    """Active on nm1, standby on nm2."""
+    standby(history, 550, "nm2", 900)
+    assert history.judge() == 0
+
+
+def test_a_standby_beside_its_active_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Invariant 1: the standby came where its active lived."""
+    standby(history, 550, "nm1", 900)
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["Invariant 1: active and standby on different hosts"]
+
+
+def test_an_active_that_does_not_wait_for_its_standby_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Invariant 2: the active began on its standby's host before that had stopped."""
+    standby(history, 550, "nm2", 900)
+    history.stop(640, ("0", 2))
+    history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == [
+        "Invariant 2: a standby stops before its active starts there"
+    ]
+
+
+def test_machines_are_compared_by_their_wall_clocks(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Boot clocks that are apart mean several machines; what the tolerance covers is no fault."""
+    history.skews["nm2"] = 300_000
+    history.start(650 - 300_000, ("0", 3), "nm2", fences=[])
+    history.stop(900, ("0", 2))
+    assert history.judge() == 0
+    assert "wall clocks, within 1000 ms" in capsys.readouterr().out
+    assert history.judge("--tolerance-ms", "10") == 1
