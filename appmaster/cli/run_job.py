@@ -44,7 +44,7 @@ from homeport.config.loader import load
 from homeport.config.secrets import MASK, is_secret
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
 from homeport.config.validation import validate
-from homeport.job_coordinator.cli.usage import usage_error
+from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
@@ -433,7 +433,7 @@ def main() -> None:
     """Runs the command line; an error is one line on standard error and exit code 1."""
     signal.signal(signal.SIGTERM, _interrupted)
     try:
-        app(standalone_mode=False)
+        run_app(app)
     except HomeportError as error:
         say(f"error: {error}")
         sys.exit(1)

@@ -17,7 +17,7 @@ from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.loader import load
 from homeport.config.secrets import MASK, is_secret
 from homeport.config.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.cli.usage import usage_error
+from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
@@ -191,7 +191,7 @@ def command(
 def main() -> None:
     """Runs the command line; a user's error is one line on stderr and exit code 1."""
     try:
-        app(standalone_mode=False)
+        run_app(app)
     except HomeportError as error:
         sys.exit(f"error: {error}")
     except typer.TyperException as error:

@@ -1,10 +1,20 @@
-"""What is wrong with a command line, in one line."""
+"""How a command line is run, and what is wrong with it in one line."""
 
 from __future__ import annotations
 
 import typer
 
 _NOISE = "Value error, "
+_INTERRUPTED = 130
+
+
+def run_app(app: typer.Typer) -> None:
+    """Runs the command of this process's arguments; whatever it raises comes out.
+
+    Typer turns a KeyboardInterrupt into a returned exit code: here it is one again.
+    """
+    if app(standalone_mode=False) == _INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 def usage_error(error: typer.TyperException) -> str:
