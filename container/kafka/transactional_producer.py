@@ -167,11 +167,11 @@ class TransactionalProducer:
         try:
             self._producer.abort_transaction(_COMMIT_S)
         except KafkaException as error:
-            if _is_fenced(error_of(error)):
+            if _is_fenced(error_of(error)) and not absent:
                 # The broker fences also whoever took too long over a transaction.
                 raise FencedError(
-                    f"{step}: {reason}; and fenced by a newer incarnation, or by the "
-                    f"transaction's time-out: {error_of(error).str()}"
+                    "fenced by a newer incarnation, or by the transaction's time-out: "
+                    f"{error_of(error).str()}"
                 ) from None
             _LOG.warning("the transaction was left to its time-out: %s", error_of(error).str())
         is_refused = not absent and cause is not None and cause.code() in _REFUSED
