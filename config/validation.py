@@ -71,6 +71,7 @@ def validate(config: Config) -> tuple[str, ...]:
         ),
         *_standby_warnings(standby),
         *_memory_warnings(config, task),
+        *_idle_key_warnings(config),
     )
 
 
@@ -95,15 +96,14 @@ def _check_topic_names(config: Config, job_name: str) -> None:
 
 
 def _check_work(config: Config) -> None:
-    work = (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS)
-    if not any(key.is_set(config) for key in work):
+    if not keys.TASK_CLASS.is_set(config):
         raise ConfigError(
             keys.TASK_CLASS.name,
             None,
-            f"{keys.TASK_CLASS.name} or {keys.TASK_PIPELINE_CLASS.name} is required",
+            "it is required, with a pipeline too: only a task keeps and sends",
             "name what the job does, such as my_job.task:MyTask",
         )
-    for key in work:
+    for key in (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS):
         value = key.read(config)
         if value is not None and not is_user_class(value):
             raise ConfigError(
@@ -273,6 +273,11 @@ def _standby_warnings(standby: StandbyConfig) -> tuple[str, ...]:
     if not standby.enabled:
         return ()
     return (f"{keys.JOB_HOT_STANDBY_ENABLED.name}: this version does not start standby containers",)
+
+
+def _idle_key_warnings(config: Config) -> tuple[str, ...]:
+    key = keys.CONTAINER_LAST_RETRY_DELAY_MS
+    return (f"{key.name}: this version retries at once",) if key.is_set(config) else ()
 
 
 def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """All that user code imports: tasks, their context, stores and the collector.
 
-A job names either or both of
+A job names the second of these, and the first where Spark is to work before it:
 
 * a pipeline, ``task.pipeline.class=module:function``: ``pipeline(frame: DataFrame) -> DataFrame``,
   run in local Spark over each micro-batch; it keeps the column ``task`` (and ``offset``, unless

@@ -144,8 +144,7 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
         # Container logs stay readable as files after the application's end.
         "yarn.log-aggregation.enable-local-cleanup": "false",
         "yarn.nodemanager.sleep-delay-before-sigkill.ms": SIGKILL_DELAY_MS,
-        # As on clusters of more than one user: who uses more than was granted is killed.
-        "yarn.nodemanager.pmem-check-enabled": "true",
+        "yarn.nodemanager.pmem-check-enabled": "false",
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.disk-health-checker.enable": "false",
         "yarn.nodemanager.resource.memory-mb": NODE_MEMORY_MB,

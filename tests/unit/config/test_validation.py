@@ -32,10 +32,15 @@ def test_a_good_configuration_has_no_fault_and_no_warning() -> None:
     assert validate(_GOOD) == ()
 
 
-def test_a_pipeline_alone_is_a_job() -> None:
-    """Either of task.class and task.pipeline.class is enough; one with a JVM needs some memory."""
-    pipeline = {"task.class": "", "task.pipeline.class": "plane.summary:pipeline"}
-    config = _GOOD.merged(pipeline)
+def test_a_key_that_does_nothing_yet_is_named() -> None:
+    """Nothing that a user sets is ignored in silence."""
+    key = "cluster-manager.container.preferred-host.last.retry.delay.ms"
+    assert validate(_GOOD.merged({key: "1000"})) == (f"{key}: this version retries at once",)
+
+
+def test_a_pipeline_needs_some_memory() -> None:
+    """A pipeline brings a JVM, and Python must have room beside its heap."""
+    config = _GOOD.merged({"task.pipeline.class": "plane.summary:pipeline"})
     (warning,) = validate(config)
     assert warning == (
         "cluster-manager.container.memory.mb = 1024 leaves Python 96 MB beside a heap of 512: "
@@ -51,7 +56,7 @@ _FAULTS = [
     ("job.name", "x" * 240, "more than the 249 characters"),
     ("job.id", "a/b", "it becomes part of topic names"),
     ("job.default.system", "", "it is required where"),
-    ("task.class", "", "task.class or task.pipeline.class is required"),
+    ("task.class", "", "it is required, with a pipeline too"),
     ("task.class", "org.acme.Task", "it must have the form module:Name"),
     ("task.pipeline.class", "pipeline", "it must have the form module:Name"),
     ("task.inputs", "", "a job needs at least one input"),
