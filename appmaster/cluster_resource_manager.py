@@ -46,6 +46,10 @@ class ClusterResourceManager(Protocol):
     def cancel(self, request_id: RequestId) -> None:
         """The request is withdrawn, or its container is being ended; nothing if it has ended."""
 
+    @property
+    def next_request_id(self) -> int:
+        """A number above that of every request made so far, by earlier drivers too."""
+
     def resources(self) -> tuple[ResourceReport, ...]:
         """All containers of ours that have not ended, and once those that have."""
 

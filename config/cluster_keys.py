@@ -88,14 +88,6 @@ CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
     meaning="a granted container that has not checked in for this long is asked for again",
     source=OWN,
 )
-CONTAINER_AM_LOST_TIMEOUT_MS = IntKey(
-    name="cluster-manager.container.am-lost.timeout.ms",
-    default=10000,
-    minimum=1,
-    unit="ms",
-    meaning="a launcher without an answer for this long kills its container and exits",
-    source=OWN,
-)
 CLUSTER_MANAGER_HOSTS = ListKey(
     name="cluster-manager.hosts",
     meaning="hosts to know at submission, beyond those that the ResourceManager lists",

@@ -309,12 +309,11 @@ def _check_sizes(config: Config) -> None:
             f"it must be below {keys.CONTAINER_MEMORY_MB.name} ({manager.container_memory_mb})",
             "make it smaller, or the container larger",
         )
-    if manager.check_in_interval_ms >= manager.am_lost_timeout_ms:
+    if manager.check_in_interval_ms >= manager.lease_ms:
         raise ConfigError(
             keys.CONTAINER_CHECK_IN_INTERVAL_MS.name,
             str(manager.check_in_interval_ms),
-            f"it must be below {keys.CONTAINER_AM_LOST_TIMEOUT_MS.name} "
-            f"({manager.am_lost_timeout_ms})",
+            f"it must be below {keys.CONTAINER_LEASE_MS.name} ({manager.lease_ms})",
             "make it smaller",
         )
 

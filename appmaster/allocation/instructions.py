@@ -139,3 +139,21 @@ def order_for(instructions: Iterable[Instruction], resource_id: ResourceId) -> L
         if isinstance(instruction, LauncherOrder) and instruction.resource_id == resource_id:
             order = instruction
     return order
+
+
+def brief(instruction: Instruction) -> str:
+    """One instruction in a few words, for logs."""
+    name = type(instruction).__name__
+    match instruction:
+        case RequestResource(request_id=request_id, host=host):
+            return f"{name} {request_id} on {host or 'any host'}"
+        case CancelRequest(request_id=request_id):
+            return f"{name} {request_id}"
+        case PermitContainer(incarnation=i) | StopContainer(incarnation=i):
+            return f"{name} {i.processor_id}@{i.epoch} in {instruction.resource_id}"
+        case ReleaseResource(resource_id=resource_id):
+            return f"{name} {resource_id}"
+        case SetTimer(timer=timer) | CancelTimer(timer=timer):
+            return f"{name} {timer}"
+        case EndJob(result=result):
+            return f"{name} {result.value}"

@@ -286,9 +286,9 @@ class AllocatorState:
         return next((c for c in self.containers if c.resource_id == resource_id), None)
 
 
-def initial_state(settings: AllocatorSettings) -> AllocatorState:
-    """The state before any event."""
-    return AllocatorState(settings)
+def initial_state(settings: AllocatorSettings, next_request_id: int = 1) -> AllocatorState:
+    """The state before any event; requests are numbered from ``next_request_id``."""
+    return AllocatorState(settings, next_request_id=next_request_id)
 
 
 def expiry_timer(request_id: RequestId) -> Timer:

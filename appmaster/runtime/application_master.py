@@ -1,7 +1,8 @@
-"""The AM's program: takes the job over, serves it by HTTP, and drives it to its end.
+"""The driver's program: takes the job over, serves it by HTTP, and drives it to its end.
 
-Skein's AM runs it as the script of the application. Exit code 0: the application's result has been
-told. Another exit code ends this attempt, and YARN starts the next.
+The supervisor runs it, again and again if need be. Exit code 0: the application's result has been
+told. ``EXIT_FINAL``: the attempt is over for good. Anything else: the next process takes over,
+with the same rank, on the same port, and adopts what it finds running.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from homeport.appmaster.allocation.events import JobModelPublished
@@ -19,16 +19,26 @@ from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.state import AllocatorSettings
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.runtime import takeover
+from homeport.appmaster.runtime.am_container import AmContainer
+from homeport.appmaster.runtime.attempt_files import (
+    RequestLedger,
+    attempt_began_ms,
+    load_model,
+    save_model,
+)
 from homeport.appmaster.runtime.backend import DriverBackend
-from homeport.appmaster.runtime.driver import Driver, DriverSettings
+from homeport.appmaster.runtime.clocks import boot_ms
+from homeport.appmaster.runtime.driver import Driver
+from homeport.appmaster.runtime.driver_settings import DriverSettings
+from homeport.appmaster.runtime.heartbeat import Heartbeat
 from homeport.appmaster.runtime.job_status import JobIdentity
-from homeport.appmaster.runtime.launcher_table import MARGIN
-from homeport.appmaster.yarn.node_names import NodeNames
+from homeport.appmaster.runtime.keeper_link import KeeperLink
+from homeport.appmaster.runtime.lease_table import margin_ms
+from homeport.appmaster.runtime.supervision import EXIT_ENDED, EXIT_FINAL
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
-from homeport.appmaster.yarn.submission_file import SUBMISSION_FILE_NAME, SubmissionFile
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError, FencedError, HomeportError, UnavailableError
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -38,73 +48,16 @@ from homeport.config.sections import (
 )
 from homeport.config.validation import validate
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
-from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.managers import Rank
-from homeport.job_coordinator.model.ids import Host, host_of
-from homeport.job_coordinator.model.incarnation import am_transactional_id
+from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 from homeport.job_coordinator.model.job_model import JobModel
 
 _KAFKA_TIMEOUT_S = 10.0
 
 log = logging.getLogger("driver")
-
-
-@dataclass(frozen=True)
-class AmContainer:
-    """What the AM's container tells: its environment, and the files localised into its folder."""
-
-    environment: Mapping[str, str]
-    folder: Path
-    submission: SubmissionFile
-    token: str
-    names: NodeNames
-    application_id: str
-    attempt: int
-
-    @classmethod
-    def read(cls, environment: Mapping[str, str], folder: Path) -> AmContainer:
-        """The container that this process runs in.
-
-        Raises:
-            ConfigError: not a container that Skein started.
-            WireError: the submission file is damaged.
-        """
-        container = environment.get("CONTAINER_ID", "")
-        parts = container.split("_")
-        application_id = environment.get("SKEIN_APPLICATION_ID", "")
-        if len(parts) < 5 or not application_id:  # noqa: PLR2004 - container_<time>_<app>_<attempt>_<n>
-            raise ConfigError(
-                "CONTAINER_ID", container, "Skein's AM sets it", "start the job by run-job"
-            )
-        return cls(
-            environment=environment,
-            folder=folder,
-            submission=SubmissionFile.from_bytes((folder / SUBMISSION_FILE_NAME).read_bytes()),
-            token=(folder / TOKEN_FILE_NAME).read_text(encoding="utf-8").strip(),
-            names=NodeNames.from_environment(environment),
-            application_id=application_id,
-            attempt=int(parts[-2]),
-        )
-
-    @property
-    def rank(self) -> Rank:
-        """The rank of this attempt."""
-        return Rank(self.submission.number, self.application_id, self.attempt)
-
-    @property
-    def host(self) -> Host:
-        """The host that the AM runs on."""
-        return host_of(self.environment.get("NM_HOST", "localhost"))
-
-    def known_host(self, host: Host) -> Host | None:
-        """The host of the cluster that a locality value means, by name or by address."""
-        hosts = self.submission.services
-        if host in hosts:
-            return host
-        return next((h for h in hosts if self.names.known_address(h) == host), None)
 
 
 def open_stream(container: AmContainer, rank: Rank) -> CoordinatorStreamStore:
@@ -137,21 +90,30 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
     return HistoryWriter(folder, "driver", container.host)
 
 
-def driver_settings(config: Config, *, is_restart: bool) -> DriverSettings:
-    """What the driver needs of the configuration."""
+def driver_settings(config: Config, *, hold_back_from_ms: int | None) -> DriverSettings:
+    """What the driver needs of the configuration.
+
+    Args:
+        config: the job's.
+        hold_back_from_ms: when an attempt that is not the first took its rank; None for the first.
+    """
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
-    lost_ms = manager.am_lost_timeout_ms
+    task = TaskConfig.of(config)
+    # What an earlier attempt's keeper renewed last has run out by then (safety A4).
+    span_ms = job.isolation_max_ms + manager.lease_ms + margin_ms(manager.lease_ms)
+    hold_back_ms = 0
+    if hold_back_from_ms is not None:
+        hold_back_ms = max(0, hold_back_from_ms + span_ms - boot_ms())
     return DriverSettings(
         check_in_interval_ms=manager.check_in_interval_ms,
-        am_lost_timeout_ms=lost_ms,
         lease_ms=manager.lease_ms,
         catch_up_interval_ms=job.catch_up_interval_ms,
-        # What an earlier attempt started has killed itself by then (safety A4).
-        hold_back_ms=round(lost_ms * (1 + MARGIN)) if is_restart else 0,
+        hold_back_ms=hold_back_ms,
         environment={
             "HOMEPORT_CHECK_IN_INTERVAL_MS": str(manager.check_in_interval_ms),
-            "HOMEPORT_AM_LOST_TIMEOUT_MS": str(lost_ms),
-            "HOMEPORT_SHUTDOWN_MS": str(TaskConfig.of(config).shutdown_ms),
+            "HOMEPORT_LOST_MS": str(span_ms),
+            "HOMEPORT_HANG_MS": str(task.hang_ms),
+            "HOMEPORT_SHUTDOWN_MS": str(task.shutdown_ms),
             # Relative: below the folder for state of the launcher's own host.
             "HOMEPORT_HISTORY_DIR": str(history_directory(job.history_dir, "", job.directory_name)),
             # For hosts without LOGGED_STORE_BASE_DIR.
@@ -181,6 +143,7 @@ async def serve(
     model: JobModel,
     published: JobModelPublished,
     application_url: str,
+    heartbeat: Heartbeat,
 ) -> JobResult:
     """Serves and drives the job until its end; how it ended.
 
@@ -190,7 +153,11 @@ async def serve(
     config = model.config
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
     history = history_of(container, job)
-    settings = driver_settings(config, is_restart=container.attempt > 1)
+    began_ms = attempt_began_ms(container.folder, boot_ms())
+    settings = replace(
+        driver_settings(config, hold_back_from_ms=began_ms if container.attempt > 1 else None),
+        adopt=permitted(published) if heartbeat.starts > 1 else (),
+    )
     attempts = YarnConfig.of(config).am_max_attempts
     driver = Driver(
         settings=settings,
@@ -200,6 +167,7 @@ async def serve(
         resources=resources,
         stream=stream,
         history=history,
+        keeper=KeeperLink(Path(), container.token),
     )
     backend = DriverBackend(
         driver=driver,
@@ -211,8 +179,10 @@ async def serve(
         history=history,
     )
     host = manager.url_host or container.names.address(container.host)
-    server = JobCoordinatorServer(backend, container.token, host, manager.url_port)
+    wanted_port = heartbeat.port or manager.url_port
+    server = JobCoordinatorServer(backend, container.token, host, wanted_port)
     address, port = await server.start()
+    heartbeat.tell_port(port)
     url = f"http://{address}:{port}/"
     try:
         log.info("the job coordinator answers at %s", url)
@@ -221,6 +191,13 @@ async def serve(
     finally:
         await server.stop()
     return end.result
+
+
+def permitted(published: JobModelPublished) -> tuple[Incarnation, ...]:
+    """The last incarnation of each processor that has ever had a permit."""
+    return tuple(
+        Incarnation(p, e) for p, e in published.epochs.items() if p in published.processors
+    )
 
 
 def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourceManager) -> None:
@@ -232,7 +209,24 @@ def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourc
         log.warning("the page of the application has no link to the job coordinator: %s", e)
 
 
-def run(container: AmContainer) -> JobResult:
+def prepare_model(container: AmContainer, stream: CoordinatorStreamStore) -> JobModel:
+    """The JobModel of this attempt, with its topics; the one that a driver before this one used.
+
+    A key that was changed meanwhile is used from the next attempt on.
+    """
+    model = load_model(container.folder)
+    if model is not None:
+        return model
+    config = takeover.read_config(stream)
+    for warning in validate(config):
+        log.warning("%s", warning)
+    model = takeover.compute_model(config, stream)
+    takeover.create_topics(model)
+    save_model(container.folder, model)
+    return model
+
+
+def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
     """Takes the job over and drives it to its end; how it ended.
 
     Raises:
@@ -244,20 +238,17 @@ def run(container: AmContainer) -> JobResult:
     # The ResourceManager is found by the localised yarn-site.xml: no Hadoop client is needed here.
     rest = ResourceManagerRest.from_folder(container.folder)
     client = connect(container.application_id, address)
-    resources = SkeinResourceManager(client, rest, container.submission.services)
+    ledger = RequestLedger(container.folder)
+    resources = SkeinResourceManager(client, rest, container.submission.services, ledger)
     with open_stream(container, container.rank) as stream:
         stream.fence()
         stream.bootstrap()
         takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
-        config = takeover.read_config(stream)
-        for warning in validate(config):
-            log.warning("%s", warning)
-        model = takeover.compute_model(config, stream)
-        takeover.create_topics(model)
+        model = prepare_model(container, stream)
         published = takeover.publish(model, stream, container.known_host)
         log.info("JobModel version %d: %d containers", published.version, len(model.containers))
         url = f"{rest.url}/proxy/{container.application_id}/"
-        return asyncio.run(serve(container, stream, resources, model, published, url))
+        return asyncio.run(serve(container, stream, resources, model, published, url, heartbeat))
 
 
 def report_failure(container: AmContainer, error: HomeportError) -> None:
@@ -267,7 +258,8 @@ def report_failure(container: AmContainer, error: HomeportError) -> None:
             container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
         )
         client = connect(container.application_id, address)
-        SkeinResourceManager(client, ResourceManagerRest((), ""), {}).finish(
+        ledger = RequestLedger(container.folder)
+        SkeinResourceManager(client, ResourceManagerRest((), ""), {}, ledger).finish(
             JobResult.FAILED, str(error)
         )
     except HomeportError as e:
@@ -275,29 +267,31 @@ def report_failure(container: AmContainer, error: HomeportError) -> None:
 
 
 def main() -> int:
-    """Runs the AM of this YARN container; 0 where the application's result has been told."""
+    """Drives the job of this YARN container; the exit code, whose meaning the module's text has."""
     logging.basicConfig(
         stream=sys.stdout,
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    heartbeat = Heartbeat(os.environ)
+    heartbeat.start()
     try:
         container = AmContainer.read(os.environ, Path.cwd())
     except (HomeportError, OSError) as e:
         log.error("the AM cannot start: %s", e)  # noqa: TRY400 - one line says it all
-        return 1
+        return EXIT_FINAL
     try:
-        result = run(container)
-    except (ConfigError, FencedError) as e:
+        result = run(container, heartbeat)
+    except (ConfigError, takeover.OutrankedError) as e:
         # No other attempt would fare better: the application ends with the reason.
         log.error("%s", e)  # noqa: TRY400 - one line says it all
         report_failure(container, e)
-        return 1
+        return EXIT_FINAL
     except HomeportError:
-        log.exception("this attempt is over; YARN starts another while there are attempts left")
+        log.exception("this driver is over; the next one takes over")
         return 1
     log.info("the job has ended: %s", result.value)
-    return 0
+    return EXIT_ENDED
 
 
 if __name__ == "__main__":

@@ -24,7 +24,9 @@ from homeport.appmaster.allocation.instructions import (
     order_for,
 )
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
-from homeport.appmaster.runtime.driver import Driver, DriverSettings, boot_ms
+from homeport.appmaster.runtime.clocks import boot_ms
+from homeport.appmaster.runtime.driver import Driver
+from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.launcher_table import LauncherEntry
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.history.writer import HistoryWriter
@@ -97,23 +99,33 @@ class DriverBackend:
     async def _decide(self, message: CheckIn, request_id: RequestId) -> Order:
         if self._driver.is_ending:
             return self._order(OrderKind.EXIT)
+        if message.running is None and not self._driver.adoption.is_complete:
+            return self._order(OrderKind.WAIT)
         event = LauncherCheckedIn(message.resource_id, message.host, message.running, request_id)
         decision = await self._driver.ask(event)
+        if message.running is not None and self._driver.runs(message.running):
+            self._driver.account_for(message.running, f"runs on {message.host}")
         match order_for(decision.instructions, message.resource_id):
             case PermitContainer() as permit:
-                return Order(
-                    OrderKind.RUN,
-                    self._settings.check_in_interval_ms,
-                    self._settings.lease_ms,
-                    permit.incarnation,
-                    permit.model_version,
-                    permit.fence,
-                )
+                return await self._order_to_run(permit)
             case StopContainer(incarnation=incarnation):
                 return self._order(OrderKind.STOP, incarnation)
             case ReleaseResource():
                 return self._order(OrderKind.EXIT)
         return self._order(OrderKind.WAIT)
+
+    async def _order_to_run(self, permit: PermitContainer) -> Order:
+        if not await self._driver.leases.grants(permit.incarnation):
+            return self._order(OrderKind.WAIT)  # the permit comes again
+        return Order(
+            OrderKind.RUN,
+            self._settings.check_in_interval_ms,
+            self._settings.lease_ms,
+            permit.incarnation,
+            permit.model_version,
+            permit.fence,
+            self._driver.leases.url,
+        )
 
     def _order(self, kind: OrderKind, incarnation: Incarnation | None = None) -> Order:
         settings = self._settings
@@ -145,6 +157,8 @@ class DriverBackend:
         await self._driver.ask(
             ContainerStopped(message.incarnation, message.cause, message.exit_code)
         )
+        await self._driver.leases.ended(message.incarnation)
+        self._driver.account_for(message.incarnation, f"has stopped: {message.cause.value}")
 
     async def shutdown(self) -> None:
         """The orderly end of the job has been ordered."""

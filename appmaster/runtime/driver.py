@@ -43,17 +43,29 @@ from homeport.appmaster.allocation.instructions import (
     RequestResource,
     SetTimer,
     StopContainer,
+    brief,
 )
 from homeport.appmaster.allocation.observation import (
     SkeinContainerState,
     Snapshot,
     events_between,
 )
-from homeport.appmaster.allocation.state import AllocatorSettings, AllocatorState, initial_state
+from homeport.appmaster.allocation.state import (
+    LIVE,
+    AllocatorSettings,
+    AllocatorState,
+    initial_state,
+)
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
+from homeport.appmaster.runtime.adoption import Adoption
+from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
+from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
-from homeport.appmaster.runtime.launcher_table import LauncherTable
-from homeport.config.errors import UnavailableError
+from homeport.appmaster.runtime.keeper_link import Keeper
+from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
+from homeport.appmaster.runtime.lease_desk import LeaseDesk
+from homeport.appmaster.runtime.lease_table import suspects_itself
+from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.managers import (
@@ -67,38 +79,13 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 _T = TypeVar("_T")
 
 _POLL_S = 0.5
+_LEASES_POLL_S = 0.25
 _HOSTS_POLL_S = 1.0
 _RETRY_S = 1.0
 _ANSWER_LIMIT_S = 2.0
 _FAREWELL_S = 5.0
 
 log = logging.getLogger("driver")
-
-
-def boot_ms() -> int:
-    """Milliseconds since the machine started, time asleep included."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
-
-
-def wall_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-@dataclass(frozen=True)
-class DriverSettings:
-    """What the configuration says to the driver. Units: ms.
-
-    ``hold_back_ms``: how long the first placement waits for what an earlier attempt started.
-    ``environment``: what every launcher gets.
-    """
-
-    check_in_interval_ms: int
-    am_lost_timeout_ms: int
-    lease_ms: int
-    catch_up_interval_ms: int
-    hold_back_ms: int
-    environment: Mapping[str, str]
 
 
 @dataclass(slots=True)
@@ -122,15 +109,18 @@ class Driver:
         resources: ClusterResourceManager,
         stream: CoordinatorStream,
         history: HistoryWriter,
+        keeper: Keeper,
     ) -> None:
         self._settings = settings
-        self._state = initial_state(allocator)
+        self._state = initial_state(allocator, resources.next_request_id)
+        self.adoption = Adoption(settings.adopt)
+        self.leases = LeaseDesk(keeper)
         self._published = published
         self._resources = resources
         self._stream = stream
         self._history = history
         self.status = JobStatus(identity, wall_ms)
-        self.launchers = LauncherTable(settings.am_lost_timeout_ms, boot_ms())
+        self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.localities: Mapping[ProcessorId, Host] = {}
         self._queue: asyncio.Queue[_Item] = asyncio.Queue()
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
@@ -167,7 +157,10 @@ class Driver:
         }
         self.status.coordinator_url = coordinator_url
         loop = asyncio.get_running_loop()
-        loop.call_later(self._settings.hold_back_ms / 1000, self.post, self._published)
+        if self._settings.hold_back_ms:
+            loop.call_later(self._settings.hold_back_ms / 1000, self.post, self._published)
+        else:
+            self.post(self._published)
         watchers = [
             asyncio.create_task(w(), name=w.__name__)
             for w in (
@@ -175,6 +168,7 @@ class Driver:
                 self._watch_hosts,
                 self._watch_launchers,
                 self._watch_stream,
+                self._watch_leases,
                 self._run_orders,
             )
         ]
@@ -191,6 +185,22 @@ class Driver:
                 task.cancel()
             for pool in (self._skein, self._kafka, self._rest):
                 pool.shutdown(wait=False, cancel_futures=True)
+            self.leases.close()
+
+    def account_for(self, incarnation: Incarnation, what: str) -> None:
+        """It is known what became of an incarnation that an earlier driver permitted."""
+        if self.adoption.settled(incarnation):
+            log.info("%s@%d %s", incarnation.processor_id, incarnation.epoch, what)
+            self._event("accounted-for", incarnation, what=what)
+
+    def runs(self, incarnation: Incarnation) -> bool:
+        """Whether the allocator takes it to run."""
+        container = self._state.container(incarnation.processor_id)
+        return (
+            container is not None
+            and container.phase in LIVE
+            and container.incarnation == incarnation
+        )
 
     async def _take_events(self) -> EndJob:
         while self._end is None:
@@ -224,7 +234,7 @@ class Driver:
         orders = [i for i in decision.instructions if not self._is_repeated(i)]
         if not orders and not decision.records:
             return
-        names = [_brief(i) for i in orders]
+        names = [brief(i) for i in orders]
         log.info("%s -> %s", describe(event), "; ".join(names) or "records")
         self._history.event("decision", cause=describe(event), instructions=names)
 
@@ -344,8 +354,8 @@ class Driver:
             try:
                 await self._in_thread(self._skein, partial(self._give, order))
             except UnavailableError as e:
-                log.warning("%s failed: %s", _brief(order), e)
-                self.status.failed(f"{_brief(order)}: {e}")
+                log.warning("%s failed: %s", brief(order), e)
+                self.status.failed(f"{brief(order)}: {e}")
                 if isinstance(order, RequestResource):
                     # Not at once: what refuses now will refuse again.
                     ended = ResourceEnded(request_id=order.request_id)
@@ -371,13 +381,16 @@ class Driver:
             await asyncio.sleep(_POLL_S)
 
     def _observe(self, reports: tuple[ResourceReport, ...]) -> None:
-        """Hands in what is new since the last poll; nothing is asked for before hosts are known."""
+        """Hands in what is new since the last poll.
+
+        Nothing is asked for before hosts are known, and what earlier drivers permitted is too.
+        """
         for report in reports:
             if report.container.state is SkeinContainerState.ENDED:
                 log.info("container %s ended: %s", report.container.skein_id, report.diagnostics)
                 if report.resource_id is not None:
                     self.launchers.ended(report.resource_id)
-        if self._hosts is None:
+        if self._hosts is None or not self.adoption.is_complete:
             return
         snapshot = Snapshot(tuple(r.container for r in reports), self._hosts)
         for event in events_between(self._snapshot, snapshot):
@@ -398,14 +411,49 @@ class Driver:
         while True:
             if os.getppid() != self._parent:
                 # Nothing of the application can be told or learned any more.
-                raise UnavailableError("Skein's AM is gone: this attempt is over")
-            for launcher in self.launchers.silent(boot_ms()):
-                log.warning("launcher %s on %s is silent", launcher.resource_id, launcher.host)
-                if launcher.is_ended:
-                    self.post(ResourceEnded(launcher.request_id, launcher.resource_id))
-                else:
-                    self.post(LauncherSilent(launcher.resource_id))
+                raise UnavailableError("the supervisor is gone: this attempt is over")
+            held = {c.resource_id for c in self._state.containers if c.phase in LIVE}
+            for launcher in self.launchers.silent(boot_ms(), {r for r in held if r is not None}):
+                self._launcher_gone(launcher)
             await asyncio.sleep(_POLL_S)
+
+    def _launcher_gone(self, launcher: LauncherEntry) -> None:
+        """It is silent, and nothing runs below it any more."""
+        log.warning("launcher %s on %s is silent", launcher.resource_id, launcher.host)
+        if launcher.is_ended:
+            self.post(ResourceEnded(launcher.request_id, launcher.resource_id))
+        else:
+            self.post(LauncherSilent(launcher.resource_id))
+
+    async def _watch_leases(self) -> None:
+        while True:
+            running = {c for c in self._state.containers if c.phase in LIVE}
+            live = {c.incarnation for c in running} | set(self.adoption.pending)
+            silent = set()
+            for incarnation in await self.leases.revoked(live):
+                self._event("revoked", incarnation)
+                if self.runs(incarnation):
+                    silent.add(self._lose_launcher_of(incarnation))
+                self.account_for(incarnation, "has lost its lease")
+            if suspects_itself(silent, self._hosts or ()):
+                self.status.failed("most hosts fell silent at once: perhaps the AM's own did")
+            await asyncio.sleep(_LEASES_POLL_S)
+
+    def _lose_launcher_of(self, incarnation: Incarnation) -> Host:
+        """Gives up the launcher that ran it; the launcher's host."""
+        container = self._state.container(incarnation.processor_id)
+        if container is None or container.resource_id is None:
+            raise InvariantViolation(f"{incarnation} runs nowhere")
+        known = self._state.resource(container.resource_id)
+        launcher = self.launchers.find(container.resource_id)
+        if known is None:
+            raise InvariantViolation(f"{incarnation} runs on an unknown launcher")
+        if launcher is None:
+            self.post(LauncherSilent(container.resource_id))
+        else:
+            self.launchers.forget(launcher.resource_id)
+            self._launcher_gone(launcher)
+        return known.host
 
     async def _watch_stream(self) -> None:
         while True:
@@ -450,21 +498,3 @@ def _retrieved(answer: asyncio.Future[Decision]) -> None:
     """Keeps asyncio from reporting an exception that nobody waits for any more."""
     if not answer.cancelled():
         answer.exception()
-
-
-def _brief(instruction: Instruction) -> str:
-    """One instruction in a few words, for logs."""
-    name = type(instruction).__name__
-    match instruction:
-        case RequestResource(request_id=request_id, host=host):
-            return f"{name} {request_id} on {host or 'any host'}"
-        case CancelRequest(request_id=request_id):
-            return f"{name} {request_id}"
-        case PermitContainer(incarnation=i) | StopContainer(incarnation=i):
-            return f"{name} {i.processor_id}@{i.epoch} in {instruction.resource_id}"
-        case ReleaseResource(resource_id=resource_id):
-            return f"{name} {resource_id}"
-        case SetTimer(timer=timer) | CancelTimer(timer=timer):
-            return f"{name} {timer}"
-        case EndJob(result=result):
-            return f"{name} {result.value}"

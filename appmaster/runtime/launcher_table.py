@@ -7,13 +7,14 @@ An AM that has itself stood still heard nobody: it gives everyone the whole time
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 MARGIN = 0.2
-"""Part of the AM-lost time that the AM waits longer than the launcher."""
+"""Part of a lease that the AM waits longer than the launcher."""
 
 
 @dataclass(slots=True)
@@ -33,9 +34,9 @@ class LauncherEntry:
 class LauncherTable:
     """Launchers by resource. Times are given by the caller, in ms of one clock that never stops."""
 
-    def __init__(self, am_lost_timeout_ms: int, now_ms: int) -> None:
-        self._limit_ms = round(am_lost_timeout_ms * (1 + MARGIN))
-        self._standstill_ms = am_lost_timeout_ms // 2
+    def __init__(self, lease_ms: int, now_ms: int) -> None:
+        self._limit_ms = round(lease_ms * (1 + MARGIN))
+        self._standstill_ms = lease_ms // 2
         self._checked_ms = now_ms
         self._entries: dict[ResourceId, LauncherEntry] = {}
 
@@ -68,8 +69,11 @@ class LauncherTable:
         """Every launcher that is not known to be gone, by resource."""
         return tuple(self._entries[r] for r in sorted(self._entries))
 
-    def silent(self, now_ms: int) -> tuple[LauncherEntry, ...]:
+    def silent(self, now_ms: int, held: Collection[ResourceId] = ()) -> tuple[LauncherEntry, ...]:
         """The launchers that have been silent for the whole limit, each told once: it is forgotten.
+
+        Those in ``held`` are left out: what they run has a lease, and only the keeper says that it
+        has run out.
 
         To be called often: a long time since the last call means that this process stood still.
         """
@@ -77,7 +81,11 @@ class LauncherTable:
             for entry in self._entries.values():
                 entry.heard_ms = now_ms
         self._checked_ms = now_ms
-        found = tuple(e for e in self.all() if now_ms - e.heard_ms >= self._limit_ms)
+        found = tuple(
+            e
+            for e in self.all()
+            if e.resource_id not in held and now_ms - e.heard_ms >= self._limit_ms
+        )
         for entry in found:
             self.forget(entry.resource_id)
         return found

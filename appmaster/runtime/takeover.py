@@ -44,6 +44,11 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 
+
+class OutrankedError(FencedError):
+    """A higher rank has taken the job over: nothing of this attempt may go on (safety A2)."""
+
+
 TRACKING_URL_KEY = "yarn.am.tracking.url"
 
 
@@ -56,7 +61,7 @@ def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], Non
         fence: initialises the transactional id of another rank.
 
     Raises:
-        FencedError: a higher rank is there: this attempt must end for good.
+        OutrankedError: a higher rank is there: this attempt must end for good.
     """
     epochs = EpochManager(stream)
     lower = _lower_ranks(epochs, rank)
@@ -74,7 +79,7 @@ def _lower_ranks(epochs: EpochManager, rank: Rank) -> tuple[Rank, ...]:
     if last is None:
         return ()
     if last.rank.is_above(rank):
-        raise FencedError(f"attempt {last.rank} has taken over; this one is {rank}")
+        raise OutrankedError(f"attempt {last.rank} has taken over; this one is {rank}")
     return tuple(r for r in dict.fromkeys((*last.unfenced, last.rank)) if r != rank)
 
 

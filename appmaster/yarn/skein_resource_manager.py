@@ -6,6 +6,8 @@ that are not completed: a request that has left it has ended, and only then is i
 
 from __future__ import annotations
 
+import functools
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.cluster_resource_manager import ResourceReport
+from homeport.appmaster.runtime.attempt_files import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.submission import ANY_SERVICE
 from homeport.config.errors import UnavailableError
@@ -26,6 +29,8 @@ _STATES = {
     "RUNNING": SkeinContainerState.RUNNING,
 }
 _MAX_DIAGNOSTICS = 8000
+
+log = logging.getLogger("driver")
 
 
 def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein has no types
@@ -51,6 +56,8 @@ class SkeinResourceManager:
         client: a ``skein.ApplicationClient``.
         rest: where the live hosts are asked for.
         services: {host: service bound to it}, as submitted.
+        ledger: what earlier drivers of this attempt have asked for. Of that, what has not been
+            granted is withdrawn, and so is whatever stands in no line.
     """
 
     def __init__(
@@ -58,13 +65,16 @@ class SkeinResourceManager:
         client: Any,  # noqa: ANN401 - skein has no types
         rest: ResourceManagerRest,
         services: Mapping[Host, str],
+        ledger: RequestLedger,
     ) -> None:
         self._client = client
         self._rest = rest
         self._services = dict(services)
         self._lock = threading.Lock()
-        self._requests: dict[str, RequestId] = {}
-        self._skein_ids: dict[RequestId, str] = {}
+        self._ledger = ledger
+        self._requests: dict[str, RequestId] = dict(ledger.read())
+        self._skein_ids = {request_id: skein_id for skein_id, request_id in self._requests.items()}
+        self._inherited = frozenset(self._requests)
 
     def hosts(self) -> frozenset[Host]:
         """The hosts whose NodeManager the ResourceManager calls RUNNING."""
@@ -84,8 +94,14 @@ class SkeinResourceManager:
                 f"host {host} has joined after the submission: it has no service"
             )
         container = self._call(lambda: self._client.add_container(service, env=dict(environment)))
+        self._ledger.add(container.id, request_id)
         self._requests[container.id] = request_id
         self._skein_ids[request_id] = container.id
+
+    @property
+    def next_request_id(self) -> int:
+        """See the protocol."""
+        return max(self._requests.values(), default=0) + 1
 
     def cancel(self, request_id: RequestId) -> None:
         """The request is withdrawn or its container is being ended; see the protocol."""
@@ -96,6 +112,9 @@ class SkeinResourceManager:
     def resources(self) -> tuple[ResourceReport, ...]:
         """All containers that have not ended, and those that just did; see the protocol."""
         active = {c.id: c for c in self._call(self._client.get_containers)}
+        for skein_id in [i for i, c in active.items() if self._is_stray(i, str(c.state))]:
+            log.warning("container %s was asked for by a driver that is gone: ended", skein_id)
+            self._call(functools.partial(self._kill, skein_id))
         reports = [
             ResourceReport(
                 SkeinContainer(i, self._requests.get(i), _STATES[str(c.state)]),
@@ -105,6 +124,13 @@ class SkeinResourceManager:
         ]
         ended = [s for s in self._skein_ids.values() if s not in active]
         return tuple(reports + (self._bury(ended) if ended else []))
+
+    def _is_stray(self, skein_id: str, state: str) -> bool:
+        """Whether no launcher can come of it that anybody waits for."""
+        if skein_id not in self._requests:
+            return True
+        is_granted = _STATES[state] is SkeinContainerState.RUNNING
+        return skein_id in self._inherited and not is_granted
 
     def add_page(self, url: str) -> None:
         """``url`` is linked in Skein's page of the application."""

@@ -175,9 +175,7 @@ def specification(
             "_JAVA_OPTIONS": am_java_options(yarn.am_memory_mb, environment),
         },
         # Any JVM below the driver would take the variable too, and say so on its standard error.
-        script=(
-            f"unset _JAVA_OPTIONS\nexec {python} -m homeport.appmaster.runtime.application_master"
-        ),
+        script=(f"unset _JAVA_OPTIONS\nexec {python} -m homeport.appmaster.runtime.supervisor"),
         security=security,
     )
     return skein.ApplicationSpec(

@@ -192,7 +192,8 @@ class StreamContainer:
 
     def _report_started(self) -> None:
         seconds = self._phases.total()
-        self._client.started(Started(self._permit.incarnation, self._restored, seconds))
+        started = Started(self._permit.incarnation, self._restored, seconds)
+        start_up.report_started(self._client, started, self._stop)
         self._history("started", seconds=seconds)
         _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in seconds.items()))
 

@@ -6,9 +6,11 @@ that word is the evidence of a stop on which the AM starts a successor (safety P
 
 * One child per incarnation. Asked again to run one that has ended, it answers that it has stopped
   (safety C4).
-* Without an answer for the AM-lost time it kills its child and goes. The time counts from the
-  moment the last answered check-in was *sent*, on CLOCK_BOOTTIME, which goes on while a machine
-  sleeps (safety C1); a thread of its own watches it, so that a call that hangs delays nothing.
+* A permit takes effect after one renewal of its lease at the keeper (safety C4), which is then
+  renewed by ``lease_holder``. The driver may be away for as long as it likes. A lease that is lost
+  costs the child its life, not the launcher: it stays and checks in again (safety C6). Only without
+  a child, and without an answer for very long, does it go.
+* A child that does not beat is killed (safety C3).
 * The child is spawned from the main thread with parent-death signal SIGKILL: the signal follows the
   thread, not the process (safety C5). Child and launcher share the process group, which is what
   YARN signals.
@@ -28,8 +30,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +37,16 @@ from types import FrameType
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.runtime.launcher_settings import LauncherSettings
+from homeport.container.runtime.lease import BeatWatch
+from homeport.container.runtime.lease_holder import LeaseHolder
+from homeport.container.runtime.lease_memory import EXIT_LEASE_LOST, FD_VARIABLE, boot_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     Order,
     OrderKind,
+    Renewal,
     StopCause,
     Stopped,
 )
@@ -53,17 +57,12 @@ LAST_LINES = 20
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
 _CALL_TIMEOUT_S = 3.0
+_FAREWELL_MS = 5000
 _TAIL_BYTES = 32 * 1024
-_WATCH_STEP_S = 1.0
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 log = logging.getLogger("launcher")
-
-
-def boot_ms() -> int:
-    """Milliseconds since the machine started, time asleep included."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 def cause_of(exit_code: int, *, ordered: bool) -> StopCause:
@@ -100,41 +99,6 @@ def permit_json(order: Order) -> str:
     return json.dumps(permit, separators=(",", ":"))
 
 
-class Deadline:
-    """Calls ``on_passed`` once, from a thread of its own, when the deadline has passed.
-
-    The deadline can be moved until then.
-    """
-
-    def __init__(self, at_boot_ms: int, on_passed: Callable[[], None]) -> None:
-        self._at = at_boot_ms
-        self._on_passed = on_passed
-        self._changed = threading.Condition()
-        self._closed = False
-        self._thread = threading.Thread(target=self._watch, name="deadline", daemon=True)
-        self._thread.start()
-
-    def move(self, at_boot_ms: int) -> None:
-        """The deadline is ``at_boot_ms`` from now on."""
-        with self._changed:
-            self._at = at_boot_ms
-
-    def close(self) -> None:
-        """It will not pass any more."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-
-    def _watch(self) -> None:
-        with self._changed:
-            while not self._closed and (left_ms := self._at - boot_ms()) > 0:
-                # Waits are on a clock that stands still while the machine sleeps, hence short.
-                self._changed.wait(min(left_ms / 1000, _WATCH_STEP_S))
-            if self._closed:
-                return
-        self._on_passed()
-
-
 @dataclass(slots=True)
 class _Child:
     """The running stream container."""
@@ -143,6 +107,10 @@ class _Child:
     process: subprocess.Popen[bytes]
     log_fd: int
     pid_fd: int
+    lease: LeaseHolder
+    beats: BeatWatch
+    has_lost_lease: bool = False
+    has_hung: bool = False
     ordered: bool = False
     stopping: bool = False
     kill_at_ms: int | None = None
@@ -173,7 +141,7 @@ class Launcher:
         self._leaving: int | None = (
             None  # exit code, once we are to go as soon as the child has gone
         )
-        self._lost = False
+        self._answered_ms = boot_ms()
         self._is_unanswered = False
         self._next_ms = settings.interval_ms
         self._wake_in, self._wake_out = socket.socketpair()
@@ -181,28 +149,31 @@ class Launcher:
         self._wake_out.setblocking(False)  # noqa: FBT003
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_out, selectors.EVENT_READ)
-        self._deadline: Deadline | None = None
 
     def run(self) -> int:
-        """Runs until ordered to exit, signalled, refused, or the AM is lost; the exit code.
+        """Runs until ordered to exit, signalled, refused, or forsaken; the exit code.
 
         Afterwards the child is gone and has been waited for.
         """
         signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.set_wakeup_fd(self._wake_in.fileno(), warn_on_full_buffer=False)
-        self._deadline = Deadline(boot_ms() + self._settings.am_lost_timeout_ms, self._on_am_lost)
         try:
             while True:
                 self._look_after_child()
-                if self._lost:
-                    return self._leave_lost()
+                if self._is_forsaken():
+                    log.error("the AM does not answer: leaving")
+                    return 1 if self._leaving is None else self._leaving
                 if self._leaving is not None and self._is_done():
                     return self._leaving
                 self._talk()
                 self._wait()
         finally:
-            self._deadline.close()
             self._kill_child("the launcher ends")
+
+    def _is_forsaken(self) -> bool:
+        """Whether nothing runs here and nobody has answered for so long that nobody will."""
+        limit_ms = self._settings.lost_ms if self._leaving is None else _FAREWELL_MS
+        return self._child is None and boot_ms() - self._answered_ms >= limit_ms
 
     def _is_done(self) -> bool:
         return self._child is None and self._report is None
@@ -249,8 +220,7 @@ class Launcher:
                 running=self._child.incarnation if self._child else None,
             )
         )
-        if self._deadline is not None:
-            self._deadline.move(sent_ms + settings.am_lost_timeout_ms)
+        self._answered_ms = sent_ms
         self._next_ms = max(order.next_ms, 1)
         return order
 
@@ -277,8 +247,19 @@ class Launcher:
                 "ordered to run %s while %s runs: not done", incarnation, self._child.incarnation
             )
         else:
-            self._event("permit-received", incarnation, model_version=order.model_version)
-            self._spawn(order, incarnation)
+            lease = self._lease_for(order, incarnation)
+            if lease is not None:
+                self._event("permit-received", incarnation, model_version=order.model_version)
+                self._spawn(order, incarnation, lease)
+
+    def _lease_for(self, order: Order, incarnation: Incarnation) -> LeaseHolder | None:
+        """The lease of the permit; None where it is not granted now: the permit comes again."""
+        if order.lease_url is None:
+            raise UnavailableError("the AM does not say where leases are renewed")
+        settings = self._settings
+        timeout_s = max(order.lease_ms / 4000, 0.1)
+        keeper = self._client.at(order.lease_url, timeout_s)
+        return LeaseHolder.acquire(keeper, Renewal(settings.attempt, incarnation))
 
     def _obey_stop(self, incarnation: Incarnation | None) -> None:
         if self._child is not None and incarnation in {None, self._child.incarnation}:
@@ -290,7 +271,7 @@ class Launcher:
 
     # -- the child
 
-    def _spawn(self, order: Order, incarnation: Incarnation) -> None:
+    def _spawn(self, order: Order, incarnation: Incarnation, lease: LeaseHolder) -> None:
         settings = self._settings
         name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
         settings.log_folder.mkdir(parents=True, exist_ok=True)
@@ -301,6 +282,7 @@ class Launcher:
             EXECUTION_ENV_CONTAINER_ID=settings.resource_id,
             HOMEPORT_TOKEN_FILE=str(settings.token_file),
             PYTHONPATH=_python_path(self._folder / PACKAGE_FOLDER, os.environ),
+            **{FD_VARIABLE: str(lease.memory.fd)},
         )
         process = subprocess.Popen(
             [*self._command, "--permit", permit_json(order)],
@@ -308,10 +290,20 @@ class Launcher:
             stdout=log_fd,
             stderr=log_fd,
             env=environment,
-            # The other thread only waits on a condition and holds no lock of libc.
+            pass_fds=(lease.memory.fd,),
+            # No other thread of a lease is left, as there was no child.
             preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - two system calls
         )
-        self._child = _Child(incarnation, process, log_fd, os.pidfd_open(process.pid))
+        child = _Child(
+            incarnation,
+            process,
+            log_fd,
+            os.pidfd_open(process.pid),
+            lease,
+            BeatWatch.at(boot_ms(), settings.hang_ms),
+        )
+        self._child = child
+        lease.hold(lambda: self._on_lease_lost(child))
         self._selector.register(self._child.pid_fd, selectors.EVENT_READ)
         log.info(
             "processor %s epoch %d runs as pid %d, log %s",
@@ -353,16 +345,28 @@ class Launcher:
             )
             child.kill_at_ms = None
             self._signal_child(signal.SIGKILL)
+        elif child.beats.is_hung(child.lease.memory.beat_ms, boot_ms()) and not child.has_hung:
+            log.error("processor %s epoch %d does not beat: killed", *_parts(child.incarnation))
+            child.has_hung = True
+            self._signal_child(signal.SIGKILL)
 
     def _bury(self, child: _Child, exit_code: int) -> None:
         size = os.fstat(child.log_fd).st_size
         tail = os.pread(child.log_fd, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+        child.lease.close()
         cause = cause_of(exit_code, ordered=child.ordered)
+        lines = last_lines(tail)
+        if child.has_hung:
+            cause = StopCause.FAILED
+            lines = (*lines, f"killed: silent for task.hang.ms ({self._settings.hang_ms})")
+        elif exit_code == EXIT_LEASE_LOST or child.has_lost_lease:
+            cause = StopCause.LEASE_LOST
+            self._event("lease-lost", child.incarnation)
         self._selector.unregister(child.pid_fd)
         os.close(child.pid_fd)
         os.close(child.log_fd)
         self._child = None
-        self._report = Stopped(child.incarnation, cause, exit_code, last_lines(tail))
+        self._report = Stopped(child.incarnation, cause, exit_code, lines)
         self._ended[child.incarnation] = self._report
         log.info(
             "processor %s epoch %d %s, exit code %d",
@@ -391,7 +395,7 @@ class Launcher:
 
     def _wait(self) -> None:
         """Waits for the child's end, a signal, or the time of the next poll."""
-        if self._lost or (self._leaving is not None and self._is_done()):
+        if self._leaving is not None and self._is_done():
             return
         timeout_ms = self._next_ms
         if self._child is not None and self._child.kill_at_ms is not None:
@@ -406,17 +410,13 @@ class Launcher:
             self._leaving = EXIT_TERMINATED
             self._stop_child(ordered=False)
 
-    def _on_am_lost(self) -> None:
-        """Called by the deadline's thread."""
-        self._lost = True
-        self._signal_child(signal.SIGKILL)
+    def _on_lease_lost(self, child: _Child) -> None:
+        """Called by a thread of the lease, at most once for each child."""
+        child.has_lost_lease = True
+        with contextlib.suppress(ProcessLookupError, OSError):
+            signal.pidfd_send_signal(child.pid_fd, signal.SIGKILL)
         with contextlib.suppress(OSError):
             self._wake_in.send(b"\0")
-
-    def _leave_lost(self) -> int:
-        log.error("the AM has not answered for %d ms: leaving", self._settings.am_lost_timeout_ms)
-        self._kill_child("the AM is lost")
-        return 1
 
     def _event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
         if self._history is not None:

@@ -13,7 +13,11 @@ from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
 
 @dataclass(frozen=True, slots=True)
 class LauncherSettings:
-    """What the environment tells a launcher. Units: ms."""
+    """What the environment tells a launcher. Units: ms.
+
+    ``hang_ms``: how long a child may be silent; ``lost_ms``: how long the AM may be, until a
+    launcher without a child leaves.
+    """
 
     coordinator_url: str
     token_file: Path
@@ -23,7 +27,8 @@ class LauncherSettings:
     attempt: int
     log_folder: Path
     interval_ms: int
-    am_lost_timeout_ms: int
+    hang_ms: int
+    lost_ms: int
     shutdown_ms: int
     history_folder: Path | None
 
@@ -46,7 +51,8 @@ class LauncherSettings:
             attempt=attempt_of(resource_id),
             log_folder=Path(log_folder).absolute(),
             interval_ms=_number(environment, "HOMEPORT_CHECK_IN_INTERVAL_MS", 500),
-            am_lost_timeout_ms=_number(environment, "HOMEPORT_AM_LOST_TIMEOUT_MS", 10_000),
+            hang_ms=_number(environment, "HOMEPORT_HANG_MS", 60_000),
+            lost_ms=_number(environment, "HOMEPORT_LOST_MS", 40_000),
             shutdown_ms=_number(environment, "HOMEPORT_SHUTDOWN_MS", 30_000),
             history_folder=_below_state_folder(history, environment) if history else None,
         )

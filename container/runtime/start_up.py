@@ -24,7 +24,7 @@ from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import Restored
+from homeport.job_coordinator.http.messages import Restored, Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.managers import EpochManager, LocalityManager
 from homeport.job_coordinator.model.ids import TaskName
@@ -78,6 +78,26 @@ def fetch_job_model(client: CoordinatorClient, version: int, stop: StopFlag) -> 
             if time.monotonic() > deadline:
                 raise
             _LOG.warning("%s: asking again", error)
+        stop.pause(_AM_PAUSE_S)
+
+
+def report_started(client: CoordinatorClient, message: Started, stop: StopFlag) -> None:
+    """The AM knows that the container has started; a driver that is being restarted is waited for.
+
+    Raises:
+        UnavailableError: the AM did not answer for half a minute.
+        StopRequestedError: told to stop meanwhile.
+    """
+    deadline = time.monotonic() + _AM_PATIENCE_S
+    while True:
+        try:
+            client.started(message)
+        except UnavailableError as error:
+            if time.monotonic() > deadline:
+                raise
+            _LOG.warning("%s: telling it again", error)
+        else:
+            return
         stop.pause(_AM_PAUSE_S)
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from homeport.container.runtime.lease_memory import watch_lease
 from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ FAILED = 1
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs one incarnation and ends the process, with nothing of it left behind."""
+    watch_lease(os.environ)
     stop = StopFlag()
 
     def terminated(_number: int, _frame: FrameType | None) -> None:

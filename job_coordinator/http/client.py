@@ -13,7 +13,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from homeport.config.errors import ConfigError, UnavailableError, WireError
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.http.messages import (
+    CheckIn,
+    LeaseGrant,
+    Order,
+    Renewal,
+    Started,
+    Stopped,
+)
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
@@ -51,6 +58,10 @@ class CoordinatorClient:
         """The AM's URL, with a slash at its end."""
         return self._url
 
+    def at(self, url: str, timeout_s: float) -> CoordinatorClient:
+        """A client with the same token for another URL of the job; ConfigError as above."""
+        return CoordinatorClient(url, self._token, timeout_s)
+
     def job_model(self, version: int | None = None) -> JobModel:
         """The JobModel of that version, or the present one; secrets masked without a token."""
         return decode_job_model(self._call("GET", "" if version is None else f"?version={version}"))
@@ -58,6 +69,10 @@ class CoordinatorClient:
     def check_in(self, message: CheckIn) -> Order:
         """Tells the AM what runs here and returns what to do next."""
         return Order.from_json(self._post("v1/check-in", message.to_json()))
+
+    def renew(self, message: Renewal) -> LeaseGrant:
+        """What the keeper, whose URL this client must have, says of a lease."""
+        return LeaseGrant.from_json(self._post("v1/lease", message.to_json()))
 
     def started(self, message: Started) -> None:
         """The AM knows that this stream container has started."""

@@ -55,6 +55,16 @@ class RestoreKind(Enum):
     FULL = "full"
 
 
+class LeaseAnswer(Enum):
+    """What the keeper answers to a renewal."""
+
+    GRANTED = "granted"
+    LATER = "later"
+    """Not now: nobody has registered it yet, or renewals are held back. Ask again."""
+    NO = "no"
+    """Never again: it is revoked, or belongs to another attempt."""
+
+
 def _incarnation(body: Mapping[str, Any]) -> Incarnation:
     return Incarnation(
         ProcessorId(required_field(body, "processor_id", str)), required_field(body, "epoch", int)
@@ -106,7 +116,7 @@ class Order:
     """The AM's answer to a check-in.
 
     ``incarnation``, ``model_version`` and ``fence`` are set with RUN (and name what to stop with
-    STOP). ``next_ms``: when to poll again.
+    STOP). ``next_ms``: when to poll again. ``lease_url``: where leases are renewed, with RUN.
     """
 
     kind: OrderKind
@@ -115,6 +125,7 @@ class Order:
     incarnation: Incarnation | None = None
     model_version: int | None = None
     fence: tuple[Incarnation, ...] = ()
+    lease_url: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The answer's body."""
@@ -126,6 +137,7 @@ class Order:
             "fence": [{"processor_id": i.processor_id, "epoch": i.epoch} for i in self.fence],
             "lease_ms": self.lease_ms,
             "next_ms": self.next_ms,
+            "lease_url": self.lease_url,
         }
 
     @staticmethod
@@ -149,7 +161,50 @@ class Order:
                 _incarnation(as_object(item, "item of 'fence'"))
                 for item in required_field(body, "fence", list)
             ),
+            lease_url=optional_field(body, "lease_url", str),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """A launcher asks for its child's lease to last longer."""
+
+    attempt: int
+    incarnation: Incarnation
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of ``POST /v1/lease``."""
+        return {
+            "attempt": self.attempt,
+            "processor_id": self.incarnation.processor_id,
+            "epoch": self.incarnation.epoch,
+        }
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> Renewal:
+        """The renewal that ``body`` carries; WireError where a field is missing or wrong."""
+        return Renewal(required_field(body, "attempt", int), _incarnation(body))
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGrant:
+    """The keeper's answer to a renewal; ``lease_ms`` counts from when the renewal was sent."""
+
+    answer: LeaseAnswer
+    lease_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer's body."""
+        return {"lease": self.answer.value, "lease_ms": self.lease_ms}
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> LeaseGrant:
+        """The answer that ``body`` carries; WireError where a field is missing or wrong."""
+        try:
+            answer = LeaseAnswer(body.get("lease"))
+        except ValueError:
+            raise WireError(f"unknown lease {shown(body.get('lease'))}") from None
+        return LeaseGrant(answer, required_field(body, "lease_ms", int))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,17 +21,16 @@ from local_cluster import processes
 from local_cluster.cluster import LocalCluster
 
 LEAST_FAULTS = 10
-AM_LOST_MS = 3_000
+LEASE_MS = 3_000
 #: Failures are what this run is made of: none of them may use up the retry keys.
 OVERRIDES = (
     "cluster-manager.container.retry.count=1000",
-    f"cluster-manager.container.am-lost.timeout.ms={AM_LOST_MS}",
-    f"cluster-manager.container.lease.ms={AM_LOST_MS}",
+    f"cluster-manager.container.lease.ms={LEASE_MS}",
 )
 CALM_LIMIT_S = 180.0
 
-_SHORT_S = (0.3, 0.5 * AM_LOST_MS / 1000)
-_LONG_S = (2.0 * AM_LOST_MS / 1000, 3.0 * AM_LOST_MS / 1000)
+_SHORT_S = (0.3, 0.5 * LEASE_MS / 1000)
+_LONG_S = (2.0 * LEASE_MS / 1000, 3.0 * LEASE_MS / 1000)
 _DOWN_S = (1.0, 5.0)
 _GAP_S = (1.0, 4.0)
 _TARGET_LIMIT_S = 90.0

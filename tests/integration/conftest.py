@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from yarn_jobs import Job
 
 from local_cluster.cluster import LocalCluster, remove_abandoned
 
@@ -52,3 +53,17 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
     else:
         with running("kafka", 0, request) as started:
             yield started.bootstrap_servers
+
+
+@pytest.fixture
+def make_job(cluster: LocalCluster, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
+    """Makes jobs; those that still run at the end are killed."""
+    made: list[Job] = []
+
+    def make(name: str) -> Job:
+        made.append(Job(cluster, tmp_path, name))
+        return made[-1]
+
+    yield make
+    for job in made:
+        job.call("kill")

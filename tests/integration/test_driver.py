@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.allocation.events import JobModelPublished, ShutdownRequested
 from homeport.appmaster.allocation.instructions import EndJob, JobResult
 from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.allocation.state import AllocatorSettings
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.runtime.backend import DriverBackend
-from homeport.appmaster.runtime.driver import Driver, DriverSettings
+from homeport.appmaster.runtime.driver import Driver
+from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.job_status import JobIdentity
+from homeport.appmaster.runtime.keeper_link import KeeperReport
 from homeport.config.config import Config
 from homeport.config.errors import FencedError, UnavailableError, WireError
 from homeport.job_coordinator.history.writer import HistoryWriter
@@ -66,6 +68,11 @@ class Cluster:
         """Its container ends."""
         self.cancelled.add(request_id)
 
+    @property
+    def next_request_id(self) -> int:
+        """Nobody has asked before."""
+        return 1
+
     def resources(self) -> tuple[ResourceReport, ...]:
         """What was granted and not cancelled runs."""
         return tuple(
@@ -101,30 +108,60 @@ class Stream(InMemoryCoordinatorStream):
         super().write(messages)
 
 
+class InMemoryKeeper:
+    """A keeper that lives in this process, or is away."""
+
+    def __init__(self) -> None:
+        self.registered: set[Incarnation] = set()
+        self.lost: set[Incarnation] = set()
+        self.is_away = False
+
+    def register(self, incarnation: Incarnation) -> KeeperReport:
+        """Remembered."""
+        if self.is_away:
+            raise UnavailableError("the keeper is away")
+        self.registered.add(incarnation)
+        return KeeperReport("http://keeper/", tuple(self.lost & {incarnation}))
+
+    def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
+        """Those that the test says."""
+        if self.is_away:
+            raise UnavailableError("the keeper is away")
+        return KeeperReport("http://keeper/", tuple(sorted(self.lost & set(live))))
+
+    def stopped(self, incarnation: Incarnation) -> None:
+        """Remembered."""
+        self.lost.add(incarnation)
+
+
 class Am:
     """A driver with its backend; ``launcher`` speaks for the launcher of a request."""
 
-    def __init__(self, history: Path) -> None:
+    def __init__(
+        self, history: Path, permitted: tuple[Incarnation, ...] = (), retries: int = 0
+    ) -> None:
         self.cluster = Cluster()
+        self.keeper = InMemoryKeeper()
         self.stream = Stream()
         self.history_folder = history
         writer = HistoryWriter(history, "driver", "nm1")
-        settings = DriverSettings(50, 10_000, 10_000, 50, 0, {"KEY": "value"})
+        settings = DriverSettings(50, 10_000, 50, 0, {"KEY": "value"}, permitted)
         self.driver = Driver(
             settings=settings,
             allocator=AllocatorSettings(
                 host_affinity_enabled=True,
-                retry_count=0,
+                retry_count=retries,
                 retry_window_ms=60_000,
                 fail_job_after_retries=True,
                 request_timeout_ms=10_000,
                 check_in_timeout_ms=10_000,
             ),
             identity=JobIdentity("j", "1", Rank(1, "application_1_0001", 1), 1, ""),
-            published=JobModelPublished(1, {P0: NM1}),
+            published=JobModelPublished(1, {P0: NM1}, {i.processor_id: i.epoch for i in permitted}),
             resources=self.cluster,
             stream=self.stream,
             history=writer,
+            keeper=self.keeper,
         )
         self.backend = DriverBackend(
             driver=self.driver,
@@ -178,11 +215,16 @@ class Am:
         return [line["event"] for line in lines if line["event"] != "decision"]
 
 
-def drive(history: Path, story: Callable[[Am], Awaitable[None]]) -> tuple[Am, EndJob]:
+def drive(
+    history: Path,
+    story: Callable[[Am], Awaitable[None]],
+    permitted: tuple[Incarnation, ...] = (),
+    retries: int = 0,
+) -> tuple[Am, EndJob]:
     """Runs a driver and, beside it, ``story``, which must lead to the job's end."""
 
     async def both() -> tuple[Am, EndJob]:
-        am = Am(history)
+        am = Am(history, permitted, retries)
         async with asyncio.timeout(3 * LIMIT_S):
             end, _ = await asyncio.gather(am.driver.run("http://am/"), told(am))
         return am, end
@@ -294,3 +336,53 @@ def test_an_attempt_that_is_fenced_ends(tmp_path: Path) -> None:
 
     with pytest.raises(FencedError):
         drive(tmp_path, story)
+
+
+def test_no_launcher_is_told_to_run_before_the_keeper_knows(tmp_path: Path) -> None:
+    """The record is written, the keeper is away: ``wait``; then ``run``, with the keeper's URL."""
+
+    async def story(am: Am) -> None:
+        await am.until(lambda: bool(am.cluster.asked))
+        am.keeper.is_away = True
+        assert (await am.check_in()).kind is OrderKind.WAIT
+        am.stream.catch_up()
+        assert EpochManager(am.stream).read_processor_epochs()[P0].epoch == 1
+        am.keeper.is_away = False
+        order = await am.until_order(OrderKind.RUN)
+        assert order.lease_url == "http://keeper/"
+        assert am.keeper.registered == {FIRST}
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    drive(tmp_path, story)
+
+
+def test_only_the_keepers_word_ends_a_silent_container(tmp_path: Path) -> None:
+    """Its lease has run out: the launcher is given up and a request for a successor made."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        am.keeper.lost.add(FIRST)
+        await am.until(lambda: len(am.cluster.asked) == 2)
+        am.driver.post(ShutdownRequested())
+
+    am, _ = drive(tmp_path, story, retries=1)
+    assert RequestId(1) in am.cluster.cancelled
+    assert "revoked" in am.events()
+
+
+def test_a_new_driver_adopts_what_runs_and_waits_for_the_rest(tmp_path: Path) -> None:
+    """Nothing is asked for before the incarnation is found running; then nothing is needed."""
+
+    async def story(am: Am) -> None:
+        am.cluster.asked.append((RequestId(1), NM1, {}))
+        assert (await am.check_in()).kind is OrderKind.WAIT
+        await am.until(lambda: am.driver.leases.url is not None)
+        assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
+        assert am.driver.adoption.is_complete
+        assert am.backend.status()["job"]["state"] == "running"
+        await asyncio.sleep(1)
+        assert len(am.cluster.asked) == 1
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    _, end = drive(tmp_path, story, permitted=(FIRST,))
+    assert end.result is JobResult.SUCCEEDED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -17,6 +18,9 @@ from typing import Any, Self
 
 import pytest
 
+from homeport.appmaster.runtime.clocks import boot_ms
+from homeport.appmaster.runtime.lease_server import LeaseServer
+from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     Order,
@@ -34,6 +38,11 @@ TOKEN = "the token"  # noqa: S105 - of this test
 FIRST, SECOND = Incarnation(ProcessorId("0"), 1), Incarnation(ProcessorId("0"), 2)
 LIMIT_S = 20.0
 
+# A server that goes while a launcher is connecting leaves the connection to the collector.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+LEASE_MS = 1500
+
 CHILD = """
 import os, signal, sys, time
 mode = open("mode").read()
@@ -45,6 +54,9 @@ def stop(*_):
         sys.exit(143)
 signal.signal(signal.SIGTERM, stop)
 print("ready", flush=True)
+if mode == "leased":
+    from homeport.container.runtime.lease_memory import watch_lease
+    watch_lease(os.environ)
 if mode == "finish": sys.exit(0)
 if mode == "fail": raise ValueError("what went wrong")
 while True: time.sleep(60)
@@ -61,27 +73,42 @@ class Am:
         self.url = ""
         self._loop = asyncio.new_event_loop()
         self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", 0)
+        self.table = LeaseTable(LEASE_MS, boot_ms())
+        self.table.register(FIRST, boot_ms())
+        self.table.register(SECOND, boot_ms())
+        guard = RenewalGuard(1_000_000, boot_ms())
+        self.keeper = LeaseServer(self.table, guard, lease_ms=LEASE_MS, attempt=1, token=TOKEN)
+        self.lease_url = ""
         self._thread = threading.Thread(target=self._loop.run_forever)
 
     def __enter__(self) -> Self:
         self._thread.start()
         host, port = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(10)
         self.url = f"http://{host}:{port}/"
+        opened = self.keeper.start("127.0.0.1", 0, None)
+        self.lease_url = asyncio.run_coroutine_threadsafe(opened, self._loop).result(10)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.gone()
+        self.keeper_gone()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        gc.collect()  # what was cut off is reported here, not in another module's test
 
     def gone(self) -> None:
         """It answers no more."""
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(10)
 
+    def keeper_gone(self) -> None:
+        """Nobody renews leases any more."""
+        asyncio.run_coroutine_threadsafe(self.keeper.stop(), self._loop).result(10)
+
     def orders(self, kind: OrderKind, incarnation: Incarnation | None = None) -> None:
         """What every check-in is answered from now on."""
-        self.order = Order(kind, 50, 1000, incarnation, 7 if incarnation else None)
+        version = 7 if incarnation else None
+        self.order = Order(kind, 50, LEASE_MS, incarnation, version, lease_url=self.lease_url)
 
     def job_model(self, version: int | None) -> JobModel | None:
         """There is none."""
@@ -152,7 +179,7 @@ class Running:
                 "LOGGED_STORE_BASE_DIR": str(folder / "state"),
                 "HOMEPORT_HISTORY_DIR": "job-1/.history",
                 "HOMEPORT_CHECK_IN_INTERVAL_MS": "50",
-                "HOMEPORT_AM_LOST_TIMEOUT_MS": "1500",
+                "HOMEPORT_LOST_MS": "3000",
                 "HOMEPORT_SHUTDOWN_MS": "1000",
                 **environment,
             },
@@ -322,14 +349,60 @@ def test_a_child_that_does_not_stop_is_killed_in_time(am: Am, launch: Launch) ->
     assert not is_alive(pid)
 
 
-def test_without_its_am_it_kills_its_child_and_goes(am: Am, launch: Launch) -> None:
-    """No answer for the whole limit: the child is dead, and the launcher has left with 1."""
+def test_without_driver_and_keeper_it_kills_its_child_and_goes(am: Am, launch: Launch) -> None:
+    """The lease is lost: the child is dead; nobody answers for long: the launcher leaves with 1."""
     launcher = launch("deaf")
     am.orders(OrderKind.RUN, FIRST)
     pid = launcher.child_pid(am)
     am.gone()
+    am.keeper_gone()
     assert launcher.process.wait(LIMIT_S) == 1
     assert not is_alive(pid)
+
+
+def test_without_its_driver_the_child_runs_on(am: Am, launch: Launch) -> None:
+    """The keeper goes on renewing: three times the lease, and longer than an AM may be silent."""
+    launcher = launch("deaf")
+    am.orders(OrderKind.RUN, FIRST)
+    pid = launcher.child_pid(am)
+    am.gone()
+    time.sleep(3 * LEASE_MS / 1000)
+    assert is_alive(pid)
+    assert launcher.process.poll() is None
+
+
+def test_a_lost_lease_costs_the_child_and_not_the_launcher(am: Am, launch: Launch) -> None:
+    """Revoked: the child is killed, the stop is reported as what it is, the launcher stays."""
+    launcher = launch("deaf")
+    am.orders(OrderKind.RUN, FIRST)
+    pid = launcher.child_pid(am)
+    am.table.stopped(FIRST)
+    wait_for(lambda: bool(am.reports), launcher)
+    assert am.reports[0].cause is StopCause.LEASE_LOST
+    assert not is_alive(pid)
+    am.orders(OrderKind.RUN, SECOND)
+    wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
+
+
+def test_a_child_that_does_not_beat_is_killed(am: Am, launch: Launch) -> None:
+    """Silent for task.hang.ms: a failure, whose story says so."""
+    launcher = launch("run", HOMEPORT_HANG_MS="1000")
+    am.orders(OrderKind.RUN, FIRST)
+    wait_for(lambda: bool(am.reports), launcher)
+    assert am.reports[0].cause is StopCause.FAILED
+    assert "task.hang.ms" in am.reports[0].last_lines[-1]
+
+
+def test_a_child_whose_launcher_is_stopped_ends_itself(am: Am, launch: Launch) -> None:
+    """SIGSTOP of the launcher: nobody renews, and the child's own thread ends it in time."""
+    launcher = launch("leased")
+    am.orders(OrderKind.RUN, FIRST)
+    pid = launcher.child_pid(am)
+    launcher.process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: not is_alive(pid), launcher)
+    launcher.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: bool(am.reports), launcher)
+    assert am.reports[0].cause is StopCause.LEASE_LOST
 
 
 def test_a_signal_stops_both_in_order(am: Am, launch: Launch) -> None:

@@ -240,7 +240,7 @@ def test_cluster_defaults() -> None:
     assert (manager.container_memory_mb, manager.request_timeout_ms) == (1024, 5000)
     assert (manager.retry_count, manager.retry_window_ms) == (8, 300000)
     assert (manager.check_in_interval_ms, manager.check_in_timeout_ms) == (500, 60000)
-    assert (manager.am_lost_timeout_ms, manager.url_port, manager.url_host) == (10000, 0, None)
+    assert (manager.lease_ms, manager.url_port, manager.url_host) == (10000, 0, None)
     yarn = YarnConfig.of(_config())
     assert (yarn.queue, yarn.am_max_attempts, yarn.package_path) == ("default", 10, None)
 

@@ -81,8 +81,8 @@ def test_the_settings_come_from_yarn_and_the_am() -> None:
     assert settings.log_folder == Path("/logs/a")
     assert settings.history_folder == Path("/state/job-1/.history")
     assert settings.token_file == Path.cwd() / "homeport-token"
-    limits = (settings.interval_ms, settings.am_lost_timeout_ms, settings.shutdown_ms)
-    assert limits == (500, 10_000, 30_000)
+    limits = (settings.interval_ms, settings.lost_ms, settings.shutdown_ms)
+    assert limits == (500, 40_000, 30_000)
 
 
 def test_a_configured_history_folder_is_taken_as_it_is() -> None:

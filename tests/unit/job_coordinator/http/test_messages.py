@@ -74,6 +74,7 @@ def test_the_field_names_are_those_agreed_on() -> None:
         "fence": [{"processor_id": "0", "epoch": 3}],
         "lease_ms": 0,
         "next_ms": 500,
+        "lease_url": None,
     }
     assert STARTED.to_json()["restored"] == {
         "s": {"Partition 0": {"kind": "tail", "from": 5, "to": 9, "records": 5}},

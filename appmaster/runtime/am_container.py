@@ -1,0 +1,69 @@
+"""What the AM's container tells the programs that run in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.appmaster.yarn.node_names import NodeNames
+from homeport.appmaster.yarn.submission_file import SUBMISSION_FILE_NAME, SubmissionFile
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
+from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.model.ids import Host, host_of
+
+
+@dataclass(frozen=True)
+class AmContainer:
+    """What the AM's container tells: its environment, and the files localised into its folder."""
+
+    environment: Mapping[str, str]
+    folder: Path
+    submission: SubmissionFile
+    token: str
+    names: NodeNames
+    application_id: str
+    attempt: int
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str], folder: Path) -> AmContainer:
+        """The container that this process runs in.
+
+        Raises:
+            ConfigError: not a container that Skein started.
+            WireError: the submission file is damaged.
+        """
+        container = environment.get("CONTAINER_ID", "")
+        parts = container.split("_")
+        application_id = environment.get("SKEIN_APPLICATION_ID", "")
+        if len(parts) < 5 or not application_id:  # noqa: PLR2004 - container_<time>_<app>_<attempt>_<n>
+            raise ConfigError(
+                "CONTAINER_ID", container, "Skein's AM sets it", "start the job by run-job"
+            )
+        return cls(
+            environment=environment,
+            folder=folder,
+            submission=SubmissionFile.from_bytes((folder / SUBMISSION_FILE_NAME).read_bytes()),
+            token=(folder / TOKEN_FILE_NAME).read_text(encoding="utf-8").strip(),
+            names=NodeNames.from_environment(environment),
+            application_id=application_id,
+            attempt=int(parts[-2]),
+        )
+
+    @property
+    def rank(self) -> Rank:
+        """The rank of this attempt."""
+        return Rank(self.submission.number, self.application_id, self.attempt)
+
+    @property
+    def host(self) -> Host:
+        """The host that the AM runs on."""
+        return host_of(self.environment.get("NM_HOST", "localhost"))
+
+    def known_host(self, host: Host) -> Host | None:
+        """The host of the cluster that a locality value means, by name or by address."""
+        hosts = self.submission.services
+        if host in hosts:
+            return host
+        return next((h for h in hosts if self.names.known_address(h) == host), None)

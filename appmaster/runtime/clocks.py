@@ -1,0 +1,15 @@
+"""The AM's clocks."""
+
+from __future__ import annotations
+
+import time
+
+
+def boot_ms() -> int:
+    """Milliseconds since the machine started, time asleep included."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,118 @@
+"""How the driver speaks to the lease keeper: a local socket in the AM's private folder.
+
+Both show the job's token. What is said is small: "these may run", "which of these have run out".
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any, Protocol
+
+from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.json_values import (
+    as_object,
+    compact_json,
+    parse_object,
+    required_field,
+)
+
+SOCKET_NAME = "keeper.sock"
+"""Relative to the AM's folder: the whole path would be too long for a socket."""
+
+_TIMEOUT_S = 2.0
+_OK = 200
+
+
+def incarnations_to_json(incarnations: Iterable[Incarnation]) -> list[dict[str, Any]]:
+    """``[{processor_id, epoch}]``."""
+    return [{"processor_id": i.processor_id, "epoch": i.epoch} for i in incarnations]
+
+
+def incarnations_from_json(body: Mapping[str, Any], name: str) -> tuple[Incarnation, ...]:
+    """The incarnations in the list ``name``; WireError where a field is missing or wrong."""
+    found = []
+    for item in required_field(body, name, list):
+        value = as_object(item, f"item of {name!r}")
+        processor_id = ProcessorId(required_field(value, "processor_id", str))
+        found.append(Incarnation(processor_id, required_field(value, "epoch", int)))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperReport:
+    """``revoked`` will never be renewed again and have stopped; ``url`` is for launchers."""
+
+    url: str
+    revoked: tuple[Incarnation, ...]
+
+
+class Keeper(Protocol):
+    """What the driver asks of the keeper. Each call raises UnavailableError without an answer."""
+
+    def register(self, incarnation: Incarnation) -> KeeperReport:
+        """The incarnation may be renewed from now on, unless it is among the revoked."""
+
+    def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
+        """Those of ``live`` whose lease has run out; the others may be renewed."""
+
+    def stopped(self, incarnation: Incarnation) -> None:
+        """The incarnation is never renewed again: its launcher waited for it."""
+
+
+class KeeperLink:
+    """``Keeper`` over the socket; a connection for each call."""
+
+    def __init__(self, folder: Path, token: str) -> None:
+        self._path = str(folder / SOCKET_NAME)
+        self._token = token
+
+    def register(self, incarnation: Incarnation) -> KeeperReport:
+        """See the protocol."""
+        return self._ask("register", [incarnation])
+
+    def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
+        """See the protocol."""
+        return self._ask("revoked", live)
+
+    def stopped(self, incarnation: Incarnation) -> None:
+        """See the protocol."""
+        self._ask("stopped", [incarnation])
+
+    def _ask(self, route: str, incarnations: Iterable[Incarnation]) -> KeeperReport:
+        body = compact_json({"incarnations": incarnations_to_json(incarnations)})
+        connection = _UnixConnection(self._path)
+        try:
+            headers = {"Authorization": f"Bearer {self._token}", "Connection": "close"}
+            connection.request("POST", f"/{route}", body, headers)
+            answer = connection.getresponse()
+            status, content = answer.status, answer.read()
+        except (OSError, HTTPException) as error:
+            raise UnavailableError(f"the lease keeper does not answer: {error!r}") from None
+        finally:
+            connection.close()
+        if status != _OK:
+            raise UnavailableError(f"the lease keeper answers {status}")
+        try:
+            found = parse_object(content, "the keeper's answer")
+            return KeeperReport(
+                required_field(found, "url", str), incarnations_from_json(found, "revoked")
+            )
+        except WireError as error:
+            raise UnavailableError(f"the lease keeper's answer: {error}") from None
+
+
+class _UnixConnection(HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=_TIMEOUT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(_TIMEOUT_S)
+        self.sock.connect(self._path)

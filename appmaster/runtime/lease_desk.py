@@ -1,0 +1,65 @@
+"""The driver's side of the keeper: what it asks, and never on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from homeport.appmaster.runtime.keeper_link import Keeper
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_T = TypeVar("_T")
+
+log = logging.getLogger("driver")
+
+
+class LeaseDesk:
+    """One question at a time; a keeper that is away is asked again by the next one.
+
+    ``url``: where launchers renew; None until the keeper has answered.
+    """
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.url: str | None = None
+        self._keeper = keeper
+        self._over: set[Incarnation] = set()
+        self._pool = ThreadPoolExecutor(1, "leases")
+
+    async def revoked(self, live: Iterable[Incarnation]) -> tuple[Incarnation, ...]:
+        """Those of ``live`` that have run out, each told once (safety L1)."""
+        asked = frozenset(live) - self._over
+        report = await self._ask(partial(self._keeper.revoked, asked))
+        if report is None:
+            return ()
+        self.url = report.url
+        self._over.update(report.revoked)
+        return report.revoked
+
+    async def grants(self, incarnation: Incarnation) -> bool:
+        """Whether the keeper knows of a permit, as it must before the launcher does (safety L3)."""
+        report = await self._ask(partial(self._keeper.register, incarnation))
+        if report is None:
+            return False
+        self.url = report.url
+        return incarnation not in report.revoked
+
+    async def ended(self, incarnation: Incarnation) -> None:
+        """The keeper knows that the incarnation has stopped, if it can be told."""
+        self._over.add(incarnation)
+        await self._ask(partial(self._keeper.stopped, incarnation))
+
+    def close(self) -> None:
+        """Nothing is asked any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _ask(self, call: Callable[[], _T]) -> _T | None:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        except UnavailableError as e:
+            log.warning("%s", e)
+            return None

@@ -1,0 +1,112 @@
+"""Leases of incarnations: who may run, until when, and what is evidence that one has stopped.
+
+Decides only; times are given by the caller, in ms of a clock that goes on while a machine sleeps.
+
+Theory. A launcher counts a lease from the moment it *sent* the renewal, this table from its own
+answer, plus a margin (safety C1): when a lease has run out here, its launcher has ended the child
+before. Running out alone is no evidence: somebody asks, the incarnation is marked revoked for good,
+and only that answer is (safety L1). An incarnation that nobody has registered is answered LATER,
+never NO: a table that is new knows nothing yet (safety L3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from homeport.job_coordinator.http.messages import LeaseAnswer
+from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_MARGIN_PART = 5
+
+
+@dataclass(slots=True)
+class _Lease:
+    expires_ms: int
+    is_revoked: bool = False
+
+
+class LeaseTable:
+    """The leases of one keeper. ``lease_ms`` is L, the margin M is a fifth of it."""
+
+    def __init__(self, lease_ms: int, now_ms: int) -> None:
+        self._lease_ms = lease_ms
+        self._span_ms = lease_ms + margin_ms(lease_ms)
+        self._looked_ms = now_ms
+        self._leases: dict[Incarnation, _Lease] = {}
+
+    def tick(self, now_ms: int) -> bool:
+        """To be called often. Whether this process was late by L/2, and gives all L + M (L4)."""
+        is_late = now_ms - self._looked_ms > self._lease_ms // 2
+        self._looked_ms = now_ms
+        if is_late:
+            for lease in self._leases.values():
+                lease.expires_ms = max(lease.expires_ms, now_ms + self._span_ms)
+        return is_late
+
+    def register(self, incarnation: Incarnation, now_ms: int) -> bool:
+        """The incarnation may be renewed; False where it is revoked. A second time changes nothing.
+
+        A new one has L + M until its first renewal, also when this table is what is new (L4).
+        """
+        lease = self._leases.setdefault(incarnation, _Lease(now_ms + self._span_ms))
+        return not lease.is_revoked
+
+    def renew(self, incarnation: Incarnation, now_ms: int) -> LeaseAnswer:
+        """What a launcher's renewal is answered, which counts from now."""
+        lease = self._leases.get(incarnation)
+        if lease is None:
+            return LeaseAnswer.LATER
+        if lease.is_revoked:
+            return LeaseAnswer.NO
+        lease.expires_ms = max(lease.expires_ms, now_ms + self._span_ms)
+        return LeaseAnswer.GRANTED
+
+    def stopped(self, incarnation: Incarnation) -> None:
+        """Its launcher waited for it: it is never renewed again."""
+        self._leases[incarnation] = _Lease(0, is_revoked=True)
+
+    def revoked(self, asked: Iterable[Incarnation], now_ms: int) -> tuple[Incarnation, ...]:
+        """Those of ``asked`` that have run out, revoked for good from now on; in order (L1).
+
+        One that is unknown is registered by being asked for.
+        """
+        self.tick(now_ms)
+        found = []
+        for incarnation in sorted(set(asked)):
+            self.register(incarnation, now_ms)
+            lease = self._leases[incarnation]
+            lease.is_revoked = lease.is_revoked or now_ms >= lease.expires_ms
+            if lease.is_revoked:
+                found.append(incarnation)
+        return tuple(found)
+
+
+def margin_ms(lease_ms: int) -> int:
+    """M: how much longer the AM's side waits than the launcher."""
+    return lease_ms // _MARGIN_PART
+
+
+def suspects_itself(silent: Collection[Host], hosts: Collection[Host]) -> bool:
+    """Whether more than half of all hosts fell silent at once: then the fault is here (L5)."""
+    return len(hosts) > 1 and 2 * len(set(silent) & set(hosts)) > len(set(hosts))
+
+
+@dataclass(slots=True)
+class RenewalGuard:
+    """Whether leases may be renewed at all (safety L2). Units: ms.
+
+    ``isolation_ms`` is G; ``fetched_ms`` when the last answered fetch of the coordinator stream was
+    sent (None: none yet).
+    """
+
+    isolation_ms: int
+    fetched_ms: int | None = None
+    is_outranked: bool = False
+
+    def may_renew(self, now_ms: int) -> bool:
+        """While no higher rank is seen, and the coordinator stream was read within G."""
+        if self.is_outranked or self.fetched_ms is None:
+            return False
+        return now_ms - self.fetched_ms < self.isolation_ms

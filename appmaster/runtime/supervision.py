@@ -1,0 +1,84 @@
+"""When a supervisor starts a child again, and when it takes one for hung.
+
+Decides only: no process, no clock. Times are given by the caller, in ms of one clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+EXIT_ENDED = 0
+"""The application's result has been told."""
+EXIT_FINAL = 70
+"""This attempt is over for good: another start would end the same way."""
+
+BEAT_INTERVAL_MS = 250
+HANG_LIMIT_MS = 5000
+"""A child that has not beaten for this long hangs (safety A3)."""
+START_LIMIT_MS = 60_000
+"""How long a child may take to its first beat: on a busy machine, imports take seconds."""
+
+_STANDSTILL_MS = 1500
+_HEALTHY_MS = 5000
+_PAUSES_MS = (0, 100, 250, 500, 1000)
+
+
+class Verdict(Enum):
+    """What the end of a child means."""
+
+    RESTART = "restart"
+    END = "end"
+
+
+def verdict_of(exit_code: int) -> Verdict:
+    """Only a child's own word ends the application; signals and faults do not."""
+    return Verdict.END if exit_code in {EXIT_ENDED, EXIT_FINAL} else Verdict.RESTART
+
+
+@dataclass(slots=True)
+class Vitals:
+    """One child's beats and restarts.
+
+    ``looked_ms``: when somebody last looked, which tells a child that stands still from a
+    supervisor that did.
+    """
+
+    started_ms: int
+    beat_ms: int
+    looked_ms: int
+    has_beaten: bool = False
+    in_a_row: int = 0
+
+    @classmethod
+    def at(cls, now_ms: int) -> Vitals:
+        """Of a child that is started now."""
+        return cls(now_ms, now_ms, now_ms)
+
+    def beaten(self, now_ms: int) -> None:
+        """The child has beaten."""
+        self.has_beaten = True
+        self.beat_ms = now_ms
+
+    def is_hung(self, now_ms: int) -> bool:
+        """Whether the child has been silent for the whole limit while we were watching."""
+        if now_ms - self.looked_ms > _STANDSTILL_MS:
+            self.beat_ms = now_ms
+        self.looked_ms = now_ms
+        return now_ms - self.beat_ms >= (HANG_LIMIT_MS if self.has_beaten else START_LIMIT_MS)
+
+    def died(self, now_ms: int) -> int:
+        """The child is gone; how long to wait before the next start, in ms.
+
+        At once after a healthy life; each short life in a row makes it longer, up to a bound.
+        """
+        if now_ms - self.started_ms >= _HEALTHY_MS:
+            self.in_a_row = 0
+        pause_ms = _PAUSES_MS[min(self.in_a_row, len(_PAUSES_MS) - 1)]
+        self.in_a_row += 1
+        return pause_ms
+
+    def started(self, now_ms: int) -> None:
+        """The child has been started again."""
+        self.started_ms = self.beat_ms = self.looked_ms = now_ms
+        self.has_beaten = False

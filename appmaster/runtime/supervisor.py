@@ -1,0 +1,223 @@
+"""The AM's master script: keeps driver and lease keeper running until the application ends.
+
+Its children are programs of their own, started from the main thread with parent-death signal
+SIGKILL (the signal follows the thread). One that dies is started again at once, on the port it had;
+one that stops beating is killed first. The supervisor itself ends only with a child's final word,
+with Skein's JVM (its parent), or by SIGTERM, which it passes down.
+Source: design 2; safety A3.
+
+It imports next to nothing: it shares the AM's memory with its children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from types import FrameType
+
+from homeport.appmaster.runtime.heartbeat import PIPE_VARIABLE, PORT_VARIABLE, STARTS_VARIABLE
+from homeport.appmaster.runtime.supervision import (
+    EXIT_ENDED,
+    Verdict,
+    Vitals,
+    verdict_of,
+)
+
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+PROGRAMS = {
+    "keeper": (sys.executable, "-m", "homeport.appmaster.runtime.lease_keeper"),
+    "driver": (sys.executable, "-m", "homeport.appmaster.runtime.application_master"),
+}
+
+_TICK_S = 0.2
+_TERM_S = 2.0
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+log = logging.getLogger("supervisor")
+
+
+def now_ms() -> int:
+    """Milliseconds of a clock that stands still while the machine sleeps, as its children do."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Child:
+    """One program, started again and again. To be used from the main thread."""
+
+    def __init__(self, name: str, command: tuple[str, ...], wake: Callable[[int], None]) -> None:
+        self.name = name
+        self._command = command
+        self._wake = wake
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe = -1
+        self._unread = b""
+        self._port = ""
+        self._starts = 0
+        self._vitals = Vitals.at(now_ms())
+        self._start_at_ms = 0
+
+    def look(self) -> int | None:
+        """Started if it is due, killed if it hangs; the exit code of one that has just ended."""
+        if self._process is None:
+            if now_ms() >= self._start_at_ms:
+                self._start()
+            return None
+        self._read()
+        exit_code = self._process.poll()
+        if exit_code is not None:
+            self._read()
+            self._forget()
+            return exit_code
+        if self._vitals.is_hung(now_ms()):
+            log.error("the %s does not beat: killed", self.name)
+            self._process.kill()
+        return None
+
+    def signal(self, number: signal.Signals) -> None:
+        """The process, if there is one, has been sent the signal."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def end(self, patience_s: float) -> None:
+        """No process of the child is left; it is killed when the patience is over."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._forget()
+
+    def _start(self) -> None:
+        self._pipe, write_end = os.pipe()
+        os.set_blocking(self._pipe, False)
+        self._unread = b""
+        self._starts += 1
+        environment = {
+            **os.environ,
+            PIPE_VARIABLE: str(write_end),
+            STARTS_VARIABLE: str(self._starts),
+            PORT_VARIABLE: self._port,
+        }
+        self._process = subprocess.Popen(
+            self._command,
+            env=environment,
+            pass_fds=(write_end,),
+            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - two system calls, no threads
+        )
+        os.close(write_end)
+        self._vitals.started(now_ms())
+        self._wake(os.pidfd_open(self._process.pid))
+        log.info("the %s runs as pid %d, start %d", self.name, self._process.pid, self._starts)
+
+    def _read(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._pipe, 65536):
+                self._unread += data
+                self._vitals.beaten(now_ms())
+        *lines, self._unread = self._unread.split(b"\n")
+        for line in lines:
+            if line.startswith(b"port "):
+                self._port = line[5:].decode()
+
+    def _forget(self) -> None:
+        os.close(self._pipe)
+        self._process = None
+        self._start_at_ms = now_ms() + self._vitals.died(now_ms())
+
+
+class Supervisor:
+    """``run`` once, from the main thread."""
+
+    def __init__(self, programs: Mapping[str, tuple[str, ...]]) -> None:
+        self._parent = os.getppid()
+        self._terminated = False
+        self._selector = selectors.DefaultSelector()
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        self._wake_out.setblocking(False)  # noqa: FBT003
+        self._selector.register(self._wake_out, selectors.EVENT_READ)
+        self._children = [Child(name, command, self._watch) for name, command in programs.items()]
+
+    def run(self) -> int:
+        """Runs until the application ends; the exit code. No child is left then."""
+        signal.signal(signal.SIGTERM, self._on_sigterm)
+        signal.set_wakeup_fd(self._wake_in.fileno(), warn_on_full_buffer=False)
+        code: int | None = None
+        while code is None:
+            code = self._look()
+            if code is None:
+                self._wait()
+        patience_s = _TERM_S if self._terminated else 0
+        for child in self._children:
+            child.end(patience_s)
+        return code
+
+    def _look(self) -> int | None:
+        """The exit code, once it is time to end."""
+        if os.getppid() != self._parent:
+            log.error("Skein's AM is gone: this attempt is over")
+            return 1
+        if self._terminated:
+            for child in self._children:
+                child.signal(signal.SIGTERM)
+            return EXIT_TERMINATED
+        for child in self._children:
+            exit_code = child.look()
+            if exit_code is None:
+                continue
+            log.warning("the %s has ended with exit code %d", child.name, exit_code)
+            if verdict_of(exit_code) is Verdict.END:
+                return 0 if exit_code == EXIT_ENDED else 1
+        return None
+
+    def _watch(self, pid_fd: int) -> None:
+        self._selector.register(pid_fd, selectors.EVENT_READ)
+
+    def _wait(self) -> None:
+        for key, _ in self._selector.select(_TICK_S):
+            if key.fileobj is self._wake_out:
+                with contextlib.suppress(BlockingIOError):
+                    self._wake_out.recv(4096)
+            else:
+                # A child's end: what it means is found when the children are looked at.
+                self._selector.unregister(key.fileobj)
+                os.close(key.fd)
+
+    def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
+        self._terminated = True
+
+
+def _die_with_parent(parent: int) -> Callable[[], None]:
+    def hook() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the signal was set
+            os._exit(1)
+
+    return hook
+
+
+def main() -> int:
+    """Supervises the AM's programs until the application ends; the exit code."""
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    return Supervisor(PROGRAMS).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+"""A job on a real YARN cluster, by the command that users have: what tests of it share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
+from local_cluster.cluster import LocalCluster
+
+LIMIT_S = 120.0
+PARTITIONS = 6
+TASK = """
+from homeport.container.api import BatchTask
+
+class Count(BatchTask):
+    def init(self, context):
+        self.store = context.store("counts")
+
+    def process_batch(self, table, collector):
+        for key in table.column("key").to_pylist():
+            name = key.decode()
+            self.store.put(name, (self.store.get(name) or 0) + 1)
+
+class Broken(BatchTask):
+    def init(self, context):
+        raise ValueError("a fault of the task")
+
+    def process_batch(self, table, collector):
+        pass
+"""
+
+
+class Job:
+    """One job of its own name on the cluster, as its user runs it."""
+
+    def __init__(self, cluster: LocalCluster, folder: Path, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.servers = cluster.bootstrap_servers
+        self.package = folder / "package"
+        self.package.mkdir()
+        (self.package / "probe_task.py").write_text(TASK)
+        self.values = {
+            "job.name": name,
+            "job.default.system": "kafka",
+            "job.container.count": "3",
+            "job.host-affinity.enabled": "true",
+            "job.coordinator.system": "kafka",
+            "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+            "systems.kafka.consumer.bootstrap.servers": self.servers,
+            "systems.kafka.default.stream.replication.factor": "1",
+            "systems.kafka.samza.offset.default": "oldest",
+            "task.class": "probe_task:Count",
+            "task.inputs": f"kafka.{name}-in",
+            "stores.counts.factory": "rocksdb",
+            "stores.counts.changelog": f"kafka.{name}-counts",
+            "stores.counts.key.serde": "string",
+            "stores.counts.msg.serde": "json",
+            "yarn.package.path": str(self.package),
+            "yarn.am.container.memory.mb": "512",
+            "cluster-manager.container.memory.mb": "512",
+            "cluster-manager.container.lease.ms": "6000",
+            "job.coordinator.isolation.max.ms": "6000",
+        }
+        self.path = folder / "job.properties"
+        self.url = ""
+        self.application_id = ""
+        self.rest = ResourceManagerRest.from_environment(self.environment)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a shell that uses the cluster."""
+        return {**os.environ, **self.cluster.env()}
+
+    def produce(self, count: int, first: int = 0) -> None:
+        """The input topic exists and has so many more records, numbered from ``first``."""
+        topic = f"{self.name}-in"
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        if topic not in admin.list_topics(timeout=10).topics:
+            admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+        producer = Producer({"bootstrap.servers": self.servers})
+        for number in range(first, first + count):
+            producer.produce(topic, key=f"key {number % 50}", value=str(number))
+        assert producer.flush(30) == 0
+
+    def call(
+        self, operation: str, *overrides: str, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """``run-job`` with the job's file."""
+        self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
+        arguments = [f"--config={o}" for o in overrides]
+        return subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "homeport.appmaster.cli.run_job",
+                f"--config-path={self.path}",
+                f"--operation={operation}",
+                *arguments,
+            ],
+            env=self.environment if env is None else env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    def run(self, *overrides: str) -> None:
+        """The job's AM answers."""
+        done = self.call("run", *overrides)
+        assert done.returncode == 0, done.stderr
+        words = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+        self.application_id, self.url = words["application"], words["JobModel"]
+        assert set(words) == {"application", "JobModel", "status", "YARN"}
+
+    def kill(self) -> str:
+        """The job has ended; what the command printed."""
+        done = self.call("kill")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
+        """The JSON that the AM serves at ``path``."""
+        with urllib.request.urlopen(self.url + path, timeout=10) as answer:  # noqa: S310 - ours
+            return json.load(answer)
+
+    def containers(self) -> dict[str, dict[str, Any]]:
+        """{processor: what the status says of it}."""
+        return {c["processor_id"]: c for c in self.get("v1/status")["containers"]}
+
+    def wait_until_running(self) -> dict[str, dict[str, Any]]:
+        """All containers run; what the status says of them."""
+        wait_for(lambda: self.get("v1/status")["job"]["state"] == "running", self)
+        return self.containers()
+
+    def counts(self) -> dict[str, int]:
+        """{key: how often it was counted} as committed to the changelog; read to its end."""
+        topic = f"{self.name}-counts"
+        found: dict[str, int] = {}
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "nobody",
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "enable.auto.commit": False,
+            }
+        )
+        try:
+            consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
+            ended = 0
+            while ended < PARTITIONS:
+                record = consumer.poll(10)
+                assert record is not None, f"{topic} cannot be read to its end"
+                if record.error() is not None:
+                    ended += 1
+                elif (value := record.value()) is not None:
+                    found[(record.key() or b"").decode()] = int(value)
+        finally:
+            consumer.close()
+        return found
+
+    def expects(self, count: int) -> None:
+        """Once all is counted, each of the 50 keys has its share, and none has more."""
+        wait_for(lambda: sum(self.counts().values()) >= count, self)
+        right = {f"key {k}": len(range(k, count, 50)) for k in range(50)}
+        assert self.counts() == {k: n for k, n in right.items() if n}
+
+    def application(self) -> Application:
+        """What YARN says of the job's application."""
+        found = self.rest.application(self.application_id)
+        assert found is not None
+        return found
+
+
+def wait_for(condition: Callable[[], bool], job: Job) -> None:
+    """Returns when ``condition`` holds; an AM that is away for a while does no harm."""
+    deadline = time.monotonic() + LIMIT_S
+    while True:
+        try:
+            if condition():
+                return
+        except (OSError, ValueError):
+            pass  # between two attempts nobody answers, or YARN's proxy does, in HTML
+        if time.monotonic() > deadline:
+            pytest.fail(f"{job.name} after {LIMIT_S:.0f} s: {job.application()}")
+        time.sleep(0.2)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process of that pid runs."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def pids_of(application_id: str) -> dict[int, str]:
+    """{pid: command line} of the application's processes, by the environment YARN gave them."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes()
+            if f"SKEIN_APPLICATION_ID={application_id}\0".encode() in environment:
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found[int(folder.name)] = line
+        except OSError:
+            continue
+    return found

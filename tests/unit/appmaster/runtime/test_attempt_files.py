@@ -1,0 +1,30 @@
+"""What a driver leaves for the next one of its attempt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from homeport.appmaster.runtime.attempt_files import RequestLedger, load_model, save_model
+from homeport.config.config import Config
+from homeport.job_coordinator.model.ids import ProcessorId, RequestId
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
+
+
+def test_the_ledger_gives_back_what_it_was_told(tmp_path: Path) -> None:
+    """In a new process too; a line that is not whole is nobody's."""
+    assert RequestLedger(tmp_path).read() == {}
+    RequestLedger(tmp_path).add("h-0_0", RequestId(1))
+    RequestLedger(tmp_path).add("h-1_0", RequestId(7))
+    with (tmp_path / "requests").open("a") as file:
+        file.write("h-2_0 ")
+    assert RequestLedger(tmp_path).read() == {"h-0_0": RequestId(1), "h-1_0": RequestId(7)}
+
+
+def test_the_model_comes_back_with_its_secrets_in_a_private_file(tmp_path: Path) -> None:
+    """None where nobody has left one."""
+    assert load_model(tmp_path) is None
+    config = Config({"systems.kafka.consumer.sasl.password": "secret"})
+    model = JobModel(config, {ProcessorId("0"): ContainerModel(ProcessorId("0"), {})})
+    save_model(tmp_path, model)
+    assert load_model(tmp_path) == model
+    assert (tmp_path / "job-model.json").stat().st_mode & 0o077 == 0
