@@ -24,8 +24,8 @@ from local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all
 from local_cluster.jars import default_cache, ensure_jars
 from local_cluster.layout import Layout, Record, read_record, write_record
 from local_cluster.locks import exclusive
-from local_cluster.resource_manager import node_states
 from local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
+from local_cluster.status import nodes_of, state_of
 
 Progress = Callable[[str], None]
 
@@ -140,6 +140,22 @@ class LocalCluster:
                 processes.kill_all(lambda: processes.of_cluster(record.cluster_id, node))
             )
 
+    def kill_node_manager(self, node: str) -> int:
+        """SIGKILL a NodeManager alone: what it started lives on, and YARN takes it for lost.
+
+        Returns its pid; when it returns, the NodeManager is gone.
+
+        Raises:
+            ClusterError: it does not run.
+        """
+        with self._changing(_quiet):
+            record = self._record_with(node)
+            manager = record.daemons[node]
+            if not processes.is_alive(manager):
+                raise ClusterError(f"{node} of cluster {self.name} is down; start-node starts it")
+            processes.kill_one(manager)
+            return manager.pid
+
     def pause_node(self, node: str) -> list[int]:
         """SIGSTOP a NodeManager and everything it started, as if the machine stood still.
 
@@ -207,10 +223,10 @@ class LocalCluster:
         rm_url = addresses.rm_url if addresses.nodes else None
         return {
             "name": self.name,
-            "state": _state(record),
+            "state": state_of(record),
             "bootstrap_servers": addresses.bootstrap_servers,
             "resource_manager": rm_url,
-            "nodes": _node_status(record),
+            "nodes": nodes_of(record),
             "conf_dir": str(self._layout.conf) if addresses.nodes else None,
             "log_dir": str(self.log_dir),
         }
@@ -309,7 +325,7 @@ class LocalCluster:
 
     def _refuse_if_up(self) -> None:
         record = read_record(self._layout.state)
-        if record is not None and _state(record) == "up":
+        if record is not None and state_of(record) == "up":
             raise ClusterRunningError(
                 f"cluster {self.name} is up already; take it down by scripts/dev-cluster down "
                 f"--name {self.name}, or use another name"
@@ -434,37 +450,6 @@ def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress 
             name = state.parent.name
             progress(f"removing abandoned cluster {name}")
             LocalCluster(name, cache=cache).down(progress, keep_logs=False)
-
-
-def _state(record: Record) -> str:
-    """up, starting or crashed. A killed node does not make a crashed cluster."""
-    if record.phase == "starting":
-        return "starting" if processes.is_alive(record.owner) else "crashed"
-    needed = (RESOURCE_MANAGER, KAFKA) if record.addresses.nodes else (KAFKA,)
-    alive = all(processes.is_alive(record.daemons[name]) for name in needed)
-    return "up" if alive else "crashed"
-
-
-def _node_status(record: Record) -> list[dict[str, Any]]:
-    """Each node: YARN's word for its state, and its pids.
-
-    DOWN where its NodeManager is not there, PAUSED where it is stopped, whatever YARN says.
-    """
-    if not record.addresses.nodes:
-        return []
-    states = node_states(record.addresses.rm_url) or {}
-    living = processes.of_cluster(record.cluster_id)
-    result = []
-    for node, address in record.addresses.nodes.items():
-        state = states.get(node, "UNKNOWN")
-        process = record.daemons.get(node)
-        if state in ("RUNNING", "UNKNOWN") and (process is None or not processes.is_alive(process)):
-            state = "DOWN"
-        if process is not None and processes.is_stopped(process):
-            state = "PAUSED"
-        pids = processes.sorted_pids(p for p, its_node in living.items() if its_node == node)
-        result.append({"host": node, "address": address, "state": state, "pids": pids})
-    return result
 
 
 def _own_process() -> processes.ProcessId:

@@ -26,6 +26,7 @@ a session:
   scripts/dev-cluster status                 addresses, node states
   scripts/dev-cluster kill-node nm2          nm2 loses power: NodeManager and containers die
   scripts/dev-cluster start-node nm2         ... and comes back with its disk
+  scripts/dev-cluster kill-node-manager nm2  its NodeManager alone dies, its containers live on
   scripts/dev-cluster pause-node nm2         nm2 stands still: SIGSTOP to all its processes
   scripts/dev-cluster resume-node nm2        ... and wakes up late, believing no time has passed
   scripts/dev-cluster logs --node nm2        paths of its log files, containers included
@@ -78,10 +79,13 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("--node", help="of this node only")
     command("down", _down, "stop the cluster and delete its data; the logs are kept")
     kill = command("kill-node", _kill_node, "SIGKILL a NodeManager and everything it started")
+    kill_manager = command(
+        "kill-node-manager", _kill_node_manager, "SIGKILL a NodeManager alone, not its containers"
+    )
     start = command("start-node", _start_node, "start the NodeManager of a killed node again")
     pause = command("pause-node", _pause_node, "SIGSTOP a NodeManager and everything it started")
     resume = command("resume-node", _resume_node, "SIGCONT everything of a paused node")
-    for parser_of_node in (kill, start, pause, resume):
+    for parser_of_node in (kill, kill_manager, start, pause, resume):
         parser_of_node.add_argument("node", metavar="NODE", help="nm1, nm2...")
     return parser
 
@@ -142,6 +146,12 @@ def _down(options: argparse.Namespace) -> int:
 def _kill_node(options: argparse.Namespace) -> int:
     killed = LocalCluster.attach(options.name).kill_node(options.node)
     _say(f"{options.node}: killed {len(killed)} processes")
+    return 0
+
+
+def _kill_node_manager(options: argparse.Namespace) -> int:
+    pid = LocalCluster.attach(options.name).kill_node_manager(options.node)
+    _say(f"{options.node}: killed its NodeManager, process {pid}")
     return 0
 
 

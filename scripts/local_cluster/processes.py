@@ -128,6 +128,17 @@ def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     return killed
 
 
+def kill_one(process: ProcessId) -> None:
+    """SIGKILL this very process alone; what it started lives on. When it returns it is gone.
+
+    Raises:
+        TimeoutError: it survived, held by the kernel.
+    """
+    send(process, signal.SIGKILL)
+    if wait_gone({process}, _KILL_LIMIT_S):
+        raise TimeoutError(f"process {process.pid} does not end after SIGKILL")
+
+
 def freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     """SIGSTOP what `find` finds, with all descendants, until a scan shows nothing new.
 

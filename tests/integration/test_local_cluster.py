@@ -128,6 +128,29 @@ def test_killed_node_takes_its_processes_along_and_returns(cluster: LocalCluster
         cluster.start_node("nm3")
 
 
+def test_node_manager_dies_alone(cluster: LocalCluster) -> None:
+    """What a NodeManager started outlives it, and start-node brings the node back."""
+    marked = {
+        processes.CLUSTER_VARIABLE: cluster.cluster_id,
+        processes.NODE_VARIABLE: "nm3",
+        "PATH": os.environ["PATH"],
+    }
+    container = subprocess.Popen(["/bin/sleep", "300"], env=marked, start_new_session=True)
+    try:
+        done = dev_cluster("kill-node-manager", "nm3", "--name", cluster.name)
+        assert done.returncode == 0, done.stderr
+        assert node_of(cluster, "nm3")["state"] == "DOWN"
+        assert node_of(cluster, "nm3")["pids"] == [container.pid]
+        with pytest.raises(ClusterError, match=r"nm3 of cluster .* is down; start-node"):
+            cluster.kill_node_manager("nm3")
+    finally:
+        cluster.start_node("nm3")
+        assert container.poll() is None
+        container.kill()
+        container.wait()
+    assert node_of(cluster, "nm3")["state"] == "RUNNING"
+
+
 def test_paused_node_stands_still_and_wakes(cluster: LocalCluster) -> None:
     """All that the node started is stopped, and runs again afterwards; others never notice."""
     marked = {
