@@ -10,6 +10,8 @@ that word is the evidence of a stop on which the AM starts a successor (safety P
   renewed by ``lease_holder``. The driver may be away for as long as it likes. A lease that is lost
   costs the child its life, not the launcher: it stays and checks in again (safety C6). Only without
   a child, and without an answer for very long, does it go.
+* Where the AM does not take the report of a stop, or YARN ends this launcher, the stop is told to
+  the coordinator stream too, by ``testimony`` (safety A4).
 * A child that does not beat is killed (safety C3).
 * The child is spawned from the main thread with parent-death signal SIGKILL: the signal follows the
   thread, not the process (safety C5). Child and launcher share the process group, which is what
@@ -40,6 +42,7 @@ from homeport.container.runtime.launcher_settings import LauncherSettings
 from homeport.container.runtime.lease import BeatWatch
 from homeport.container.runtime.lease_holder import LeaseHolder
 from homeport.container.runtime.lease_memory import EXIT_LEASE_LOST, FD_VARIABLE, boot_ms
+from homeport.container.runtime.testimony import Testimony
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import (
@@ -134,6 +137,7 @@ class Launcher:
         self._client = client
         self._history = history
         self._command = command
+        self._testimony = Testimony(settings.shutdown_ms)
         self._folder = Path.cwd()
         self._child: _Child | None = None
         self._ended: dict[Incarnation, Stopped] = {}
@@ -169,6 +173,8 @@ class Launcher:
                 self._wait()
         finally:
             self._kill_child("the launcher ends")
+            if self._report is not None:
+                self._testimony.of_stopped(self._report)
 
     def _is_forsaken(self) -> bool:
         """Whether nothing runs here and nobody has answered for so long that nobody will."""
@@ -186,6 +192,7 @@ class Launcher:
             if self._report is not None:
                 self._deliver(self._report)
                 self._report = None
+            self._testimony.is_answered()
             if self._leaving is None or self._child is not None:
                 self._obey(self._check_in())
             self._is_unanswered = False
@@ -193,9 +200,13 @@ class Launcher:
             if not self._is_unanswered:
                 log.warning("no answer, trying again: %s", e)
             self._is_unanswered = True
+            if self._report is not None:
+                self._testimony.is_unanswered(self._report)
         except WireError as e:
             log.error("the AM refuses this launcher: %s", e)  # noqa: TRY400 - one line, no traceback
             self._kill_child("refused")
+            if self._report is not None:
+                self._testimony.of_stopped(self._report)
             self._report = None
             self._leaving = 1
 
@@ -247,6 +258,7 @@ class Launcher:
                 "ordered to run %s while %s runs: not done", incarnation, self._child.incarnation
             )
         else:
+            self._testimony.prepare(self._client)
             lease = self._lease_for(order, incarnation)
             if lease is not None:
                 self._event("permit-received", incarnation, model_version=order.model_version)
@@ -362,10 +374,10 @@ class Launcher:
         elif exit_code == EXIT_LEASE_LOST or child.has_lost_lease:
             cause = StopCause.LEASE_LOST
             self._event("lease-lost", child.incarnation)
+        self._child = None  # before its descriptors go, which a signal's handler would use
         self._selector.unregister(child.pid_fd)
         os.close(child.pid_fd)
         os.close(child.log_fd)
-        self._child = None
         self._report = Stopped(child.incarnation, cause, exit_code, lines)
         self._ended[child.incarnation] = self._report
         log.info(
@@ -409,6 +421,11 @@ class Launcher:
         if self._leaving is None:
             self._leaving = EXIT_TERMINATED
             self._stop_child(ordered=False)
+            if self._child is not None:
+                # At once: YARN may kill us long before the child has ended.
+                self._testimony.of_running(self._child.incarnation, self._child.pid_fd)
+            elif self._report is not None:
+                self._testimony.of_stopped(self._report)
 
     def _on_lease_lost(self, child: _Child) -> None:
         """Called by a thread of the lease, at most once for each child."""

@@ -23,7 +23,11 @@ from homeport.job_coordinator.http.messages import (
 )
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.json_values import compact_json, parse_object
+from homeport.job_coordinator.model.json_values import (
+    compact_json,
+    parse_object,
+    required_field,
+)
 
 _OK: Final = 200
 _SERVER_FAULT: Final = 500
@@ -65,6 +69,11 @@ class CoordinatorClient:
     def job_model(self, version: int | None = None) -> JobModel:
         """The JobModel of that version, or the present one; secrets masked without a token."""
         return decode_job_model(self._call("GET", "" if version is None else f"?version={version}"))
+
+    def config(self) -> dict[str, str]:
+        """The job's configuration; secrets masked without a token."""
+        body = parse_object(self._call("GET", "config"), "the configuration")
+        return {name: required_field(body, name, str) for name in body}
 
     def check_in(self, message: CheckIn) -> Order:
         """Tells the AM what runs here and returns what to do next."""

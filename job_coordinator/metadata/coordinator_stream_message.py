@@ -307,6 +307,12 @@ def set_processor_epoch(
     return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
 
 
+def set_stopped(processor_id: str, epoch: int, cause: str) -> CoordinatorStreamMessage:
+    """The incarnation ``epoch`` of the processor has stopped: it was waited for (safety P1)."""
+    values = {"epoch": str(epoch), "cause": cause}
+    return CoordinatorStreamMessage(MessageType.SET_STOPPED, processor_id, values)
+
+
 def set_job_model_version(version: int, digest: str) -> CoordinatorStreamMessage:
     """The job model in force, and the digest of its JSON."""
     values = {"version": str(version), "digest": digest}

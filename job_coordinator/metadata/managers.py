@@ -360,6 +360,40 @@ class EpochManager:
         self._stream.write([wire.set_job_model_version(version.version, version.digest)])
 
 
+class StopManager:
+    """Which incarnations have stopped, by the word of who waited for them: set-stopped.
+
+    Source: safety A4, P1.
+    """
+
+    def __init__(self, stream: CoordinatorStream) -> None:
+        self._stream = stream
+
+    def read(self) -> dict[Incarnation, str]:
+        """{incarnation: cause}, the last one of each processor.
+
+        A damaged record is left out: who has no record is waited for, which is always right.
+        """
+        found = _read_all(self._stream, MessageType.SET_STOPPED, _stop)
+        return {
+            Incarnation(ProcessorId(processor_id), epoch): cause
+            for processor_id, (epoch, cause) in found.items()
+        }
+
+    @staticmethod
+    def message(incarnation: Incarnation, cause: str) -> CoordinatorStreamMessage:
+        """The record that says that the incarnation has stopped."""
+        return wire.set_stopped(incarnation.processor_id, incarnation.epoch, cause)
+
+    def write(self, incarnation: Incarnation, cause: str) -> None:
+        """The stream says that the incarnation has stopped."""
+        self._stream.write([self.message(incarnation, cause)])
+
+
+def _stop(message: CoordinatorStreamMessage) -> tuple[int, str]:
+    return wire.number(message, "epoch"), message.value("cause") or ""
+
+
 def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:
     """The record that says that an AM attempt has begun."""
     rank = am_epoch.rank

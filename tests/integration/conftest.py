@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from launchers import Am, Running
 from yarn_jobs import Job
 
 from local_cluster.cluster import LocalCluster, remove_abandoned
@@ -67,3 +68,28 @@ def make_job(cluster: LocalCluster, tmp_path: Path) -> Iterator[Callable[[str], 
     yield make
     for job in made:
         job.call("kill")
+
+
+@pytest.fixture
+def am() -> Iterator[Am]:
+    """An AM that says ``wait``."""
+    with Am() as started:
+        yield started
+
+
+@pytest.fixture
+def launch(tmp_path: Path, am: Am) -> Iterator[Callable[..., Running]]:
+    """Starts launchers; those that still run at the end are killed."""
+    started: list[Running] = []
+
+    def start(mode: str = "run", **environment: str) -> Running:
+        folder = tmp_path / str(len(started))
+        folder.mkdir()
+        started.append(Running(folder, am, mode, **environment))
+        return started[-1]
+
+    yield start
+    for launcher in started:
+        with contextlib.suppress(ProcessLookupError):
+            launcher.process.kill()
+        launcher.process.wait()

@@ -85,6 +85,11 @@ _GOLDEN = [
         ),
     ),
     (
+        wire.set_stopped("0", 5, "signalled"),
+        b'[1,"set-stopped","0"]',
+        b'{"epoch":"5","cause":"signalled"}',
+    ),
+    (
         wire.set_job_model_version(3, "abc"),
         b'[1,"set-job-model-version","job-model"]',
         b'{"version":"3","digest":"abc"}',

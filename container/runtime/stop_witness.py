@@ -1,0 +1,103 @@
+"""Writes to the coordinator stream that an incarnation has stopped, having waited for it.
+
+A launcher starts it where the AM may never hear of the stop (safety A4). It is a program of its own
+for two reasons. A launcher has no Kafka client, which would double its memory. And YARN kills the
+process group of a container a quarter of a second after SIGTERM, by default, while a child may take
+``task.shutdown.ms`` to end: so this one runs in a session of its own, holds the child's pidfd, and
+writes only once the kernel says that the process is gone. It ends by itself, within a bound.
+
+What it needs comes on standard input, as that may hold secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import select
+import sys
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError, WireError
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.managers import StopManager
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_KAFKA_TIMEOUT_S = 10.0
+
+log = logging.getLogger("witness")
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What to wait for and what to write. ``pid_fd`` None: it has been waited for already."""
+
+    config: Config
+    incarnation: Incarnation
+    cause: str
+    pid_fd: int | None
+    wait_ms: int
+
+    @staticmethod
+    def from_json(data: bytes) -> Brief:
+        """What ``data`` holds; WireError where it is something else."""
+        try:
+            body = json.loads(data)
+            return Brief(
+                Config(body["config"]),
+                Incarnation(ProcessorId(body["processor_id"]), int(body["epoch"])),
+                str(body["cause"]),
+                body["pid_fd"],
+                int(body["wait_ms"]),
+            )
+        except (KeyError, TypeError, ValueError) as e:
+            raise WireError(f"not a brief: {e!r}") from None
+
+
+def has_ended(pid_fd: int, wait_ms: int) -> bool:
+    """Whether the process has ended within the time; a pidfd is readable from then on."""
+    poll = select.poll()
+    poll.register(pid_fd, select.POLLIN)
+    return bool(poll.poll(wait_ms))
+
+
+def testify(brief: Brief) -> bool:
+    """Whether the coordinator stream says that the incarnation has stopped.
+
+    Raises:
+        HomeportError: Kafka does not take the record.
+    """
+    job = JobConfig.of(brief.config)
+    system = SystemConfig.of(brief.config, job.coordinator_system)
+    with CoordinatorStreamStore(
+        system, job.coordinator_topic, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
+    ) as stream:
+        if brief.pid_fd is not None and not has_ended(brief.pid_fd, brief.wait_ms):
+            return False
+        StopManager(stream).write(brief.incarnation, brief.cause)
+    return True
+
+
+def main() -> int:
+    """Waits and writes; exit code 0 where the record is in the stream."""
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        brief = Brief.from_json(sys.stdin.buffer.read())
+        name = f"processor {brief.incarnation.processor_id} epoch {brief.incarnation.epoch}"
+        if testify(brief):
+            log.info("%s has stopped: set-stopped is written", name)
+            return 0
+        log.error("%s has not stopped within %d ms", name, brief.wait_ms)
+    except HomeportError as e:
+        log.error("set-stopped is not written: %s", e)  # noqa: TRY400 - one line says it all
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

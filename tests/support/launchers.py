@@ -1,0 +1,220 @@
+"""A launcher as a process, an AM that is a real server, a small program for the container."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from homeport.appmaster.runtime.clocks import boot_ms
+from homeport.appmaster.runtime.lease_server import LeaseServer
+from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
+from homeport.config.config import Config
+from homeport.job_coordinator.http.messages import (
+    CheckIn,
+    Order,
+    OrderKind,
+    Started,
+    Stopped,
+)
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
+
+TOKEN = "the token"  # noqa: S105 - of this test
+FIRST, SECOND = Incarnation(ProcessorId("0"), 1), Incarnation(ProcessorId("0"), 2)
+LIMIT_S = 20.0
+
+LEASE_MS = 1500
+
+CHILD = """
+import os, signal, sys, time
+mode = open("mode").read()
+print("permit", sys.argv[sys.argv.index("--permit") + 1])
+print("environment", os.environ["SAMZA_CONTAINER_ID"], os.environ["EXECUTION_ENV_CONTAINER_ID"])
+def stop(*_):
+    if mode != "deaf":
+        print("stopping in order")
+        sys.exit(143)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+if mode == "leased":
+    from homeport.container.runtime.lease_memory import watch_lease
+    watch_lease(os.environ)
+if mode == "finish": sys.exit(0)
+if mode == "fail": raise ValueError("what went wrong")
+while True: time.sleep(60)
+"""
+
+
+class Am:
+    """An AM that answers one fixed order, and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.order = Order(OrderKind.WAIT, 50, 1000)
+        self.check_ins: list[CheckIn] = []
+        self.reports: list[Stopped] = []
+        self.url = ""
+        self.config: dict[str, str] = {}
+        self._loop = asyncio.new_event_loop()
+        self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", 0)
+        self.table = LeaseTable(LEASE_MS, boot_ms())
+        self.table.register(FIRST, boot_ms())
+        self.table.register(SECOND, boot_ms())
+        guard = RenewalGuard(1_000_000, boot_ms())
+        self.keeper = LeaseServer(self.table, guard, lease_ms=LEASE_MS, attempt=1, token=TOKEN)
+        self.lease_url = ""
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        host, port = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(10)
+        self.url = f"http://{host}:{port}/"
+        opened = self.keeper.start("127.0.0.1", 0, None)
+        self.lease_url = asyncio.run_coroutine_threadsafe(opened, self._loop).result(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.gone()
+        self.keeper_gone()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        gc.collect()  # what was cut off is reported here, not in another module's test
+
+    def gone(self) -> None:
+        """It answers no more."""
+        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(10)
+
+    def keeper_gone(self) -> None:
+        """Nobody renews leases any more."""
+        asyncio.run_coroutine_threadsafe(self.keeper.stop(), self._loop).result(10)
+
+    def orders(self, kind: OrderKind, incarnation: Incarnation | None = None) -> None:
+        """What every check-in is answered from now on."""
+        version = 7 if incarnation else None
+        self.order = Order(kind, 50, LEASE_MS, incarnation, version, lease_url=self.lease_url)
+
+    def job_model(self, version: int | None) -> JobModel | None:
+        """One of the configuration of the moment."""
+        del version
+        processor_id = ProcessorId("0")
+        return JobModel(Config(self.config), {processor_id: ContainerModel(processor_id, {})})
+
+    def locality(self) -> Mapping[ProcessorId, Host]:
+        """There is none."""
+        return {}
+
+    def is_running(self, resource_id: ResourceId) -> bool:
+        """Nothing does."""
+        del resource_id
+        return False
+
+    async def check_in(self, message: CheckIn) -> Order:
+        """The order of the moment."""
+        self.check_ins.append(message)
+        return self.order
+
+    async def started(self, message: Started) -> None:
+        """Nobody asks."""
+        del message
+
+    async def stopped(self, message: Stopped) -> None:
+        """Kept."""
+        self.reports.append(message)
+
+    async def shutdown(self) -> None:
+        """Nobody asks."""
+
+    def status(self) -> Mapping[str, Any]:
+        """There is none."""
+        return {}
+
+
+class Running:
+    """A launcher in a folder of its own, as YARN would start it."""
+
+    def __init__(self, folder: Path, am: Am, mode: str, **environment: str) -> None:
+        (folder / "homeport-token").write_text(TOKEN)
+        (folder / "mode").write_text(mode)
+        package = folder / "__package" / "homeport_child"
+        package.mkdir(parents=True)
+        (package / "__main__.py").write_text(CHILD)
+        self.folder = folder
+        code = (
+            "import os, sys; from homeport.container.runtime import launcher as l\n"
+            "real = l.Launcher.__init__\n"
+            "command = (sys.executable, '-m', 'homeport_child')\n"
+            "l.Launcher.__init__ = lambda s, a, b, c: real(s, a, b, c, command)\n"
+            "sys.exit(l.main())\n"
+        )
+        log = os.open(folder / "launcher.log", os.O_WRONLY | os.O_CREAT, 0o644)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+                "SAMZA_COORDINATOR_URL": am.url,
+                "CONTAINER_ID": "container_1700000000000_0001_01_000002",
+                "SKEIN_CONTAINER_ID": "h-0_0",
+                "NM_HOST": "NM1",
+                "LOG_DIRS": str(folder / "logs"),
+                "LOGGED_STORE_BASE_DIR": str(folder / "state"),
+                "HOMEPORT_HISTORY_DIR": "job-1/.history",
+                "HOMEPORT_CHECK_IN_INTERVAL_MS": "50",
+                "HOMEPORT_LOST_MS": "3000",
+                "HOMEPORT_SHUTDOWN_MS": "1000",
+                **environment,
+            },
+        )
+        os.close(log)
+
+    @property
+    def child_log(self) -> str:
+        """What the child has written."""
+        path = self.folder / "logs" / "container-0-1.log"
+        return path.read_text() if path.exists() else ""
+
+    def child_pid(self, am: Am) -> int:
+        """The pid of the child, once it is ready."""
+        wait_for(lambda: "ready" in self.child_log, self)
+        wait_for(lambda: am.check_ins[-1].running is not None, self)
+        return am.check_ins[-1].pid
+
+    def events(self) -> list[str]:
+        """The names of the launcher's history, in order."""
+        files = sorted((self.folder / "state" / "job-1" / ".history").glob("launcher-*.jsonl"))
+        return [json.loads(line)["event"] for f in files for line in f.read_text().splitlines()]
+
+
+def wait_for(condition: Callable[[], bool], launcher: Running) -> None:
+    """Returns when ``condition`` holds; fails with the launcher's log at the limit."""
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail((launcher.folder / "launcher.log").read_text())
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of that pid runs."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
