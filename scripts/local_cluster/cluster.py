@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,11 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from local_cluster import preflight, processes
+from local_cluster import outages, preflight, processes
 from local_cluster.addresses import MAX_NODES, node_names, reserved
 from local_cluster.daemons import KAFKA, RESOURCE_MANAGER, Daemons, hosts_option
 from local_cluster.errors import ClusterError, ClusterRunningError
 from local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all
+from local_cluster.interrupts import uninterrupted
 from local_cluster.jars import default_cache, ensure_jars
 from local_cluster.layout import Layout, Record, read_record, write_record
 from local_cluster.locks import exclusive
@@ -30,8 +30,6 @@ from local_cluster.status import nodes_of, state_of
 Progress = Callable[[str], None]
 
 _NODE_STOP_LIMIT_S = SIGKILL_DELAY_MS / 1000 + 5.0
-_RM_STOP_LIMIT_S = 5.0
-_KAFKA_STOP_LIMIT_S = 20.0
 _LOGS_KEPT_S = 24 * 3600.0
 
 
@@ -90,7 +88,7 @@ class LocalCluster:
                 self._start(java_home, Stopwatch(progress))
             except BaseException:
                 # An interrupt as well as an error: a half-started cluster is of no use.
-                with _uninterrupted():
+                with uninterrupted():
                     self._sweep(keep_logs=True)
                 raise
 
@@ -107,7 +105,7 @@ class LocalCluster:
                     self._stop_in_order(record, Stopwatch(progress))
             finally:
                 # Also when interrupted: whoever is impatient gets SIGKILL, not a half cluster.
-                with _uninterrupted():
+                with uninterrupted():
                     self._sweep(keep_logs=keep_logs)
 
     def keep(self) -> None:
@@ -203,6 +201,35 @@ class LocalCluster:
             waiter = Waiter(self._layout, {node: process}, watch)
             waiter.wait(node_steps(record, node, log, offset))
             watch.report(f"{node} is running")
+
+    # ------------------------------------------------------------------ outages
+
+    def stop_kafka(self, *, orderly: bool = False) -> None:
+        """The broker is gone, its data is left: SIGKILL, or SIGTERM and an orderly end."""
+        with self._changing(_quiet):
+            record = outages.stop_kafka(self._layout, self._record(), orderly=orderly)
+            write_record(self._layout.state, record)
+
+    def start_kafka(self, progress: Progress = _quiet) -> None:
+        """The broker answers again, on its port, with its data."""
+        with self._changing(progress):
+            record, watch = self._record(), Stopwatch(progress)
+            record = outages.start_kafka(self._layout, record, self._daemons(record), watch)
+            write_record(self._layout.state, record)
+
+    def restart_resource_manager(
+        self, progress: Progress = _quiet, *, orderly: bool = False
+    ) -> None:
+        """A new ResourceManager on the same ports has taken over from the old one's records.
+
+        Applications and their containers go on.
+        """
+        with self._changing(progress):
+            record, watch, layout = self._record(), Stopwatch(progress), self._layout
+            record = outages.restart_resource_manager(
+                layout, record, self._daemons(record), watch, orderly=orderly
+            )
+            write_record(layout.state, record)
 
     # ------------------------------------------------------------------ what is
 
@@ -305,7 +332,7 @@ class LocalCluster:
                 phase="starting",
                 addresses=addresses,
                 java_home=str(java_home),
-                owner=_own_process(),
+                owner=processes.own(),
                 daemons={},
             )
             self._layout.root.mkdir(parents=True)
@@ -357,7 +384,8 @@ class LocalCluster:
         processes.wait_gone(containers, SIGKILL_DELAY_MS / 1000)
         if record.addresses.nodes:
             watch.report("nodes stopped")
-        for name, limit in ((RESOURCE_MANAGER, _RM_STOP_LIMIT_S), (KAFKA, _KAFKA_STOP_LIMIT_S)):
+        limits = ((RESOURCE_MANAGER, outages.RM_STOP_LIMIT_S), (KAFKA, outages.KAFKA_STOP_LIMIT_S))
+        for name, limit in limits:
             if name in living:
                 processes.send(living[name], signal.SIGTERM)
                 processes.wait_gone({living[name]}, limit)
@@ -450,25 +478,3 @@ def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress 
             name = state.parent.name
             progress(f"removing abandoned cluster {name}")
             LocalCluster(name, cache=cache).down(progress, keep_logs=False)
-
-
-def _own_process() -> processes.ProcessId:
-    own = processes.info(os.getpid())
-    if own is None:
-        raise ClusterError("/proc is not mounted or does not show this process")
-    return own.id
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ignore SIGINT and SIGTERM inside the block: a second Ctrl-C must not stop the clean-up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

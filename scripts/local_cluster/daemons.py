@@ -84,7 +84,7 @@ class Daemons:
         ]
 
     def _kafka_command(self) -> list[str]:
-        """Format the storage, then become the broker: one process id for both."""
+        """Format the storage if it is new, then become the broker: one process id for both."""
         folder = self.layout.kafka
         temporary = self.layout.temporary / KAFKA
         for needed in (folder, temporary):
@@ -102,10 +102,12 @@ class Daemons:
             "-cp",
             f"{self.kafka_jars()}/*",
         ]
+        run_broker = shlex.join([*java, "kafka.Kafka", str(settings)])
+        if (folder / "data" / "meta.properties").exists():
+            return ["/bin/sh", "-c", f"exec {run_broker}"]
         tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         identity = ["-t", new_kafka_cluster_id(), "-c", str(settings)]
         format_storage = shlex.join([*java, *tool, *identity])
-        run_broker = shlex.join([*java, "kafka.Kafka", str(settings)])
         return ["/bin/sh", "-c", f"{format_storage} && exec {run_broker}"]
 
     @property

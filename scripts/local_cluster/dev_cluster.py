@@ -29,6 +29,9 @@ a session:
   scripts/dev-cluster kill-node-manager nm2  its NodeManager alone dies, its containers live on
   scripts/dev-cluster pause-node nm2         nm2 stands still: SIGSTOP to all its processes
   scripts/dev-cluster resume-node nm2        ... and wakes up late, believing no time has passed
+  scripts/dev-cluster stop-kafka             the broker dies by SIGKILL (--orderly: by SIGTERM)
+  scripts/dev-cluster start-kafka            ... and is back, same port, same data
+  scripts/dev-cluster restart-rm             a new ResourceManager takes over; containers run on
   scripts/dev-cluster logs --node nm2        paths of its log files, containers included
   scripts/dev-cluster down                   stop everything, delete its data, keep the logs
 
@@ -85,6 +88,17 @@ def _parser() -> argparse.ArgumentParser:
     start = command("start-node", _start_node, "start the NodeManager of a killed node again")
     pause = command("pause-node", _pause_node, "SIGSTOP a NodeManager and everything it started")
     resume = command("resume-node", _resume_node, "SIGCONT everything of a paused node")
+    stop_kafka = command("stop-kafka", _stop_kafka, "SIGKILL the broker; its data is left")
+    command("start-kafka", _start_kafka, "start the broker again, same port, same data")
+    restart = command(
+        "restart-rm",
+        _restart_rm,
+        "SIGKILL the ResourceManager and start it again; applications and containers go on",
+    )
+    for parser_of_daemon in (stop_kafka, restart):
+        parser_of_daemon.add_argument(
+            "--orderly", action="store_true", help="stop it by SIGTERM, in order"
+        )
     for parser_of_node in (kill, kill_manager, start, pause, resume):
         parser_of_node.add_argument("node", metavar="NODE", help="nm1, nm2...")
     return parser
@@ -169,6 +183,22 @@ def _pause_node(options: argparse.Namespace) -> int:
 def _resume_node(options: argparse.Namespace) -> int:
     woken = LocalCluster.attach(options.name).resume_node(options.node)
     _say(f"{options.node}: resumed {len(woken)} processes")
+    return 0
+
+
+def _stop_kafka(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).stop_kafka(orderly=options.orderly)
+    _say("Kafka is stopped; start-kafka starts it")
+    return 0
+
+
+def _start_kafka(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).start_kafka(_say)
+    return 0
+
+
+def _restart_rm(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).restart_resource_manager(_say, orderly=options.orderly)
     return 0
 
 

@@ -127,6 +127,7 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
     return {
         **_rm_addresses(site.addresses),
         **_scheduler(layout),
+        **_recovery(layout),
         "yarn.nm.liveness-monitor.expiry-interval-ms": NODE_EXPIRY_MS,
         "yarn.am.liveness-monitor.expiry-interval-ms": 20_000,
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
@@ -189,6 +190,19 @@ def _rm_addresses(addresses: Addresses) -> dict[str, object]:
         "yarn.resourcemanager.hostname": "localhost",
         "yarn.resourcemanager.bind-host": RM_ADDRESS,
         **{keys[service]: f"{RM_ADDRESS}:{port}" for service, port in addresses.rm_ports.items()},
+    }
+
+
+def _recovery(layout: Layout) -> dict[str, object]:
+    """What a restarted ResourceManager knows of applications; containers run on meanwhile."""
+    store = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
+    return {
+        "yarn.resourcemanager.recovery.enabled": "true",
+        "yarn.resourcemanager.work-preserving-recovery.enabled": "true",
+        # Nodes are back within two seconds; nothing new is granted before that (default: 10 s).
+        "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": 2000,
+        "yarn.resourcemanager.store.class": store,
+        "yarn.resourcemanager.fs.state-store.uri": f"file://{layout.temporary}/rm-state",
     }
 
 

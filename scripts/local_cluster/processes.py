@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from local_cluster.errors import ClusterError
+
 CLUSTER_VARIABLE = "HOMEPORT_CLUSTER_ID"
 NODE_VARIABLE = "HOMEPORT_NODE"
 
@@ -65,6 +67,18 @@ def info(pid: int) -> ProcessInfo | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return None if found.state in "ZX" else found
+
+
+def own() -> ProcessId:
+    """The calling process.
+
+    Raises:
+        ClusterError: /proc does not show it.
+    """
+    found = info(os.getpid())
+    if found is None:
+        raise ClusterError("/proc is not mounted or does not show this process")
+    return found.id
 
 
 def is_alive(process: ProcessId) -> bool:

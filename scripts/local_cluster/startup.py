@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,6 +89,21 @@ def cluster_steps(record: Record, watch: Stopwatch) -> Iterator[str]:
                 waiting.discard(RESOURCE_MANAGER)
         if waiting:
             yield min(waiting)
+
+
+def kafka_steps(record: Record) -> Iterator[str]:
+    """Yield the broker until it answers."""
+    while not kafka_broker.answers(record.addresses.kafka):
+        yield KAFKA
+
+
+def resource_manager_steps(record: Record, nodes: Collection[str]) -> Iterator[str]:
+    """Yield the ResourceManager until ``nodes`` are RUNNING by its word."""
+    while True:
+        states = node_states(record.addresses.rm_url)
+        if states is not None and all(states.get(node) == "RUNNING" for node in nodes):
+            return
+        yield RESOURCE_MANAGER
 
 
 def node_steps(record: Record, node: str, log: Path, log_offset: int) -> Iterator[str]:

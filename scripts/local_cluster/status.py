@@ -11,11 +11,15 @@ from local_cluster.resource_manager import node_states
 
 
 def state_of(record: Record) -> str:
-    """up, starting or crashed. A killed node does not make a crashed cluster."""
+    """up, starting or crashed.
+
+    A killed node does not make a crashed cluster, nor does a broker that was stopped on purpose.
+    """
     if record.phase == "starting":
         return "starting" if processes.is_alive(record.owner) else "crashed"
     needed = (RESOURCE_MANAGER, KAFKA) if record.addresses.nodes else (KAFKA,)
-    alive = all(processes.is_alive(record.daemons[name]) for name in needed)
+    kept = [record.daemons[name] for name in needed if name in record.daemons]
+    alive = all(processes.is_alive(process) for process in kept)
     return "up" if alive else "crashed"
 
 

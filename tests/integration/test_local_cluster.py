@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from local_cluster import processes
 from local_cluster.cluster import LocalCluster, remove_abandoned
@@ -206,6 +207,48 @@ def test_cluster_with_a_paused_node_goes_down(name: str) -> None:
     assert dev_cluster("pause-node", "nm1", "--name", name).returncode == 0
     paused.down(keep_logs=False)
     assert processes.of_cluster(cluster_id) == {}
+
+
+@pytest.mark.parametrize("orderly", [False, True], ids=["SIGKILL", "SIGTERM"])
+def test_broker_returns_with_its_data(cluster: LocalCluster, *, orderly: bool) -> None:
+    """Stopped either way it is back on its address with its topics, and the cluster was up."""
+    topic = f"kept-{orderly}"
+    servers = cluster.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+    host = servers.split(":")[0]
+    options = ("--orderly",) if orderly else ()
+    stopped = dev_cluster("stop-kafka", *options, "--name", cluster.name)
+    try:
+        assert stopped.returncode == 0, stopped.stderr
+        assert not answers(host)
+        assert cluster.status()["state"] == "up"
+        with pytest.raises(ClusterError, match=r"the broker of cluster .* is stopped; start-kafka"):
+            cluster.stop_kafka()
+    finally:
+        started = dev_cluster("start-kafka", "--name", cluster.name)
+    assert started.returncode == 0, started.stderr
+    assert answers(host)
+    assert cluster.bootstrap_servers == servers
+    assert len(AdminClient({"bootstrap.servers": servers}).list_topics(topic).topics) == 1
+    with pytest.raises(ClusterError, match=r"the broker of cluster .* is running; stop-kafka"):
+        cluster.start_kafka()
+
+
+def test_resource_manager_is_restarted_with_a_node_down(cluster: LocalCluster) -> None:
+    """The new one answers on the same address and knows the nodes that are there."""
+    url = cluster.rm_url
+    cluster.kill_node("nm3")
+    try:
+        done = dev_cluster("restart-rm", "--name", cluster.name)
+        assert done.returncode == 0, done.stderr
+        assert cluster.rm_url == url
+        states = node_states(url) or {}
+        assert {node for node, state in states.items() if state == "RUNNING"} == {"nm1", "nm2"}
+    finally:
+        cluster.start_node("nm3")
+    assert cluster.status()["state"] == "up"
+    assert [node["state"] for node in cluster.status()["nodes"]] == ["RUNNING"] * 3
 
 
 def test_two_clusters_at_once(cluster: LocalCluster, name: str) -> None:
