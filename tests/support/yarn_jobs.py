@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from local_cluster.cluster import LocalCluster
 
+JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
 LIMIT_S = 120.0
 PARTITIONS = 6
 TASK = """
@@ -140,6 +141,18 @@ class Job:
         """{processor: what the status says of it}."""
         return {c["processor_id"]: c for c in self.get("v1/status")["containers"]}
 
+    def pids(self) -> dict[str, int]:
+        """{processor: pid of its stream container}; empty while not all of them run."""
+        containers = self.containers()
+        if any(c["phase"] != "running" or c["pid"] is None for c in containers.values()):
+            return {}
+        return {p: c["pid"] for p, c in containers.items()}
+
+    def settled(self) -> dict[str, int]:
+        """All containers run, and their launchers have said as what: {processor: pid}."""
+        wait_for(lambda: bool(self.pids()), self)
+        return self.pids()
+
     def wait_until_running(self) -> dict[str, dict[str, Any]]:
         """All containers run; what the status says of them."""
         wait_for(lambda: self.get("v1/status")["job"]["state"] == "running", self)
@@ -178,6 +191,17 @@ class Job:
         right = {f"key {k}": len(range(k, count, 50)) for k in range(50)}
         assert self.counts() == {k: n for k, n in right.items() if n}
 
+    def judge_history(self) -> None:
+        """What the job's processes wrote down on all nodes is sound: scripts/check-history."""
+        folders = [self.cluster.state_dir(n) / f"{self.name}-1" for n in self.cluster.nodes]
+        done = subprocess.run(
+            [sys.executable, str(JUDGE), *(str(f) for f in folders if f.exists())],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
     def application(self) -> Application:
         """What YARN says of the job's application."""
         found = self.rest.application(self.application_id)
@@ -205,6 +229,11 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def parent_of(pid: int) -> int:
+    """The pid of its parent."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def pids_of(application_id: str) -> dict[int, str]:
