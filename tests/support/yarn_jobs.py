@@ -34,6 +34,21 @@ class Count(BatchTask):
             name = key.decode()
             self.store.put(name, (self.store.get(name) or 0) + 1)
 
+class Told(Count):
+    def init(self, context):
+        super().init(context)
+        self.changed = set()
+        self.out = context.config["job.name"] + "-out"
+
+    def process_batch(self, table, collector):
+        super().process_batch(table, collector)
+        self.changed.update(table.column("key").to_pylist())
+
+    def end_transaction(self, collector):
+        for key in sorted(self.changed):
+            collector.send(self.out, str(self.store.get(key.decode())).encode(), key)
+        self.changed.clear()
+
 class Broken(BatchTask):
     def init(self, context):
         raise ValueError("a fault of the task")

@@ -1,0 +1,185 @@
+"""What stood still and wakes up late writes nothing: told by the broker's own log.
+
+The proof is in the batches of output, changelog and checkpoint topic: each names the producer that
+wrote it, and after the first batch of a successor there is none of an earlier incarnation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+from producer_ids import Batch, batches_in, transactional_ids, trespasses
+from yarn_jobs import PARTITIONS, Job, alive, wait_for
+
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
+from local_cluster.jars import default_cache
+from local_cluster.layout import Layout
+
+LEASE_S = 3.0
+HANG_MS = 6000
+PIECE = 200
+
+
+class Watched:
+    """A job whose containers are hit one after the other, and what each hit must leave behind."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.produced = 0
+        job.values |= {
+            "task.class": "probe_task:Told",
+            "task.hang.ms": str(HANG_MS),
+            "cluster-manager.container.lease.ms": str(int(1000 * LEASE_S)),
+            "cluster-manager.container.retry.count": "100",
+        }
+        admin = AdminClient({"bootstrap.servers": job.servers})
+        topic = f"{job.name}-out"
+        admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+
+    def produce(self) -> None:
+        """A piece more of input has come."""
+        self.job.produce(PIECE, first=self.produced)
+        self.produced += PIECE
+
+    def container(self, processor: str) -> dict[str, Any]:
+        """What the status says of the processor, whose container runs."""
+        wait_for(lambda: self.job.containers()[processor]["phase"] == "running", self.job)
+        wait_for(lambda: self.job.containers()[processor]["pid"] is not None, self.job)
+        return self.job.containers()[processor]
+
+    def is_succeeded(self, processor: str, epoch: int) -> None:
+        """A later incarnation than ``epoch`` runs, and every record so far is counted once."""
+        wait_for(lambda: self.job.containers()[processor]["epoch"] > epoch, self.job)
+        self.job.wait_until_running()
+        self.job.expects(self.produced)
+
+    def wake(self, *pids: int) -> None:
+        """Those that still stand go on, and end by themselves; nothing they do is counted."""
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        wait_for(lambda: not any(alive(pid) for pid in pids), self.job)
+        self.produce()
+        self.job.expects(self.produced)
+
+    def writers(self) -> dict[int, Incarnation]:
+        """{producer id: the incarnation of this job that has it}, by the broker's word."""
+        known = {
+            transactional_id(self.job.name, "1", incarnation): incarnation
+            for p, c in self.job.containers().items()
+            for incarnation in (Incarnation(ProcessorId(p), e) for e in range(1, c["epoch"] + 1))
+        }
+        found = transactional_ids(self.job.servers)
+        return {producer: known[name] for producer, name in found.items() if name in known}
+
+    def batches(self) -> dict[str, list[Batch]]:
+        """All batches of output, changelog and checkpoint topic: {topic-partition: its batches}."""
+        name = self.job.name
+        topics = {
+            f"{name}-out": PARTITIONS,
+            f"{name}-counts": PARTITIONS,
+            f"__samza_checkpoint_ver_1_for_{name}_1": 1,
+        }
+        logs = Layout(default_cache(), self.job.cluster.name).kafka / "data"
+        return {f"{t}-{p}": batches_in(logs, t, p) for t, n in topics.items() for p in range(n)}
+
+
+def has_a_sound_history(job: Job) -> None:
+    """``scripts/check-history`` is green over the job's history on all nodes."""
+    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
+    folders = [job.cluster.state_dir(node) / f"{job.name}-1" for node in job.cluster.nodes]
+    argv = [sys.executable, str(judge), "--clock", "boot", *(str(f) for f in folders if f.exists())]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def parent_of(pid: int) -> int:
+    """The pid of its parent."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_who_wakes_up_late_has_nothing_accepted(make_job: Callable[[str], Job]) -> None:
+    """SIGKILL, or SIGSTOP for three leases, of container, launcher, both, and a whole node."""
+    job = make_job("zombies")
+    watched = Watched(job)
+    watched.produce()
+    job.run()
+    job.wait_until_running()
+    job.expects(watched.produced)
+
+    hit_container(watched, signal.SIGKILL)
+    hit_launcher(watched, signal.SIGKILL)
+    hit_container(watched, signal.SIGSTOP)
+    hit_launcher(watched, signal.SIGSTOP)
+    pause_a_node(watched)
+
+    writers, batches = watched.writers(), watched.batches()
+    assert job.kill() == f"stopped {job.application_id} in order"
+    faults = {place: trespasses(found, writers) for place, found in batches.items()}
+    assert not any(faults.values()), {place: f for place, f in faults.items() if f}
+    # Each that was hit had written, and so has each successor: the proof is about something.
+    for kind in ("out", "counts", "checkpoint"):
+        wrote = {writers[b.producer_id] for place, f in batches.items() if kind in place for b in f}
+        assert wrote == set(writers.values())
+    has_a_sound_history(job)
+
+
+def hit_container(watched: Watched, number: signal.Signals) -> None:
+    """The stream container alone: its launcher sees its end, or that it does not beat."""
+    victim = watched.container("0")
+    os.kill(victim["pid"], number)
+    watched.produce()
+    began = time.monotonic()
+    watched.is_succeeded("0", victim["epoch"])
+    stand_still(began, number)
+    watched.wake(victim["pid"])
+
+
+def hit_launcher(watched: Watched, number: signal.Signals) -> None:
+    """The launcher alone: its child dies with it, or ends itself when the lease is over."""
+    victim = watched.container("1")
+    launcher = parent_of(victim["pid"])
+    os.kill(launcher, number)
+    watched.produce()
+    began = time.monotonic()
+    wait_for(lambda: not alive(victim["pid"]), watched.job)
+    watched.is_succeeded("1", victim["epoch"])
+    stand_still(began, number)
+    watched.wake(launcher)
+
+
+def pause_a_node(watched: Watched) -> None:
+    """Launcher, container and NodeManager stand still together, and wake up together."""
+    job = watched.job
+    am_host = next(n["host"] for n in job.cluster.status()["nodes"] if n["address"] in job.url)
+    moved = {p: c for p, c in job.wait_until_running().items() if c["host"] != am_host}
+    node = next(iter(moved.values()))["host"]
+    victims = {p: watched.container(p) for p, c in moved.items() if c["host"] == node}
+    launchers = [parent_of(v["pid"]) for v in victims.values()]
+    job.cluster.pause_node(node)
+    try:
+        watched.produce()
+        began = time.monotonic()
+        for processor, victim in victims.items():
+            watched.is_succeeded(processor, victim["epoch"])
+        stand_still(began, signal.SIGSTOP)
+        assert all(alive(v["pid"]) for v in victims.values())
+    finally:
+        job.cluster.resume_node(node)
+    watched.wake(*(v["pid"] for v in victims.values()), *launchers)
+
+
+def stand_still(began: float, number: signal.Signals) -> None:
+    """Where it was stopped, three leases have passed since ``began``."""
+    if number == signal.SIGSTOP:
+        time.sleep(max(0.0, began + 3 * LEASE_S - time.monotonic()))
