@@ -1,0 +1,145 @@
+"""What must be true of a world, whatever befell it. Each judge reads the logs, not the actors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from tests.unit.world.kafka import Partition, Record
+from tests.unit.world.world import CHECKPOINTS, COORDINATOR, World
+
+
+class UnsafeError(AssertionError):
+    """A judge's verdict, with the story that led to it."""
+
+
+def judge(world: World) -> None:
+    """Nothing where the world is safe.
+
+    Raises:
+        UnsafeError: it is not.
+    """
+    for verdict in (*_drivers(world), *_writers(world), *_children(world), *_results(world)):
+        raise UnsafeError(world.clock.told(f"UNSAFE: {verdict}"))
+
+
+def require(world: World, holds: bool, verdict: str) -> None:  # noqa: FBT001 - a judgement
+    """Nothing where it holds; a schedule's own judgement.
+
+    Raises:
+        UnsafeError: it does not.
+    """
+    if not holds:
+        raise UnsafeError(world.clock.told(f"UNSAFE: {verdict}"))
+
+
+@dataclass(frozen=True)
+class Committed:
+    """One committed record, and when its transaction's marker was written."""
+
+    record: Record
+    at_ms: int
+
+
+def committed(log: Partition) -> Iterator[Committed]:
+    """The committed records of a partition, in order."""
+    for record in log.records:
+        if record.marker is not None or record.offset in log.aborted:
+            continue
+        if record.writer.transactional_id is None:
+            yield Committed(record, record.at_ms)
+            continue
+        after = log.records[record.offset :]
+        marker = next((r for r in after if r.marker and r.writer == record.writer), None)
+        if marker is not None:
+            yield Committed(record, marker.at_ms)
+
+
+def rank_of(transactional_id: str | None) -> tuple[int, str, int] | None:
+    """(submission, application, attempt) of a driver's id; None for other writers."""
+    parts = (transactional_id or "").split(".")
+    if len(parts) < 7 or parts[3] != "am":
+        return None
+    return int(parts[4]), parts[5], int(parts[6])
+
+
+def incarnation_of(transactional_id: str | None) -> str | None:
+    """``0@1`` of an incarnation's id; None for other writers."""
+    parts = (transactional_id or "").split(".")
+    return f"{parts[4]}@{parts[5]}" if len(parts) == 6 and parts[3] == "processor" else None
+
+
+def _drivers(world: World) -> Iterator[str]:
+    """No driver's word is accepted after one of a higher rank began to act."""
+    highest: tuple[int, str, int] | None = None
+    for item in committed(world.broker.partition((COORDINATOR, 0))):
+        rank = rank_of(item.record.writer.transactional_id)
+        if rank is None:
+            continue
+        try:
+            message = wire.decode(item.record.key or b"", item.record.value)
+        except WireError:
+            continue
+        if message.type == MessageType.SET_AM_EPOCH:
+            continue
+        if highest is not None and rank < highest:
+            yield f"two drivers act: {rank} wrote {message.type} after {highest} had begun"
+        highest = max(highest or rank, rank)
+
+
+def _writers(world: World) -> Iterator[str]:
+    """No incarnation's records are accepted after a newer one of its task began to restore."""
+    order = [str(f.who) for f in world.facts_of("driver:permit-granted")]
+    restores = world.facts_of("container:restore-started")
+    for partition in range(world.partitions):
+        for item in committed(world.broker.partition(("counts", partition))):
+            writer = incarnation_of(item.record.writer.transactional_id)
+            for restore in restores:
+                newer = str(restore.who)
+                if restore.fields["task"] != f"Partition {partition}" or writer is None:
+                    continue
+                is_older = writer in order and newer in order
+                is_older = is_older and order.index(writer) < order.index(newer)
+                if is_older and item.at_ms > restore.at_ms:
+                    yield f"{writer} wrote to task {partition} after {newer} began to restore it"
+
+
+def _children(world: World) -> Iterator[str]:
+    """An incarnation is started once."""
+    started = Counter(str(f.who) for f in world.facts_of("launcher:child-started"))
+    for who, count in started.items():
+        if count > 1:
+            yield f"{who} was started {count} times"
+
+
+def _results(world: World) -> Iterator[str]:
+    """Each record of the input was counted at most once, in order, and the state says the same."""
+    for partition in range(world.partitions):
+        outputs: dict[bytes, list[int]] = {}
+        for item in committed(world.broker.partition(("out", partition))):
+            outputs.setdefault(item.record.key or b"", []).append(int(item.record.value or b"0"))
+        for key, counts in outputs.items():
+            if counts != list(range(1, len(counts) + 1)):
+                yield f"the counts of {key!r} are {counts}: something was lost or applied twice"
+        state = {
+            i.record.key: int(i.record.value or b"0")
+            for i in committed(world.broker.partition(("counts", partition)))
+        }
+        last = {key: counts[-1] for key, counts in outputs.items()}
+        if state != last:
+            yield f"the changelog of task {partition} says {state}, its outputs {last}"
+
+
+def counted(world: World) -> int:
+    """How many records of the input have been counted."""
+    logs = (world.broker.partition(("out", p)) for p in range(world.partitions))
+    return sum(1 for log in logs for _ in committed(log))
+
+
+def checkpoints(world: World) -> list[Committed]:
+    """All committed checkpoints."""
+    return list(committed(world.broker.partition((CHECKPOINTS, 0))))

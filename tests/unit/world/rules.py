@@ -1,0 +1,109 @@
+"""The rules of safety, one line each; their schedules, and the mutants that remove them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.unit.world.judges import UnsafeError
+from tests.unit.world.scene import Scene
+from tests.unit.world.world import World
+
+Play = Callable[[Scene], None]
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+RULES = {
+    "K1": "the head is the uncommitted end, asked after the own init, reached by an EOF",
+    "K2": "only the driver writes the coordinator stream by transactions",
+    "K3": "ids and names of folders of different jobs differ",
+    "K4": "a catch-up succeeds when a fetch is answered, also where nothing is new",
+    "A1": "a higher submission outranks, then application, then attempt; one id per rank",
+    "A2": "own init, head, rank written, lower ids initialised, head again, then act",
+    "A3": "a driver that hangs is restarted; beats come from long work too",
+    "A4": "a new attempt expires nobody before G + L + M, but those with a set-stopped",
+    "L1": "only the keeper's answer is evidence that a lease is over, for good",
+    "L2": "renewals end with a higher rank, or when Kafka was not heard within G",
+    "L3": "record flushed, keeper knows, then the launcher is told run; new is LATER, not NO",
+    "L4": "a keeper that is new or late gives everyone L + M first",
+    "L5": "when most hosts fall silent at once, the fault is taken to be here",
+    "C1": "the launcher counts from sending, the AM's side from answering, plus M",
+    "C2": "the child itself watches its deadline",
+    "C3": "a child that does not beat is killed",
+    "C4": "one child per epoch, and a permit takes effect after one renewal",
+    "C5": "the child dies with the launcher's thread that started it",
+    "C6": "a launcher that lost its lease kills its child, stays, and checks in again",
+    "I1": "a permit lists every incarnation that may still write",
+    "I2": "a new model raises the epochs of all that lose a task",
+    "I3": "fence all, own init, head, only then restore and go on",
+    "I4": "on evidence of a lost lease its id is initialised at once",
+    "I5": "all sends happen at the end of a transaction",
+    "I6": "committed is only what stands at one input offset",
+    "I7": "a commit of unknown outcome ends the container",
+    "I8": "without exactly-once, outputs are delivered before their checkpoint",
+    "S1": "the position is in the store itself; OFFSET says what it was before the flush",
+    "S2": "a store that stood behind for longer than deletes are kept is rebuilt",
+    "S3": "OFFSET beyond the changelog's end, or of another topic: rebuilt",
+    "S4": "--reset-state fences everybody before topics are made anew",
+    "S5": "a free lock is no evidence of a stop",
+    "P1": "a stop is what a launcher waited for, or the keeper's word; nothing else",
+    "P2": "an end reported by a live NodeManager shows that the host lives",
+    "P3": "an exclusion ends; silent launchers there are killed before the probe",
+    "P4": "active and standby are of one size",
+}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A story told twice: with the rule it ends well, without it the judges find ``verdict``.
+
+    ``removed`` takes the rule out of the product (or out of what mirrors it here), for the time of
+    one telling.
+    """
+
+    rule: str
+    play: Play
+    removed: Mutant
+    verdict: str
+    containers: int = 1
+    partitions: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.rule}-{self.play.__name__}-{self.removed.__name__}"
+
+    def tell(self, mutant: Mutant | None = None) -> None:
+        """The story, to its end.
+
+        Raises:
+            UnsafeError: the judges' verdict.
+        """
+        with World(self.containers, self.partitions) as world:
+            if mutant is not None:
+                mutant(world.patch)
+            self.play(Scene(world))
+
+    def tell_without_the_rule(self) -> None:
+        """The same story with the rule removed ends in the verdict."""
+        with pytest.raises(UnsafeError, match=self.verdict):
+            self.tell(self.removed)
+
+
+SCHEDULES: list[Schedule] = []
+
+
+def schedule(
+    rule: str,
+    removed: Mutant,
+    verdict: str,
+    *,
+    containers: int = 1,
+    partitions: int = 1,
+) -> Callable[[Play], Play]:
+    """The function below is a schedule of this rule; see ``Schedule``."""
+
+    def register(play: Play) -> Play:
+        SCHEDULES.append(Schedule(rule, play, removed, verdict, containers, partitions))
+        return play
+
+    return register

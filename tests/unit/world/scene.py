@@ -1,0 +1,120 @@
+"""A scene: one world with a job, and the words in which schedules are written.
+
+What is real in this world: the product. Drivers run ``application_master.main``, keepers
+``lease_keeper.main``, launchers ``launcher.main`` and containers ``StreamContainer``, whole. What
+is a model: the clock and who has the turn (``clock``), the brokers (``kafka``) and the library on
+top of them (``kafka_clients``), the network (``links``), YARN (``yarn``), supervisors (``am``), the
+disk below RocksDB (``containers``), threads and event loops (``stand_ins``). Everything is exact
+and repeats itself; a second of the world takes some milliseconds.
+
+How a schedule is written (``schedules/*.py``; the groups are files)::
+
+    def without_m(patch: pytest.MonkeyPatch) -> None:
+        \"\"\"What the product does when the rule is taken out of it.\"\"\"
+        patch.setattr(lease_table, "margin_ms", lambda _: 0)
+
+    @schedule("C1", without_m, "0@1 wrote to task 0 after 0@2", containers=1)
+    def the_story_in_its_name(scene: Scene) -> None:
+        \"\"\"Who pauses when, and what would come of it.\"\"\"
+        attempt = scene.working()                    # all started, three records counted
+        child = scene.hosts.child("0@1")             # a Process, like hosts.launcher_of(child)
+        child.stop_at("commit homeport.j.1.processor")  # SIGSTOP at the next point of that name
+        scene.produce(2)
+        scene.until(lambda: child.is_stopped, "it stands in mid-commit")
+        scene.world.network.cut.add("a")             # host a does not reach Kafka
+        scene.world.links.isolate("a")               # nor anybody else; links.mend() ends it
+        scene.run(15_000)                            # the clock goes on
+        child.go_on()                                # SIGCONT; also: kill(), terminate() = SIGTERM
+        scene.require(child.is_alive, "a healthy container was killed")  # a judgement of its own
+        scene.judge()                                # the judges of ``judges`` look at the logs
+
+The same function is played twice by ``test_rules``: with the product as it is it must end well;
+with the mutant it must raise ``UnsafeError`` matching the verdict given. Any other error fails
+both. A mutant replaces a function or constant of the product by name; where an order stands only in
+what is mirrored here, it replaces that. Points are named after what is done: every request to Kafka
+(``init ID``, ``send to TOPICS``, ``commit ID``, ``abort ID``, ``ask the end of TOPIC``,
+``fetch TOPIC``) and to the AM (``v1/check-in``, ``v1/started``, ``v1/stopped``, ``v1/lease``), each
+before it leaves and, with " answered" behind, when its answer is there; ``write to STORE`` and
+``flush STORE``. A failing schedule prints its story.
+"""
+
+from __future__ import annotations
+
+from homeport.config.errors import HomeportError
+from tests.unit.world.am import Attempt, Cluster
+from tests.unit.world.clock import Clock, Condition, Process, StuckError
+from tests.unit.world.containers import Hosts
+from tests.unit.world.judges import UnsafeError, counted, judge, require
+from tests.unit.world.world import World
+
+
+class Scene:
+    """One job that counts; ``hosts`` a, b and c for containers, the AM's host is ``am``."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.cluster = Cluster(world)
+        self.hosts = Hosts(self.cluster)
+        self.produced = 0
+
+    @property
+    def clock(self) -> Clock:
+        """The world's clock."""
+        return self.world.clock
+
+    def attempt(self, submission: int = 1, attempt: int = 1, host: str = "am") -> Attempt:
+        """A new AM attempt begins."""
+        return self.cluster.attempt(submission, attempt, host)
+
+    def working(self, records: int = 3) -> Attempt:
+        """The first attempt, with every container started and ``records`` counted."""
+        attempt = self.attempt()
+        self.until(lambda: self.started() == len(self.world.task_names()), "all have started")
+        self.work(records)
+        return attempt
+
+    def started(self) -> int:
+        """How many tasks have been started, by any incarnation."""
+        return len({str(f.who) for f in self.world.facts_of("container:started")})
+
+    def produce(self, records: int = 1, key: bytes = b"k", partition: int = 0) -> None:
+        """So many records are in the input."""
+        self.world.produce(records, key, partition)
+        self.produced += records
+
+    def work(self, records: int = 1) -> None:
+        """So many more records come, and are counted within the usual time."""
+        self.produce(records)
+        self.until(lambda: counted(self.world) == self.produced, "the input is counted")
+
+    def until(self, condition: Condition, what: str, limit_ms: int = 60_000) -> None:
+        """Time passes until this is so.
+
+        Raises:
+            UnsafeError: it is not so within the limit: somebody is hidden or blocked.
+        """
+        try:
+            self.clock.run_until(condition, limit_ms)
+        except StuckError:
+            story = self.clock.told(f"UNSAFE: after {limit_ms} ms it is not so that {what}")
+            raise UnsafeError(story) from None
+
+    def run(self, ms: int) -> None:
+        """Time passes."""
+        self.clock.run(ms)
+
+    def has_fact(self, what: str, who: str | None = None) -> bool:
+        """Whether this has been noted, of this one or of any."""
+        return any(who in {None, str(f.who)} for f in self.world.facts_of(what))
+
+    def require(self, holds: bool, verdict: str) -> None:  # noqa: FBT001 - a judgement
+        """A judgement of the schedule's own: ``verdict`` is what is wrong if it does not hold."""
+        require(self.world, holds, verdict)
+
+    def judge(self) -> None:
+        """All judges have looked at the world as it is."""
+        judge(self.world)
+
+    def failure_of(self, process: Process) -> HomeportError | None:
+        """What a process has failed with."""
+        return process.failure

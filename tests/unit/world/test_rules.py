@@ -1,0 +1,31 @@
+"""Every rule of safety: its schedules end well with it, and in a judge's verdict without it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+from tests.unit.world import schedules
+from tests.unit.world.rules import RULES, SCHEDULES, Schedule
+
+for module in pkgutil.iter_modules(schedules.__path__):
+    importlib.import_module(f"{schedules.__name__}.{module.name}")
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_with_the_rule_the_schedule_ends_well(schedule: Schedule) -> None:
+    """All rules on: the judges find nothing."""
+    schedule.tell()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_without_the_rule_the_same_schedule_is_unsafe(schedule: Schedule) -> None:
+    """The rule removed: the judges find what it guards against."""
+    schedule.tell_without_the_rule()
+
+
+def test_every_schedule_is_of_a_rule() -> None:
+    """No schedule is of a rule that is not there."""
+    assert {s.rule for s in SCHEDULES} <= set(RULES)

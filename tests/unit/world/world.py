@@ -1,0 +1,201 @@
+"""The world of one job: its clock, brokers, network and cluster, and the product's code set in it.
+
+``World`` is entered with ``with``: from then on the product's Kafka clients, clocks and thread
+pools are the world's. What a schedule does to it is in the methods of ``clock.Process``,
+``kafka_clients.Network`` and ``Links``.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from homeport.appmaster.runtime import clocks
+from homeport.config.config import Config
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.container.runtime import lease_memory
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.managers import ConfigManager
+from tests.unit.world.clock import Clock, Process
+from tests.unit.world.kafka import Broker, Writer
+from tests.unit.world.kafka_clients import ModelAdmin, ModelConsumer, ModelProducer, Network
+from tests.unit.world.links import Links
+from tests.unit.world.stand_ins import Executor, Threads, Time
+
+COORDINATOR = "__samza_coordinator_j_1"
+CHECKPOINTS = "__samza_checkpoint_ver_1_for_j_1"
+LEASE_MS = 10_000
+MARGIN_MS = 2_000
+ISOLATION_MS = 30_000
+JOB_NAME = "j"
+
+
+def config_of(containers: int = 1, **more: str) -> Config:
+    """A job that counts the records of ``in``, into a store and to ``out``."""
+    return Config(
+        {
+            "job.name": JOB_NAME,
+            "job.default.system": "kafka",
+            "job.container.count": str(containers),
+            "job.host-affinity.enabled": "true",
+            "job.coordinator.system": "kafka",
+            "job.coordinator.isolation.max.ms": str(ISOLATION_MS),
+            "cluster-manager.container.lease.ms": str(LEASE_MS),
+            "task.class": "job:Count",
+            "task.inputs": "kafka.in",
+            "stores.counts.factory": "rocksdb",
+            "stores.counts.changelog": "kafka.counts",
+            "stores.counts.key.serde": "bytes",
+            "stores.counts.msg.serde": "bytes",
+            "systems.kafka.consumer.bootstrap.servers": "b:1",
+            "systems.kafka.producer.bootstrap.servers": "b:1",
+            "systems.kafka.samza.offset.default": "oldest",
+            **{name.replace("_", "."): value for name, value in more.items()},
+        }
+    )
+
+
+class World:
+    """One job on one cluster. ``facts``: what its processes have noted, for the judges."""
+
+    def __init__(self, containers: int = 1, partitions: int = 1, **config: str) -> None:
+        self.clock = Clock()
+        self.config = config_of(containers, **config)
+        self.broker = Broker(self.clock)
+        self.network = Network(self.clock, self.broker)
+        self.links = Links(self.clock)
+        self.facts: list[Fact] = []
+        self.at_end: list[Callable[[], object]] = []
+        self.launch: Callable[[Any, Any], Process] = _launches_nothing
+        self.partitions = partitions
+        self.patch = pytest.MonkeyPatch()
+        self.broker.create(COORDINATOR)
+        self.broker.create(CHECKPOINTS)
+        for topic in ("in", "out", "counts"):
+            self.broker.create(topic, partitions)
+
+    def __enter__(self) -> Self:
+        patch, clock, network = self.patch, self.clock, self.network
+        patch.setattr(Executor, "clock", clock, raising=False)
+        patch.setattr(clients, "Consumer", lambda p, **_: ModelConsumer(network, p))
+        patch.setattr(clients, "Producer", lambda p, **_: ModelProducer(network, p))
+        patch.setattr(clients, "AdminClient", lambda _, **__: ModelAdmin(network))
+        patch.setattr(logging, "basicConfig", lambda **_: None)
+        patch.setattr(TopicAdmin, "validate", lambda *_: None)
+        patch.setattr(TopicAdmin, "ensure", lambda *_: None)
+        replaced = {
+            id(time): Time(clock),
+            id(futures.ThreadPoolExecutor): Executor,
+            id(threading): Threads(clock),
+            id(HistoryWriter): lambda _folder, role, _host: History(self, role),
+            id(clocks.boot_ms): lambda: clock.now_ms,
+            id(clocks.wall_ms): lambda: clock.now_ms,
+            id(lease_memory.boot_ms): lambda: clock.now_ms,
+        }
+        self.replace(replaced, "homeport.")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.clock.close()
+        finally:
+            self.patch.undo()
+            for action in self.at_end:
+                action()
+
+    def task_names(self) -> list[str]:
+        """The job's containers, one task each or more: what is started when all are."""
+        return [str(n) for n in range(JobConfig.of(self.config).container_count)]
+
+    def produce(self, records: int, key: bytes, partition: int) -> None:
+        """So many records are in the input; written plainly, at once."""
+        for number in range(records):
+            self.broker.append(("in", partition), Writer(None), key, str(number).encode(), 0)
+
+    def replace(self, replaced: Mapping[int, object], beginning: str) -> None:
+        """In all modules whose names begin so, what has these ids is something else.
+
+        Shapes: ``replaced`` {id of an object: what stands in its place}.
+        """
+        modules = [m for n, m in sorted(sys.modules.items()) if n.startswith(beginning)]
+        for module in modules:
+            for name, value in list(vars(module).items()):
+                if id(value) in replaced:
+                    self.patch.setattr(module, name, replaced[id(value)])
+
+    def note(self, what: str, who: object = None, /, **fields: object) -> None:
+        """A fact for the judges, told in the story too."""
+        self.facts.append(Fact(self.clock.now_ms, what, who, fields))
+        told = ", ".join(f"{name}={value}" for name, value in fields.items())
+        self.clock.tell(f"* {what} {who or ''} {told}".rstrip())
+
+    def facts_of(self, what: str) -> list[Fact]:
+        """All facts of one kind, in order."""
+        return [fact for fact in self.facts if fact.what == what]
+
+    def stream(self, transactional_id: str | None = None) -> CoordinatorStreamStore:
+        """The coordinator stream, read to its head: the product's store on the model broker."""
+        store = CoordinatorStreamStore(
+            SystemConfig.of(self.config, "kafka"),
+            COORDINATOR,
+            source="homeport",
+            transactional_id=transactional_id,
+        )
+        store.fence()
+        store.bootstrap()
+        return store
+
+    def deploy(self) -> None:
+        """The configuration is in the coordinator stream."""
+        with self.stream() as stream:
+            ConfigManager(stream).replace(self.config, "homeport")
+
+
+def _launches_nothing(_attempt: object, _container: object) -> Process:
+    raise AssertionError("no launcher in this world")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that happened, at ``at_ms``, to ``who``."""
+
+    at_ms: int
+    what: str
+    who: object
+    fields: dict[str, object]
+
+
+class History:
+    """``HistoryWriter`` that writes into the world's facts."""
+
+    def __init__(self, world: World, role: str) -> None:
+        self._world = world
+        self._role = role
+
+    def event(
+        self,
+        name: str,
+        processor_id: str | None = None,
+        epoch: int | None = None,
+        **fields: object,
+    ) -> None:
+        """``name`` happened now."""
+        who = None if processor_id is None else f"{processor_id}@{epoch}"
+        self._world.note(f"{self._role}:{name}", who, **fields)
