@@ -443,6 +443,7 @@ class ClusterManagerConfig:
     request_timeout_ms: int
     retry_count: int
     retry_window_ms: int
+    last_retry_delay_ms: int
     fail_job_after_retries: bool
     check_in_interval_ms: int
     check_in_timeout_ms: int
@@ -460,6 +461,7 @@ class ClusterManagerConfig:
             request_timeout_ms=keys.CONTAINER_REQUEST_TIMEOUT_MS.read(config),
             retry_count=keys.CONTAINER_RETRY_COUNT.read(config),
             retry_window_ms=keys.CONTAINER_RETRY_WINDOW_MS.read(config),
+            last_retry_delay_ms=keys.CONTAINER_LAST_RETRY_DELAY_MS.read(config),
             fail_job_after_retries=keys.CONTAINER_FAIL_JOB_AFTER_RETRIES.read(config),
             check_in_interval_ms=keys.CONTAINER_CHECK_IN_INTERVAL_MS.read(config),
             check_in_timeout_ms=keys.CONTAINER_CHECK_IN_TIMEOUT_MS.read(config),

@@ -71,7 +71,6 @@ def validate(config: Config) -> tuple[str, ...]:
         ),
         *_standby_warnings(standby),
         *_memory_warnings(config, task),
-        *_idle_key_warnings(config),
     )
 
 
@@ -273,11 +272,6 @@ def _standby_warnings(standby: StandbyConfig) -> tuple[str, ...]:
     if not standby.enabled:
         return ()
     return (f"{keys.JOB_HOT_STANDBY_ENABLED.name}: this version does not start standby containers",)
-
-
-def _idle_key_warnings(config: Config) -> tuple[str, ...]:
-    key = keys.CONTAINER_LAST_RETRY_DELAY_MS
-    return (f"{key.name}: this version retries at once",) if key.is_set(config) else ()
 
 
 def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from homeport.appmaster.allocation.state import (
     Predecessor,
     ResourceState,
     expiry_timer,
+    retry_delay_timer,
 )
 from homeport.job_coordinator.model.ids import Host, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -187,6 +188,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
         resource_id=launcher.resource_id,
         wanted=None,
         tried=(),
+        launch_failures=0,
     )
     draft.records.append(
         WriteProcessorEpoch(container.processor_id, incarnation.epoch, version, fence, draft.cause)
@@ -209,6 +211,7 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
     """The container runs where it was found, under the epoch it has; its request is cancelled."""
     draft.resources[launcher.resource_id] = launcher
     draft.end_request(container, is_served=container.request_id == launcher.request_id)
+    draft.cancel_timer(retry_delay_timer(container.processor_id))
     draft.move(
         container,
         Happening.CHECKED_IN,
@@ -218,6 +221,7 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
         home=launcher.host if draft.settings.host_affinity_enabled else None,
         wanted=None,
         tried=(),
+        launch_failures=0,
     )
 
 

@@ -16,8 +16,8 @@ Decisions.
   All but FINISHED start the processor again, on the same launcher where it lives. FINISHED is for
   good.
 * *Retry window*: each charged failure sets a timer; when it ends the count is zero. So the count
-  restarts after the window has passed since the last failure, as samza-behaviours 4.7 has it, and
-  no time is stored. No delay before the last retry: the wait for home is the request's expiry.
+  restarts after the window has passed since the last failure and the rest after it, as
+  samza-behaviours 4.7 has it, and no time is stored. When a container rests: see ``retries``.
   ``retry.count=0`` fails the job (17.4 does not copy).
 * *Stop evidence* is a launcher's word, or the shell's that a launcher is silent beyond its limit.
   Skein's word about the container of a launcher that has a child is counted as stale (safety P1).
@@ -60,6 +60,7 @@ from homeport.appmaster.allocation.instructions import (
     ReleaseResource,
     StopContainer,
 )
+from homeport.appmaster.allocation.retries import delay_ms, longer_series
 from homeport.appmaster.allocation.state import (
     LIVE,
     TERMINAL,
@@ -74,6 +75,7 @@ from homeport.appmaster.allocation.state import (
     ResourceState,
     check_in_timer,
     expiry_timer,
+    retry_delay_timer,
     retry_window_timer,
 )
 from homeport.config.errors import InvariantViolation
@@ -138,6 +140,7 @@ def _begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
     draft.ending = Ending(result, diagnostics)
     for container in draft.each():
         draft.cancel_timer(retry_window_timer(container.processor_id))
+        draft.cancel_timer(retry_delay_timer(container.processor_id))
     for container in draft.each(WAITING):
         draft.end_request(container)
         draft.move(
@@ -218,15 +221,19 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
         return
     draft.timers.remove(timer)
     if timer.processor_id is not None:
-        draft.change(draft.containers[timer.processor_id], failures=0)
+        container = draft.containers[timer.processor_id]
+        if timer.kind is TimerKind.RETRY_DELAY:
+            draft.move(container, Happening.RESTED, ContainerPhase.QUEUED)
+        else:
+            draft.change(container, failures=0)
         return
-    container = draft.asker(timer.request_id)
-    if container is None:
+    asker = draft.asker(timer.request_id)
+    if asker is None:
         raise InvariantViolation(f"{timer} was armed for a request that is not outstanding")
     if timer.kind is TimerKind.REQUEST_EXPIRY:
-        allocator.expire(draft, container)
+        allocator.expire(draft, asker)
     else:
-        _launch_failed(draft, container)
+        _launch_failed(draft, asker)
 
 
 def _launch_failed(draft: Draft, container: ContainerState, *, has_ended: bool = False) -> None:
@@ -235,7 +242,11 @@ def _launch_failed(draft: Draft, container: ContainerState, *, has_ended: bool =
     place = container.wanted or "any host"
     _fail(
         draft,
-        draft.change(container, tried=allocator.with_tried(container, container.wanted)),
+        draft.change(
+            container,
+            tried=allocator.with_tried(container, container.wanted),
+            launch_failures=longer_series(container),
+        ),
         Happening.LAUNCH_FAILED,
         ContainerPhase.QUEUED,
         story=f"no launcher checked in for request {container.request_id} ({place})",
@@ -397,6 +408,7 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
 def _finish(draft: Draft, container: ContainerState) -> None:
     draft.end_request(container)
     draft.cancel_timer(retry_window_timer(container.processor_id))
+    draft.cancel_timer(retry_delay_timer(container.processor_id))
     draft.move(
         container,
         Happening.STOPPED,
@@ -417,7 +429,7 @@ def _fail(
     story: str,
     is_charged: bool,
 ) -> None:
-    """The container goes on in ``next_phase``, or it, and perhaps the job, is given up.
+    """The container goes on in ``next_phase``, or rests; or it, and perhaps the job, is given up.
 
     Source: samza-behaviours 4.7, retry rules.
     """
@@ -426,17 +438,17 @@ def _fail(
     is_counted = is_charged and settings.retry_count >= 0
     failures = container.failures + is_counted
     if failures <= settings.retry_count or not is_counted:
-        draft.move(
-            container,
-            happening,
-            next_phase,
-            failures=failures,
-            last_failure=story,
-            request_id=None,
-            wanted=None,
+        container = draft.change(
+            container, failures=failures, last_failure=story, request_id=None, wanted=None
         )
+        rest_ms = delay_ms(settings, container, happening) if is_charged else 0
         if is_counted:
-            draft.set_timer(timer, settings.retry_window_ms)
+            draft.set_timer(timer, settings.retry_window_ms + rest_ms)
+        if rest_ms:
+            draft.move(container, happening, ContainerPhase.RESTING, resource_id=None)
+            draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
+        else:
+            draft.move(container, happening, next_phase)
         return
     diagnostics = (
         f"processor {container.processor_id} failed {failures} times, "

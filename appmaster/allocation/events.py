@@ -33,14 +33,16 @@ class TimerKind(Enum):
     """How long a launcher that YARN runs may take until it checks in; its key is the request."""
     RETRY_WINDOW = "retry-window"
     """How long a failure is remembered; its key is the processor."""
+    RETRY_DELAY = "retry-delay"
+    """How long a container rests before it is placed again; its key is the processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
     """Name of one timer. Setting a timer that is armed starts it anew.
 
-    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for RETRY_WINDOW; the
-    other is None.
+    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of
+    retries; the other is None.
     """
 
     kind: TimerKind

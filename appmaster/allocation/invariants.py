@@ -22,6 +22,7 @@ from homeport.appmaster.allocation.state import (
     JobPhase,
     check_in_timer,
     expiry_timer,
+    retry_delay_timer,
     retry_window_timer,
 )
 from homeport.config.errors import InvariantViolation
@@ -136,6 +137,8 @@ def _timers_needed(state: AllocatorState) -> frozenset[Timer]:
             is_requested = container.phase is ContainerPhase.REQUESTED
             timer = expiry_timer if is_requested else check_in_timer
             needed.add(timer(container.request_id))
+        if container.phase is ContainerPhase.RESTING:
+            needed.add(retry_delay_timer(container.processor_id))
         if container.failures and _counts_failures(state, container):
             needed.add(retry_window_timer(container.processor_id))
     return frozenset(needed)

@@ -42,6 +42,8 @@ class ContainerPhase(Enum):
 
     QUEUED = "queued"
     """Needs a resource, has not asked: hosts unknown, or its host is being asked for another."""
+    RESTING = "resting"
+    """Has failed, and waits before it is placed again; the retry delay's timer runs."""
     REQUESTED = "requested"
     """Its request is outstanding; the expiry timer runs."""
     ALLOCATED = "allocated"
@@ -65,6 +67,7 @@ class ContainerPhase(Enum):
 WAITING = frozenset(
     {
         ContainerPhase.QUEUED,
+        ContainerPhase.RESTING,
         ContainerPhase.REQUESTED,
         ContainerPhase.ALLOCATED,
         ContainerPhase.ASSIGNED,
@@ -105,6 +108,7 @@ class Happening(Enum):
     STARTED = "container started"
     STOPPED = "container stopped"
     RESOURCE_LOST = "resource lost"
+    RESTED = "retry delay over"
 
     PLACED = "placed"
     GIVEN_AWAY = "its grant served another"
@@ -123,10 +127,16 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
+            _P.RESTING: {
+                _H.RESTED: frozenset({_P.QUEUED}),
+                _H.CHECKED_IN: frozenset({_P.RUNNING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
             _P.REQUESTED: {
                 _H.ALLOCATED: frozenset({_P.ALLOCATED}),
                 _H.EXPIRED: frozenset({_P.QUEUED}),
-                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.FAILED}),
+                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
@@ -134,7 +144,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
             },
             _P.ALLOCATED: {
                 _H.EXPIRED: frozenset({_P.QUEUED}),
-                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.FAILED}),
+                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
@@ -149,15 +159,15 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
             _P.STARTING: {
                 _H.CHECKED_IN: frozenset({_P.STARTING}),
                 _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset({_P.ASSIGNED, _P.FINISHED, _P.FAILED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.FAILED}),
+                _H.STOPPED: frozenset({_P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
             },
             _P.RUNNING: {
                 _H.CHECKED_IN: frozenset({_P.RUNNING}),
                 _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset({_P.ASSIGNED, _P.FINISHED, _P.FAILED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.FAILED}),
+                _H.STOPPED: frozenset({_P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
             },
             _P.STOPPING: {
@@ -185,6 +195,7 @@ class AllocatorSettings:
 
     ``retry_count``: failures that are forgiven, below zero all of them. ``strict_hosts``: hosts
     that can be asked for by name, fixed when the application was submitted; None: every live host.
+    The last two: see ``retries``; 0 for no rest.
     """
 
     host_affinity_enabled: bool
@@ -194,6 +205,8 @@ class AllocatorSettings:
     request_timeout_ms: int
     check_in_timeout_ms: int
     strict_hosts: tuple[Host, ...] | None = None
+    last_retry_delay_ms: int = 0
+    launch_retry_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +227,7 @@ class ContainerState:
     queued for; None: none or any. ``tried`` are the hosts that had no room in this round of
     asking, sorted. ``unfenced`` are the incarnations that the next permit must list, oldest first.
     ``failures`` counts those charged within the window; ``last_failure`` is the story of the last.
+    ``launch_failures`` counts those in a row since a launcher last came, as far as rests grow.
     """
 
     processor_id: ProcessorId
@@ -229,6 +243,7 @@ class ContainerState:
     resource_id: ResourceId | None = None
     unfenced: tuple[Predecessor, ...] = ()
     failures: int = 0
+    launch_failures: int = 0
     last_failure: str = ""
 
     @property
@@ -304,3 +319,8 @@ def check_in_timer(request_id: RequestId) -> Timer:
 def retry_window_timer(processor_id: ProcessorId) -> Timer:
     """The timer whose end forgets the failures of this processor."""
     return Timer(TimerKind.RETRY_WINDOW, processor_id=processor_id)
+
+
+def retry_delay_timer(processor_id: ProcessorId) -> Timer:
+    """The timer whose end has this processor placed again."""
+    return Timer(TimerKind.RETRY_DELAY, processor_id=processor_id)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from homeport.appmaster.allocation.events import JobModelPublished
 from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
 from homeport.appmaster.allocation.state import AllocatorSettings
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.runtime import takeover
@@ -132,6 +133,8 @@ def allocator_settings(container: AmContainer, config: Config) -> AllocatorSetti
         fail_job_after_retries=manager.fail_job_after_retries,
         request_timeout_ms=manager.request_timeout_ms,
         check_in_timeout_ms=manager.check_in_timeout_ms,
+        last_retry_delay_ms=manager.last_retry_delay_ms,
+        launch_retry_ms=LAUNCH_RETRY_MS,
         strict_hosts=tuple(sorted(container.submission.services)),
     )
 

@@ -29,6 +29,7 @@ _STATES = {
     "RUNNING": SkeinContainerState.RUNNING,
 }
 _MAX_DIAGNOSTICS = 8000
+_CUT = "\n...\n"
 
 log = logging.getLogger("driver")
 
@@ -47,6 +48,14 @@ def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein h
             return super()._call(method, request, timeout=timeout)
 
     return LimitedClient(address, application_id, security=skein.Security.from_default())
+
+
+def shortened(diagnostics: str) -> str:
+    """At most 8000 characters: what happened stands first, the error last, so the middle goes."""
+    if len(diagnostics) <= _MAX_DIAGNOSTICS:
+        return diagnostics
+    half = (_MAX_DIAGNOSTICS - len(_CUT)) // 2
+    return f"{diagnostics[:half]}{_CUT}{diagnostics[-half:]}"
 
 
 class SkeinResourceManager:
@@ -138,8 +147,7 @@ class SkeinResourceManager:
 
     def finish(self, result: JobResult, diagnostics: str) -> None:
         """The application has ended with this result."""
-        text = diagnostics[-_MAX_DIAGNOSTICS:]
-        self._call(lambda: self._client.shutdown(result.value, text))
+        self._call(lambda: self._client.shutdown(result.value, shortened(diagnostics)))
 
     def _bury(self, skein_ids: list[str]) -> list[ResourceReport]:
         """The end of these containers, told once."""

@@ -48,16 +48,32 @@ def test_a_job_runs_stops_and_comes_home(make_job: Callable[[str], Job]) -> None
 
 
 def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Job]) -> None:
-    """The retry keys fail it; ``wait`` exits with 1 and names processor, cause and last line."""
+    """Two retries, the last after a rest, then FAILED: status, YARN and ``wait`` tell the cause."""
     job = make_job("broken")
     job.produce(1)
-    job.run("task.class=probe_task:Broken", "cluster-manager.container.retry.count=1")
+    job.run(
+        "task.class=probe_task:Failing",
+        "job.container.count=1",
+        "cluster-manager.container.retry.count=2",
+        "cluster-manager.container.preferred-host.last.retry.delay.ms=4000",
+    )
+    wait_for(lambda: job.containers()["0"]["phase"] == "resting", job)
+    failures = job.get("v1/status")["failures"]
+    assert [(f["epoch"], f["cause"], f["exit_code"]) for f in failures] == [
+        (1, "failed", 1),
+        (2, "failed", 1),
+    ]
+    assert all("a fault of the task" in f["last_lines"][-1] for f in failures)
     done = job.call("wait")
     assert done.returncode == 1
     assert "UnsuccessfulFinish (FAILED)" in done.stderr
-    assert "failed, exit code 1" in done.stderr
-    assert "a fault of the task" in done.stderr
-    assert job.application().final_status == "FAILED"
+    ended = job.application()
+    assert ended.final_status == "FAILED"
+    story = "processor 0 failed 3 times, cluster-manager.container.retry.count is 2; 0@3 on "
+    for told in (done.stderr, ended.diagnostics):
+        assert story in told
+        assert "failed, exit code 1" in told
+        assert "a fault of the task" in told
 
 
 def test_a_fault_that_only_the_am_can_see_is_told_at_once(make_job: Callable[[str], Job]) -> None:

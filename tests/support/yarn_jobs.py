@@ -49,12 +49,9 @@ class Told(Count):
             collector.send(self.out, str(self.store.get(key.decode())).encode(), key)
         self.changed.clear()
 
-class Broken(BatchTask):
-    def init(self, context):
-        raise ValueError("a fault of the task")
-
+class Failing(BatchTask):
     def process_batch(self, table, collector):
-        pass
+        raise ValueError("a fault of the task")
 """
 
 

@@ -32,12 +32,6 @@ def test_a_good_configuration_has_no_fault_and_no_warning() -> None:
     assert validate(_GOOD) == ()
 
 
-def test_a_key_that_does_nothing_yet_is_named() -> None:
-    """Nothing that a user sets is ignored in silence."""
-    key = "cluster-manager.container.preferred-host.last.retry.delay.ms"
-    assert validate(_GOOD.merged({key: "1000"})) == (f"{key}: this version retries at once",)
-
-
 def test_a_pipeline_needs_some_memory() -> None:
     """A pipeline brings a JVM, and Python must have room beside its heap."""
     config = _GOOD.merged({"task.pipeline.class": "plane.summary:pipeline"})

@@ -40,6 +40,7 @@ from homeport.appmaster.allocation.state import (
     check_in_timer,
     expiry_timer,
     initial_state,
+    retry_delay_timer,
     retry_window_timer,
 )
 from homeport.job_coordinator.http.messages import StopCause
@@ -189,6 +190,18 @@ def never_came(request: int) -> TimerFired:
 def window_over(processor: str) -> TimerFired:
     """This processor's retry window timer fired."""
     return TimerFired(retry_window_timer(ProcessorId(processor)))
+
+
+def rest_over(processor: str) -> TimerFired:
+    """This processor's retry delay timer fired."""
+    return TimerFired(retry_delay_timer(ProcessorId(processor)))
+
+
+def rests(processor: str, delay_ms: int, window_ms: int | None = None) -> tuple[Instruction, ...]:
+    """A failure is remembered (None: for the window and the delay), and the processor rests."""
+    timer, window = retry_delay_timer(ProcessorId(processor)), SETTINGS.retry_window_ms + delay_ms
+    remembered = SetTimer(retry_window_timer(ProcessorId(processor)), window_ms or window)
+    return (remembered, SetTimer(timer, delay_ms))
 
 
 def asks(request: int, host: str | None) -> tuple[Instruction, ...]:

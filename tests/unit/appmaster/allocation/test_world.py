@@ -388,6 +388,14 @@ def test_every_world_of_two_processors_within_one_fault_is_safe_and_heals() -> N
     assert search(deployed({"0": "a", "1": "a"}, ("a", "b")), 1, may_shut_down=True) > 1000
 
 
+def test_every_world_with_rests_within_two_faults_is_safe_and_heals() -> None:
+    """Failed launches rest, and so does the last retry, after which the job may fail."""
+    start = deployed(
+        {"0": "a"}, ("a", "b"), retry_count=1, launch_retry_ms=1000, last_retry_delay_ms=5000
+    )
+    assert search(start, 2, may_shut_down=True) > 1000
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("homes", "fault_count"),
@@ -410,13 +418,26 @@ class LargeWorld(RuleBasedStateMachine):
         hosts=st.sampled_from([("a",), ("a", "b"), ("a", "b", "c", "d")]),
         affinity=st.booleans(),
         retry_count=st.sampled_from([-1, 1000]),
+        launch_retry_ms=st.sampled_from([0, 1000]),
     )
     def deploy(
-        self, homes: list[str | None], hosts: tuple[str, ...], retry_count: int, *, affinity: bool
+        self,
+        homes: list[str | None],
+        hosts: tuple[str, ...],
+        retry_count: int,
+        launch_retry_ms: int,
+        *,
+        affinity: bool,
     ) -> None:
         """A job is submitted."""
         named = {str(i): home for i, home in enumerate(homes)}
-        self.world = deployed(named, hosts, retry_count=retry_count, host_affinity_enabled=affinity)
+        self.world = deployed(
+            named,
+            hosts,
+            retry_count=retry_count,
+            launch_retry_ms=launch_retry_ms,
+            host_affinity_enabled=affinity,
+        )
 
     def _move(self, moves: Moves, choice: int) -> None:
         worlds = [world for _, world in moves]
