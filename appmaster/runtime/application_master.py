@@ -23,7 +23,7 @@ from homeport.appmaster.runtime import takeover
 from homeport.appmaster.runtime.am_container import AmContainer
 from homeport.appmaster.runtime.attempt_files import (
     RequestLedger,
-    attempt_began_ms,
+    inheritance,
     load_model,
     save_model,
 )
@@ -32,6 +32,7 @@ from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.driver import Driver
 from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.heartbeat import Heartbeat
+from homeport.appmaster.runtime.hold_back import Inheritance
 from homeport.appmaster.runtime.job_status import JobIdentity
 from homeport.appmaster.runtime.keeper_link import KeeperLink
 from homeport.appmaster.runtime.lease_table import margin_ms
@@ -52,7 +53,7 @@ from homeport.job_coordinator.history.writer import HistoryWriter, history_direc
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.metadata.managers import Rank, StopManager
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 from homeport.job_coordinator.model.job_model import JobModel
 
@@ -91,28 +92,19 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
     return HistoryWriter(folder, "driver", container.host)
 
 
-def driver_settings(config: Config, *, hold_back_from_ms: int | None) -> DriverSettings:
-    """What the driver needs of the configuration.
-
-    Args:
-        config: the job's.
-        hold_back_from_ms: when an attempt that is not the first took its rank; None for the first.
-    """
+def driver_settings(config: Config) -> DriverSettings:
+    """What the driver needs of the configuration."""
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
     task = TaskConfig.of(config)
-    # What an earlier attempt's keeper renewed last has run out by then (safety A4).
-    span_ms = job.isolation_max_ms + manager.lease_ms + margin_ms(manager.lease_ms)
-    hold_back_ms = 0
-    if hold_back_from_ms is not None:
-        hold_back_ms = max(0, hold_back_from_ms + span_ms - boot_ms())
+    # What a lower rank's keeper renewed last has run out by then (safety A4): G + L + M.
+    isolation_ms = job.isolation_max_ms + manager.lease_ms + margin_ms(manager.lease_ms)
     return DriverSettings(
         check_in_interval_ms=manager.check_in_interval_ms,
         lease_ms=manager.lease_ms,
         catch_up_interval_ms=job.catch_up_interval_ms,
-        hold_back_ms=hold_back_ms,
         environment={
             "HOMEPORT_CHECK_IN_INTERVAL_MS": str(manager.check_in_interval_ms),
-            "HOMEPORT_LOST_MS": str(span_ms),
+            "HOMEPORT_LOST_MS": str(isolation_ms),
             "HOMEPORT_HANG_MS": str(task.hang_ms),
             "HOMEPORT_SHUTDOWN_MS": str(task.shutdown_ms),
             # Relative: below the folder for state of the launcher's own host.
@@ -120,6 +112,7 @@ def driver_settings(config: Config, *, hold_back_from_ms: int | None) -> DriverS
             # For hosts without LOGGED_STORE_BASE_DIR.
             "HOMEPORT_LOGGED_STORE_BASE_DIR": job.logged_store_base_dir or "",
         },
+        isolation_ms=isolation_ms,
     )
 
 
@@ -147,6 +140,7 @@ async def serve(
     published: JobModelPublished,
     application_url: str,
     heartbeat: Heartbeat,
+    found: Inheritance,
 ) -> JobResult:
     """Serves and drives the job until its end; how it ended.
 
@@ -156,10 +150,13 @@ async def serve(
     config = model.config
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
     history = history_of(container, job)
-    began_ms = attempt_began_ms(container.folder, boot_ms())
+    # Who had a permit before this attempt is waited for, not adopted.
+    own = [i for i in permitted(published) if i not in found.permitted]
     settings = replace(
-        driver_settings(config, hold_back_from_ms=began_ms if container.attempt > 1 else None),
-        adopt=permitted(published) if heartbeat.starts > 1 else (),
+        driver_settings(config),
+        adopt=tuple(own) if heartbeat.starts > 1 else (),
+        inherited=found,
+        witnessed=frozenset(StopManager(stream).read()),
     )
     attempts = YarnConfig.of(config).am_max_attempts
     driver = Driver(
@@ -247,11 +244,14 @@ def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
         stream.fence()
         stream.bootstrap()
         takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
+        found = inheritance(container.folder, Inheritance(boot_ms(), takeover.permits(stream)))
         model = prepare_model(container, stream)
         published = takeover.publish(model, stream, container.known_host)
         log.info("JobModel version %d: %d containers", published.version, len(model.containers))
         url = f"{rest.url}/proxy/{container.application_id}/"
-        return asyncio.run(serve(container, stream, resources, model, published, url, heartbeat))
+        return asyncio.run(
+            serve(container, stream, resources, model, published, url, heartbeat, found)
+        )
 
 
 def report_failure(container: AmContainer, error: HomeportError) -> None:
@@ -285,7 +285,13 @@ def main() -> int:
         return EXIT_FINAL
     try:
         result = run(container, heartbeat)
-    except (ConfigError, takeover.OutrankedError) as e:
+    except takeover.OutrankedError as e:
+        log.error("%s", e)  # noqa: TRY400 - one line says it all
+        if e.by.application != container.application_id:
+            # No attempt of this application will ever be the highest again.
+            report_failure(container, e)
+        return EXIT_FINAL
+    except ConfigError as e:
         # No other attempt would fare better: the application ends with the reason.
         log.error("%s", e)  # noqa: TRY400 - one line says it all
         report_failure(container, e)

@@ -10,14 +10,17 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from homeport.appmaster.runtime.hold_back import Inheritance
 from homeport.config.errors import HomeportError
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
-from homeport.job_coordinator.model.ids import RequestId
+from homeport.job_coordinator.model.ids import ProcessorId, RequestId
+from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
 
 _LEDGER_NAME = "requests"
 _MODEL_NAME = "job-model.json"
-_BEGAN_NAME = "began"
+_INHERITANCE_NAME = "inheritance.json"
 
 
 class RequestLedger:
@@ -62,14 +65,22 @@ def load_model(folder: Path) -> JobModel | None:
         return None
 
 
-def attempt_began_ms(folder: Path, now_ms: int) -> int:
-    """When the first driver of the attempt asked this, by its clock; ``now_ms`` if none did.
+def inheritance(folder: Path, found: Inheritance) -> Inheritance:
+    """What the first driver of the attempt found; that is ``found`` if this is the first one.
 
-    Rank and predecessors are settled by then, as every driver does that first.
+    To be asked when the own rank has been read back, and before the first permit is given.
     """
-    path = folder / _BEGAN_NAME
+    path = folder / _INHERITANCE_NAME
     try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        path.write_text(str(now_ms), encoding="ascii")
-        return now_ms
+        body = parse_object(path.read_bytes(), "the inheritance")
+    except OSError:
+        body = {
+            "since_ms": found.since_ms,
+            "permitted": [[i.processor_id, i.epoch] for i in found.permitted],
+        }
+        new = path.with_suffix(".new")
+        new.write_bytes(compact_json(body))
+        new.replace(path)
+        return found
+    permitted = tuple(Incarnation(ProcessorId(p), int(e)) for p, e in body["permitted"])
+    return Inheritance(int(body["since_ms"]), permitted)

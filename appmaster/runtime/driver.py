@@ -14,10 +14,9 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from homeport.appmaster.allocation import invariants
@@ -30,6 +29,7 @@ from homeport.appmaster.allocation.events import (
     Timer,
     TimerFired,
     describe,
+    named,
 )
 from homeport.appmaster.allocation.instructions import (
     CancelRequest,
@@ -38,7 +38,6 @@ from homeport.appmaster.allocation.instructions import (
     Instruction,
     JobResult,
     PermitContainer,
-    Record,
     ReleaseResource,
     RequestResource,
     SetTimer,
@@ -60,19 +59,18 @@ from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, 
 from homeport.appmaster.runtime.adoption import Adoption
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.driver_settings import DriverSettings
+from homeport.appmaster.runtime.hold_back import HoldBack
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.keeper_link import Keeper
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.runtime.lease_desk import LeaseDesk
 from homeport.appmaster.runtime.lease_table import suspects_itself
+from homeport.appmaster.runtime.resource_desk import ResourceDesk
+from homeport.appmaster.runtime.stream_desk import StreamDesk
 from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.managers import (
-    LocalityManager,
-    ProcessorEpoch,
-    processor_epoch_message,
-)
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -114,10 +112,12 @@ class Driver:
         self._settings = settings
         self._state = initial_state(allocator, resources.next_request_id)
         self.adoption = Adoption(settings.adopt)
+        self.hold_back = HoldBack(settings.inherited, settings.isolation_ms, settings.witnessed)
+        self._has_begun = False
         self.leases = LeaseDesk(keeper)
         self._published = published
         self._resources = resources
-        self._stream = stream
+        self._desk = StreamDesk(stream, identity.rank)
         self._history = history
         self.status = JobStatus(identity, wall_ms)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
@@ -128,15 +128,9 @@ class Driver:
         self._hosts: tuple[Host, ...] | None = None
         self._permitted: set[Incarnation] = set()
         self._stops_told: set[Incarnation] = set()
-        self._orders: asyncio.Queue[RequestResource | CancelRequest] = asyncio.Queue()
-        self._orders_open = 0
-        self._skein = ThreadPoolExecutor(1, "skein")
-        self._kafka = ThreadPoolExecutor(1, "kafka")
+        self._skein = ResourceDesk(resources)
         self._rest = ThreadPoolExecutor(1, "rest")
         self._end: EndJob | None = None
-        self._environment: Mapping[str, str] = {}
-        self._read_fault: str | None = None
-        self._write_fault: str | None = None
         self._parent = os.getppid()
 
     # ------------------------------------------------------------------ the loop
@@ -151,16 +145,14 @@ class Driver:
             HomeportError: this attempt cannot go on: an invariant is broken, a newer attempt has
                 taken over, or Skein's AM is gone.
         """
-        self._environment = {
+        self._skein.environment = {
             **self._settings.environment,
             "SAMZA_COORDINATOR_URL": coordinator_url,
         }
         self.status.coordinator_url = coordinator_url
-        loop = asyncio.get_running_loop()
-        if self._settings.hold_back_ms:
-            loop.call_later(self._settings.hold_back_ms / 1000, self.post, self._published)
-        else:
-            self.post(self._published)
+        if self.hold_back.pending:
+            log.info("waiting for %s", ", ".join(map(named, self.hold_back.pending)))
+        await self._begin_if_due()
         watchers = [
             asyncio.create_task(w(), name=w.__name__)
             for w in (
@@ -183,13 +175,14 @@ class Driver:
         finally:
             for task in (main, *watchers):
                 task.cancel()
-            for pool in (self._skein, self._kafka, self._rest):
-                pool.shutdown(wait=False, cancel_futures=True)
+            self._rest.shutdown(wait=False, cancel_futures=True)
+            self._skein.close()
             self.leases.close()
+            self._desk.close()
 
     def account_for(self, incarnation: Incarnation, what: str) -> None:
         """It is known what became of an incarnation that an earlier driver permitted."""
-        if self.adoption.settled(incarnation):
+        if self.adoption.settled(incarnation) or self.hold_back.settled([incarnation]):
             log.info("%s@%d %s", incarnation.processor_id, incarnation.epoch, what)
             self._event("accounted-for", incarnation, what=what)
 
@@ -220,7 +213,7 @@ class Driver:
         decision = step(self._state, event)
         invariants.check_step(self._state, decision.state, describe(event))
         if decision.records:
-            await self._append(decision.records)
+            await self._desk.append(decision.records)
         self._state = decision.state
         self._tell(event, decision)
         for instruction in decision.instructions:
@@ -246,25 +239,6 @@ class Driver:
             return instruction.incarnation in self._stops_told
         return isinstance(instruction, ReleaseResource)
 
-    async def _append(self, records: Iterable[Record]) -> None:
-        """The records are in the stream. Tries until they are, as nothing can go on without."""
-        messages = [
-            processor_epoch_message(
-                r.processor_id, ProcessorEpoch(r.epoch, r.model_version, r.fence)
-            )
-            for r in records
-        ]
-        while True:
-            try:
-                await self._in_thread(self._kafka, lambda: self._stream.write(messages))
-            except UnavailableError as e:
-                log.warning("records cannot be written, trying again: %s", e)
-                self._write_fault = str(e)
-                await asyncio.sleep(_RETRY_S)
-            else:
-                self._write_fault = None
-                return
-
     @property
     def state(self) -> AllocatorState:
         """What the allocator knows now."""
@@ -278,18 +252,17 @@ class Driver:
     @property
     def is_asking(self) -> bool:
         """Whether an order to Skein has not been carried out yet."""
-        return self._orders_open > 0
+        return self._skein.is_asking
 
     @property
     def stream_fault(self) -> str | None:
         """Why the coordinator stream was not read or written the last time; None where it was."""
-        return self._write_fault or self._read_fault
+        return self._desk.fault
 
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:
             case RequestResource() | CancelRequest():
-                self._orders.put_nowait(instruction)
-                self._orders_open += 1
+                self._skein.order(instruction)
             case SetTimer(timer=timer, delay_ms=delay_ms):
                 self._cancel_timer(timer)
                 loop = asyncio.get_running_loop()
@@ -349,34 +322,19 @@ class Driver:
     # ------------------------------------------------------------------ watchers
 
     async def _run_orders(self) -> None:
-        while True:
-            order = await self._orders.get()
-            try:
-                await self._in_thread(self._skein, partial(self._give, order))
-            except UnavailableError as e:
-                log.warning("%s failed: %s", brief(order), e)
-                self.status.failed(f"{brief(order)}: {e}")
-                if isinstance(order, RequestResource):
-                    # Not at once: what refuses now will refuse again.
-                    ended = ResourceEnded(request_id=order.request_id)
-                    asyncio.get_running_loop().call_later(_RETRY_S, self.post, ended)
-            self._orders_open -= 1
+        await self._skein.carry_out(self._refused)
 
-    def _give(self, order: RequestResource | CancelRequest) -> None:
-        """Called in Skein's thread."""
-        if isinstance(order, CancelRequest):
-            self._resources.cancel(order.request_id)
-            return
-        environment = {"HOMEPORT_REQUEST_ID": str(order.request_id)}
-        self._resources.request(order.request_id, order.host, {**self._environment, **environment})
+    def _refused(self, order: RequestResource | CancelRequest, error: UnavailableError) -> None:
+        self.status.failed(f"{brief(order)}: {error}")
+        if isinstance(order, RequestResource):
+            # Not at once: what refuses now will refuse again.
+            ended = ResourceEnded(request_id=order.request_id)
+            asyncio.get_running_loop().call_later(_RETRY_S, self.post, ended)
 
     async def _watch_resources(self) -> None:
         while True:
-            try:
-                reports = await self._in_thread(self._skein, self._resources.resources)
-            except UnavailableError as e:
-                log.warning("%s", e)
-            else:
+            reports = await self._skein.reports()
+            if reports is not None:
                 self._observe(reports)
             await asyncio.sleep(_POLL_S)
 
@@ -412,6 +370,7 @@ class Driver:
             if os.getppid() != self._parent:
                 # Nothing of the application can be told or learned any more.
                 raise UnavailableError("the supervisor is gone: this attempt is over")
+            await self._begin_if_due()
             held = {c.resource_id for c in self._state.containers if c.phase in LIVE}
             for launcher in self.launchers.silent(boot_ms(), {r for r in held if r is not None}):
                 self._launcher_gone(launcher)
@@ -457,35 +416,57 @@ class Driver:
 
     async def _watch_stream(self) -> None:
         while True:
-            try:
-                self.localities = await self._in_thread(self._kafka, self._read_stream)
-                self._read_fault = None
-            except UnavailableError as e:
-                log.warning("%s", e)
-                self._read_fault = str(e)
+            news = await self._desk.read()
+            if news is not None:
+                self.localities = news.localities
+                await self._note_stops(news.stopped)
             await asyncio.sleep(self._settings.catch_up_interval_ms / 1000)
 
-    def _read_stream(self) -> Mapping[ProcessorId, Host]:
-        """Called in Kafka's thread, as the stream's lock is held while Kafka is waited for."""
-        self._stream.catch_up()
-        return LocalityManager(self._stream).read_processors()
+    async def _note_stops(self, stopped: Mapping[Incarnation, str]) -> None:
+        """Those that somebody has witnessed (safety P1) are not waited for."""
+        for incarnation, cause in stopped.items():
+            if incarnation in self.adoption.pending:
+                await self.leases.ended(incarnation)
+            self.account_for(incarnation, f"has stopped: {cause}")
+
+    async def _begin_if_due(self) -> None:
+        """Placing begins, once, when nothing of lower ranks can run any more (safety A4)."""
+        now_ms = boot_ms()
+        if self._has_begun or not self.hold_back.is_over(now_ms):
+            return
+        self._has_begun = True
+        unheard = self.hold_back.pending
+        waited_ms = now_ms - self.hold_back.since_ms
+        log.info(
+            "placing begins after %d ms; no word of %s",
+            waited_ms,
+            ", ".join(map(named, unheard)) or "nobody",
+        )
+        self._history.event(
+            "hold-back-over", waited_ms=waited_ms, unheard=[named(i) for i in unheard]
+        )
+        self.status.begun(waited_ms, unheard)
+        if unheard:
+            await self._desk.tell_stops(dict.fromkeys(unheard, StopCause.LEASE_LOST.value))
+        self.post(self._published)
 
     async def _say_farewell(self, end: EndJob) -> None:
         """Launchers exit by themselves, then the application ends with its result."""
         log.info("the job ends: %s %s", end.result.value, end.diagnostics)
+        stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
+        await self._desk.tell_stops(
+            {i: cause for i, cause in stopped.items() if i not in self.adoption.pending}
+        )
         deadline = time.monotonic() + _FAREWELL_S
         while time.monotonic() < deadline:
-            try:
-                reports = await self._in_thread(self._skein, self._resources.resources)
-            except UnavailableError:
-                break
-            if not any(r.container.state is SkeinContainerState.RUNNING for r in reports):
+            reports = await self._skein.reports()
+            if not any(r.container.state is SkeinContainerState.RUNNING for r in reports or ()):
                 break
             await asyncio.sleep(_POLL_S / 2)
         diagnostics = end.diagnostics
         if end.result is JobResult.FAILED:
             diagnostics = f"{diagnostics}\n{self.status.last_lines()}".strip()
-        await self._in_thread(self._skein, lambda: self._resources.finish(end.result, diagnostics))
+        await self._skein.finish(end.result, diagnostics)
 
     async def _in_thread(self, pool: ThreadPoolExecutor, call: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(pool, call)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from homeport.appmaster.allocation.events import named
 from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerPhase,
@@ -54,6 +55,7 @@ class JobStatus:
     identity: JobIdentity
     now_ms: Callable[[], int]
     coordinator_url: str = ""
+    held_back: tuple[int, tuple[Incarnation, ...]] | None = None
     _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
     _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
 
@@ -67,6 +69,10 @@ class JobStatus:
                 launcher = launchers.find(container.resource_id)
                 if launcher is not None:
                     facts.host = launcher.host
+
+    def begun(self, waited_ms: int, unheard: tuple[Incarnation, ...]) -> None:
+        """Placing has begun, so long after the attempt; nobody had told of the stop of these."""
+        self.held_back = (waited_ms, unheard)
 
     def started(self, message: Started) -> None:
         """A stream container has reported how it was restored."""
@@ -120,6 +126,8 @@ class JobStatus:
                 "rank": [rank.submission, rank.application, rank.attempt],
                 "state": _job_state(state),
                 "model_version": state.model_version,
+                "held_back": self.held_back
+                and {"ms": self.held_back[0], "unheard": [named(i) for i in self.held_back[1]]},
             },
             "coordinator_url": self.coordinator_url,
             "application_url": identity.application_url,

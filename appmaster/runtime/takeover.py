@@ -48,6 +48,10 @@ from homeport.job_coordinator.model.job_model import JobModel
 class OutrankedError(FencedError):
     """A higher rank has taken the job over: nothing of this attempt may go on (safety A2)."""
 
+    def __init__(self, by: Rank, own: Rank) -> None:
+        super().__init__(f"attempt {by} has taken over; this one is {own}")
+        self.by = by
+
 
 TRACKING_URL_KEY = "yarn.am.tracking.url"
 
@@ -79,8 +83,14 @@ def _lower_ranks(epochs: EpochManager, rank: Rank) -> tuple[Rank, ...]:
     if last is None:
         return ()
     if last.rank.is_above(rank):
-        raise OutrankedError(f"attempt {last.rank} has taken over; this one is {rank}")
+        raise OutrankedError(last.rank, rank)
     return tuple(r for r in dict.fromkeys((*last.unfenced, last.rank)) if r != rank)
+
+
+def permits(stream: CoordinatorStream) -> tuple[Incarnation, ...]:
+    """The last incarnation of each processor that has ever had a permit, in the model or not."""
+    epochs = EpochManager(stream).read_processor_epochs()
+    return tuple(sorted(Incarnation(p, permit.epoch) for p, permit in epochs.items()))
 
 
 def read_config(stream: CoordinatorStream) -> Config:

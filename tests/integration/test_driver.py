@@ -15,10 +15,13 @@ from homeport.appmaster.allocation.observation import SkeinContainer, SkeinConta
 from homeport.appmaster.allocation.state import AllocatorSettings
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.runtime.backend import DriverBackend
+from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.driver import Driver
 from homeport.appmaster.runtime.driver_settings import DriverSettings
+from homeport.appmaster.runtime.hold_back import Inheritance
 from homeport.appmaster.runtime.job_status import JobIdentity
 from homeport.appmaster.runtime.keeper_link import KeeperReport
+from homeport.appmaster.runtime.takeover import OutrankedError
 from homeport.config.config import Config
 from homeport.config.errors import FencedError, UnavailableError, WireError
 from homeport.job_coordinator.history.writer import HistoryWriter
@@ -32,7 +35,7 @@ from homeport.job_coordinator.http.messages import (
 )
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
-from homeport.job_coordinator.metadata.managers import EpochManager, Rank
+from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank, StopManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
@@ -40,6 +43,7 @@ from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 P0, NM1 = ProcessorId("0"), Host("nm1")
 FIRST = Incarnation(P0, 1)
 LIMIT_S = 15.0
+ISOLATION_MS = 3_600_000
 
 
 class Cluster:
@@ -138,14 +142,19 @@ class Am:
     """A driver with its backend; ``launcher`` speaks for the launcher of a request."""
 
     def __init__(
-        self, history: Path, permitted: tuple[Incarnation, ...] = (), retries: int = 0
+        self,
+        history: Path,
+        permitted: tuple[Incarnation, ...] = (),
+        retries: int = 0,
+        inherited: tuple[Incarnation, ...] = (),
     ) -> None:
         self.cluster = Cluster()
         self.keeper = InMemoryKeeper()
         self.stream = Stream()
         self.history_folder = history
         writer = HistoryWriter(history, "driver", "nm1")
-        settings = DriverSettings(50, 10_000, 50, 0, {"KEY": "value"}, permitted)
+        found = Inheritance(boot_ms(), inherited)
+        settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, permitted, found, ISOLATION_MS)
         self.driver = Driver(
             settings=settings,
             allocator=AllocatorSettings(
@@ -157,7 +166,9 @@ class Am:
                 check_in_timeout_ms=10_000,
             ),
             identity=JobIdentity("j", "1", Rank(1, "application_1_0001", 1), 1, ""),
-            published=JobModelPublished(1, {P0: NM1}, {i.processor_id: i.epoch for i in permitted}),
+            published=JobModelPublished(
+                1, {P0: NM1}, {i.processor_id: i.epoch for i in (*permitted, *inherited)}
+            ),
             resources=self.cluster,
             stream=self.stream,
             history=writer,
@@ -220,11 +231,12 @@ def drive(
     story: Callable[[Am], Awaitable[None]],
     permitted: tuple[Incarnation, ...] = (),
     retries: int = 0,
+    inherited: tuple[Incarnation, ...] = (),
 ) -> tuple[Am, EndJob]:
     """Runs a driver and, beside it, ``story``, which must lead to the job's end."""
 
     async def both() -> tuple[Am, EndJob]:
-        am = Am(history, permitted, retries)
+        am = Am(history, permitted, retries, inherited)
         async with asyncio.timeout(3 * LIMIT_S):
             end, _ = await asyncio.gather(am.driver.run("http://am/"), told(am))
         return am, end
@@ -266,7 +278,9 @@ def test_a_life_in_order(tmp_path: Path) -> None:
     am, end = drive(tmp_path, story)
     assert end.result is JobResult.KILLED
     assert am.cluster.finished == (JobResult.KILLED, "shut down on request")
-    assert am.events() == ["permit-granted", "started", "stop-ordered"]
+    assert am.events() == ["hold-back-over", "permit-granted", "started", "stop-ordered"]
+    am.stream.catch_up()
+    assert StopManager(am.stream).read() == {FIRST: "stopped"}
 
 
 def test_launchers_go_on_while_records_cannot_be_written(tmp_path: Path) -> None:
@@ -386,3 +400,54 @@ def test_a_new_driver_adopts_what_runs_and_waits_for_the_rest(tmp_path: Path) ->
 
     _, end = drive(tmp_path, story, permitted=(FIRST,))
     assert end.result is JobResult.SUCCEEDED
+
+
+def test_a_new_attempt_places_nothing_before_a_witness_speaks(tmp_path: Path) -> None:
+    """What a lower rank permitted may run; a record of another epoch says nothing of it."""
+    second = Incarnation(P0, 2)
+
+    async def story(am: Am) -> None:
+        StopManager(am.stream).write(FIRST, "signalled")
+        await asyncio.sleep(1)
+        assert am.cluster.asked == []
+        assert am.backend.status()["job"]["held_back"] is None
+        StopManager(am.stream).write(second, "signalled")
+        order = await until_permitted(am)
+        assert order.incarnation == Incarnation(P0, 3)
+        assert am.backend.status()["job"]["held_back"]["unheard"] == []
+        await am.backend.stopped(Stopped(Incarnation(P0, 3), StopCause.FINISHED, 0))
+
+    am, _ = drive(tmp_path, story, inherited=(second,))
+    assert am.events()[:2] == ["accounted-for", "hold-back-over"]
+
+
+def test_a_launcher_of_another_attempt_is_sent_away_and_its_word_counts(tmp_path: Path) -> None:
+    """It is told ``exit``, child or not; that the child has stopped need not be waited for then."""
+
+    async def story(am: Am) -> None:
+        assert (await am.check_in(FIRST, attempt=2)).kind is OrderKind.EXIT
+        assert (await am.check_in(attempt=2)).kind is OrderKind.EXIT
+        assert am.cluster.asked == []
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+        await until_permitted(am)
+        await am.backend.stopped(Stopped(Incarnation(P0, 2), StopCause.FINISHED, 0))
+
+    drive(tmp_path, story, inherited=(FIRST,))
+
+
+def test_a_higher_rank_ends_a_driver_that_writes_nothing(tmp_path: Path) -> None:
+    """It sees the rank in the stream, which it reads all the time (safety A2)."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        higher = Rank(1, "application_1_0001", 2)
+        EpochManager(am.stream).write_am_epoch(AmEpoch(higher))
+
+    with pytest.raises(OutrankedError):
+        drive(tmp_path, story)
+
+
+async def until_permitted(am: Am) -> Order:
+    """The order to run for the launcher of the first request."""
+    await am.until(lambda: bool(am.cluster.asked))
+    return await am.until_order(OrderKind.RUN)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from homeport.appmaster.runtime.attempt_files import RequestLedger, load_model, save_model
+from homeport.appmaster.runtime.attempt_files import (
+    RequestLedger,
+    inheritance,
+    load_model,
+    save_model,
+)
+from homeport.appmaster.runtime.hold_back import Inheritance
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId
+from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 
 
@@ -28,3 +35,11 @@ def test_the_model_comes_back_with_its_secrets_in_a_private_file(tmp_path: Path)
     save_model(tmp_path, model)
     assert load_model(tmp_path) == model
     assert (tmp_path / "job-model.json").stat().st_mode & 0o077 == 0
+
+
+def test_what_the_first_driver_found_stands_for_the_attempt(tmp_path: Path) -> None:
+    """A later one, which finds permits of its own attempt too, waits for the same and no longer."""
+    first = Inheritance(1000, (Incarnation(ProcessorId("0"), 3), Incarnation(ProcessorId("1"), 1)))
+    assert inheritance(tmp_path, first) == first
+    later = Inheritance(9000, (Incarnation(ProcessorId("0"), 4),))
+    assert inheritance(tmp_path, later) == first

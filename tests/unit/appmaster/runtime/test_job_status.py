@@ -77,6 +77,7 @@ def test_a_running_job_is_told_in_full() -> None:
     """Job, rank, container with host, phase, its time, pid, resource and what was restored."""
     world = running_world()
     world.status.coordinator_url = "http://am/"
+    world.status.begun(13_200, (Incarnation(ProcessorId("0"), 4),))
     body = world.status.to_json(world.state, world.launchers, None)
     assert body["job"] == {
         "name": "j",
@@ -87,6 +88,7 @@ def test_a_running_job_is_told_in_full() -> None:
         "rank": [3, "application_1_0001", 2],
         "state": "running",
         "model_version": 7,
+        "held_back": {"ms": 13_200, "unheard": ["0@4"]},
     }
     assert body["coordinator_url"] == "http://am/"
     assert body["hosts"] == ["nm1"]

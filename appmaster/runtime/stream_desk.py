@@ -1,0 +1,118 @@
+"""The driver's side of the coordinator stream: what it writes and reads, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from homeport.appmaster.allocation.instructions import Record
+from homeport.appmaster.runtime.takeover import OutrankedError
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.managers import (
+    EpochManager,
+    LocalityManager,
+    ProcessorEpoch,
+    Rank,
+    StopManager,
+    processor_epoch_message,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_RETRY_S = 1.0
+
+log = logging.getLogger("driver")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNews:
+    """What the stream says now. Shapes: ``stopped`` {incarnation: cause}."""
+
+    localities: Mapping[ProcessorId, Host]
+    stopped: Mapping[Incarnation, str]
+
+
+class StreamDesk:
+    """Everything goes through one thread, as the stream's lock is held while Kafka is waited for.
+
+    Args:
+        stream: read to its head, and written by no other attempt.
+        rank: of this attempt.
+    """
+
+    def __init__(self, stream: CoordinatorStream, rank: Rank) -> None:
+        self._stream = stream
+        self._rank = rank
+        self._pool = ThreadPoolExecutor(1, "kafka")
+        self._read_fault: str | None = None
+        self._write_fault: str | None = None
+
+    @property
+    def fault(self) -> str | None:
+        """Why the stream was not read or written the last time; None where it was."""
+        return self._write_fault or self._read_fault
+
+    async def append(self, records: Iterable[Record]) -> None:
+        """The records are in the stream. Tries until they are, as nothing can go on without."""
+        messages = [
+            processor_epoch_message(
+                r.processor_id, ProcessorEpoch(r.epoch, r.model_version, r.fence)
+            )
+            for r in records
+        ]
+        while True:
+            try:
+                await self._write(messages)
+            except UnavailableError as e:
+                log.warning("records cannot be written, trying again: %s", e)
+                self._write_fault = str(e)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                self._write_fault = None
+                return
+
+    async def tell_stops(self, stopped: Mapping[Incarnation, str]) -> None:
+        """The next rank need not wait for these, if Kafka takes the records now."""
+        try:
+            await self._write([StopManager.message(i, cause) for i, cause in stopped.items()])
+        except UnavailableError as e:
+            log.warning("the next attempt will wait for what has stopped: %s", e)
+
+    async def read(self) -> StreamNews | None:
+        """What the stream says; None where Kafka does not.
+
+        Raises:
+            OutrankedError: a higher rank has taken over (safety A2).
+        """
+        try:
+            news = await asyncio.get_running_loop().run_in_executor(self._pool, self._read)
+        except UnavailableError as e:
+            log.warning("%s", e)
+            self._read_fault = str(e)
+            return None
+        self._read_fault = None
+        return news
+
+    def close(self) -> None:
+        """Nothing is asked any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _write(self, messages: list[CoordinatorStreamMessage]) -> None:
+        def write() -> None:
+            self._stream.write(messages)
+
+        await asyncio.get_running_loop().run_in_executor(self._pool, write)
+
+    def _read(self) -> StreamNews:
+        self._stream.catch_up()
+        last = EpochManager(self._stream).read_am_epoch()
+        if last is not None and last.rank.is_above(self._rank):
+            raise OutrankedError(last.rank, self._rank)
+        return StreamNews(
+            LocalityManager(self._stream).read_processors(), StopManager(self._stream).read()
+        )
