@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
-from yarn_jobs import PARTITIONS, Job, alive, pids_of, wait_for
+from yarn_jobs import PARTITIONS, Job, alive, wait_for
 
 
 def test_a_job_runs_stops_and_comes_home(make_job: Callable[[str], Job]) -> None:
@@ -103,27 +103,6 @@ def test_a_container_that_is_killed_comes_back_on_its_host(make_job: Callable[[s
     (failure,) = job.get("v1/status")["failures"]
     assert (failure["cause"], failure["exit_code"]) == ("killed", -9)
     job.kill()
-
-
-def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]) -> None:
-    """SIGKILL of the AM: launchers and containers are gone, and YARN's next attempt goes on."""
-    job = make_job("orphan")
-    job.produce(60)
-    job.run()
-    job.wait_until_running()
-    processes = pids_of(job.application_id)
-    am = [p for p, line in processes.items() if "ApplicationMaster" in line]
-    others = [p for p, line in processes.items() if "launcher" in line or "stream_co" in line]
-    assert len(others) == 6
-    for pid in am:
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not any(alive(p) for p in others), job)
-    # The new AM answers elsewhere; YARN's page of the application leads there.
-    job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
-    wait_for(lambda: job.get("v1/status")["job"]["attempt"] == 2, job)
-    containers = job.wait_until_running()
-    assert {c["epoch"] for c in containers.values()} == {2}
-    assert job.kill() == f"stopped {job.application_id} in order"
 
 
 def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[str], Job]) -> None:

@@ -6,11 +6,24 @@ from collections.abc import Callable
 
 import pytest
 
-from homeport.appmaster.runtime import takeover
+from homeport.appmaster.runtime import stream_desk, takeover
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
+
+
+class NoRanks(EpochManager):
+    """Never shows the rank of an AM attempt."""
+
+    def read_am_epoch(self) -> AmEpoch | None:
+        """There seems to be none."""
+        return None
+
+
+def unwatched(patch: pytest.MonkeyPatch) -> None:
+    """A driver that acts looks out for no higher rank, which would end it within a second."""
+    patch.setattr(stream_desk, "EpochManager", NoRanks)
 
 
 def fenced_before_written(patch: pytest.MonkeyPatch) -> None:
@@ -28,6 +41,7 @@ def fenced_before_written(patch: pytest.MonkeyPatch) -> None:
         stream.catch_up()
 
     patch.setattr(takeover, "take_rank", take_rank)
+    unwatched(patch)
 
 
 @schedule("A2", fenced_before_written, "two drivers act")

@@ -9,6 +9,7 @@ from confluent_kafka.admin import OffsetSpec
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
+from tests.unit.world.schedules.attempts import unwatched
 
 
 def head_of_what_is_stable(patch: pytest.MonkeyPatch) -> None:
@@ -23,6 +24,7 @@ def head_of_what_is_stable(patch: pytest.MonkeyPatch) -> None:
         return int(futures[place].result().offset)
 
     patch.setattr(CoordinatorStreamStore, "_head", head)
+    unwatched(patch)
 
 
 @schedule("K1", head_of_what_is_stable, "two drivers act")

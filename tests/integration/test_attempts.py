@@ -1,0 +1,94 @@
+"""AM attempts on a real YARN cluster: one dies, or is cut off, and the next one takes over."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from yarn_jobs import Job, alive, pids_of, wait_for
+
+APPLICATION_MASTER = "com.anaconda.skein.ApplicationMaster"
+
+
+def programs(job: Job, *names: str) -> list[int]:
+    """The living processes of the application whose command line has one of the names."""
+    found = pids_of(job.application_id).items()
+    return [p for p, line in found if any(n in line for n in names) and alive(p)]
+
+
+def job_of_attempt(job: Job, attempt: int) -> dict[str, Any]:
+    """What the status of that attempt says of the job, once its driver answers.
+
+    It answers elsewhere than the last one; YARN's page of the application leads there.
+    """
+    job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
+    wait_for(lambda: job.get("v1/status")["job"]["attempt"] == attempt, job)
+    wait_for(lambda: job.get("v1/status")["job"]["held_back"] is not None, job)
+    return dict(job.get("v1/status")["job"])
+
+
+def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]) -> None:
+    """SIGKILL of the AM: launchers and containers are gone, and YARN's next attempt goes on.
+
+    It waits for nobody: each launcher has told Kafka that its child has stopped.
+    """
+    job = make_job("orphan")
+    job.produce(60)
+    job.run()
+    hosts = {p: c["host"] for p, c in job.wait_until_running().items()}
+    others = programs(job, ".launcher", ".stream_container")
+    assert len(others) == 6
+    for pid in programs(job, APPLICATION_MASTER):
+        os.kill(pid, signal.SIGKILL)
+    job.produce(60, first=60)
+    wait_for(lambda: not any(alive(p) for p in others), job)
+    held_back = job_of_attempt(job, 2)["held_back"]
+    assert held_back["unheard"] == []
+    containers = job.wait_until_running()
+    assert {c["epoch"] for c in containers.values()} == {2}
+    assert {p: c["host"] for p, c in containers.items()} == hosts
+    job.expects(120)
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
+
+
+def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job]) -> None:
+    """Its NodeManager is dead and its JVM stands still, so that nobody ends it but the next rank.
+
+    Driver, keeper and supervisor see the higher rank and go; they fence nobody on the way.
+    """
+    job = make_job("cut-off")
+    job.produce(60)
+    job.run()
+    before = job.wait_until_running()
+    node = next(n["host"] for n in job.cluster.status()["nodes"] if n["address"] in job.url)
+    (jvm,) = [p for p, line in pids_of(job.application_id).items() if is_jvm(line)]
+    old = programs(job, ".supervisor", ".lease_keeper", ".application_master")
+    assert len(old) == 3
+    job.cluster.kill_node_manager(node)
+    os.kill(jvm, signal.SIGSTOP)
+    try:
+        job.produce(60, first=60)
+        job_of_attempt(job, 2)
+        wait_for(lambda: not any(alive(p) for p in old), job)
+        assert alive(jvm)
+        containers = job.wait_until_running()
+        assert {p: c["epoch"] for p, c in containers.items()} == dict.fromkeys(before, 2)
+        job.expects(120)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(jvm, signal.SIGCONT)
+        wait_for(lambda: not alive(jvm), job)
+        assert job.get("v1/status")["job"]["attempt"] == 2
+        assert job.kill() == f"stopped {job.application_id} in order"
+        job.judge_history()
+    finally:
+        job.cluster.kill_node(node)
+        job.cluster.start_node(node)
+
+
+def is_jvm(line: str) -> bool:
+    """Whether this is the command line of Skein's AM itself, not of a shell around it."""
+    return APPLICATION_MASTER in line and line.startswith(("/", "java")) and "bash" not in line
