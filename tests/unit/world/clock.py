@@ -73,7 +73,7 @@ class Clock:
         self.story: list[str] = []
         self.processes: list[Process] = []
         self.current: Thread | None = None
-        self.back = threading.Semaphore(0)
+        self.back = _taken()
         self.failure: BaseException | None = None
         self._queue: list[_Due] = []
         self._numbers = itertools.count()
@@ -189,6 +189,13 @@ class Clock:
                     thread.wake()
 
 
+def _taken() -> threading.Lock:
+    """A lock that waits for its first release: whoever has the turn releases the next one's."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
 class Thread:
     """One thread of a process."""
 
@@ -200,7 +207,7 @@ class Thread:
         """Processes that it has started with a parent-death signal."""
         self._clock = clock
         self._body = body
-        self._turn = threading.Semaphore(0)
+        self._turn = _taken()
         self._turns = 0
         self._is_due = False
         self._thread = threading.Thread(target=self._run, name=process.name, daemon=True)

@@ -34,9 +34,10 @@ from homeport.container.storage import managers
 from homeport.container.storage.directory import StoreDirectory
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.am import TOKEN, Attempt, Cluster
-from tests.unit.world.clock import Clock, Process
+from tests.unit.world.clock import Clock, Process, ProcessState
 from tests.unit.world.yarn import YarnContainer
 
+RUNNING = ProcessState.RUNNING
 _FIRST_HANDLE = 1_000_000
 _BRIEF_BYTES = 1 << 20
 
@@ -137,6 +138,10 @@ class Hosts:
         permit = arguments[arguments.index("--permit") + 1]
         own = environment.Permit.from_json(permit).incarnation
         name = f"{own.processor_id}@{own.epoch} on {current.process.host}"
+        for other in self.children:
+            # One that stands still may wake up later; fencing is the last word on it.
+            if other.name.startswith(f"{own.processor_id}@") and other.state is RUNNING:
+                self.cluster.world.note("overlap", name, other=other.name)
         process = self.clock.process(name, current.process.host)
         self.environments[process] = options["env"]
         self.children.append(process)

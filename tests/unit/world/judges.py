@@ -109,7 +109,9 @@ def _writers(world: World) -> Iterator[str]:
 
 
 def _children(world: World) -> Iterator[str]:
-    """An incarnation is started once."""
+    """An incarnation is started once, and on evidence that the one before it has stopped."""
+    for fact in world.facts_of("overlap"):
+        yield f"{fact.fields['other']} still ran when {fact.who} was started"
     started = Counter(str(f.who) for f in world.facts_of("launcher:child-started"))
     for who, count in started.items():
         if count > 1:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -68,6 +68,7 @@ class Schedule:
     verdict: str
     containers: int = 1
     partitions: int = 1
+    config: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.rule}-{self.play.__name__}-{self.removed.__name__}"
@@ -78,7 +79,7 @@ class Schedule:
         Raises:
             UnsafeError: the judges' verdict.
         """
-        with World(self.containers, self.partitions) as world:
+        with World(self.containers, self.partitions, self.config) as world:
             if mutant is not None:
                 mutant(world.patch)
             self.play(Scene(world))
@@ -99,11 +100,14 @@ def schedule(
     *,
     containers: int = 1,
     partitions: int = 1,
+    config: Mapping[str, str] | None = None,
 ) -> Callable[[Play], Play]:
     """The function below is a schedule of this rule; see ``Schedule``."""
 
     def register(play: Play) -> Play:
-        SCHEDULES.append(Schedule(rule, play, removed, verdict, containers, partitions))
+        SCHEDULES.append(
+            Schedule(rule, play, removed, verdict, containers, partitions, config or {})
+        )
         return play
 
     return register

@@ -34,11 +34,15 @@ class YarnContainer:
     resource_id: ResourceId | None = None
     process: Process | None = None
     is_cancelled: bool = False
+    is_said_to_have_ended: bool = False
+    """Whether YARN says so, whatever is true; as of a container on a node that it has lost."""
 
     @property
     def state(self) -> SkeinContainerState:
         """What Skein says of it."""
-        if self.is_cancelled or (self.process is not None and not self.process.is_alive):
+        if self.is_cancelled or self.is_said_to_have_ended:
+            return SkeinContainerState.ENDED
+        if self.process is not None and not self.process.is_alive:
             return SkeinContainerState.ENDED
         if self.process is None:
             return SkeinContainerState.REQUESTED
