@@ -75,6 +75,8 @@ class Clock:
         self.current: Thread | None = None
         self.back = _taken()
         self.failure: BaseException | None = None
+        self.missed_ms: dict[str, int] = {}
+        """{host: how long its own clocks have stood still}."""
         self._queue: list[_Due] = []
         self._numbers = itertools.count()
         self._began_ms = self.now_ms
@@ -101,6 +103,11 @@ class Clock:
             if not self._queue or self._queue[0].at_ms > end_ms:
                 raise StuckError(self.told(f"after {limit_ms} ms it still does not hold"))
             self._do_next()
+
+    def boot_ms(self) -> int:
+        """What the clock of the running process's host says."""
+        missed_ms = self.missed_ms.get(self.current.process.host, 0) if self.current else 0
+        return self.now_ms - missed_ms
 
     def process(self, name: str, host: str = "") -> Process:
         """A new process on that host; nothing runs in it yet."""

@@ -68,7 +68,9 @@ class Hosts:
         self.disks: dict[Path, dict[bytes, bytes]] = {}
         self.environments: dict[Process, Mapping[str, str]] = {}
         self.stores: dict[Process, list[ModelRocksDb]] = {}
+        self._parents: dict[Process, Process] = {}
         self.handles: dict[int, Process] = {}
+        self._frozen: dict[str, int] = {}
         self._memory_fds: list[int] = []
         self._token_file = cluster.folder / "token"
         self._token_file.write_text(TOKEN, encoding="utf-8")
@@ -88,6 +90,11 @@ class Hosts:
             raise AssertionError("only a process runs this")
         return current.process
 
+    def require_alive(self) -> None:
+        """The running thread ends here if its process was killed: it has no effect any more."""
+        if self.clock.current is not None:
+            self.clock.current.require_alive()
+
     def child(self, name: str) -> Process:
         """The child of that incarnation, such as "0@1"."""
         found = [p for p in self.children if p.name.startswith(f"{name} ")]
@@ -101,12 +108,25 @@ class Hosts:
 
     def launcher_of(self, child: Process) -> Process:
         """The launcher that started it."""
-        return next(p for p in self.launchers if any(child in t.children for t in p.threads))
+        return self._parents[child]
 
     def of(self, host: str) -> list[Process]:
         """All launchers, children and witnesses on that host that live."""
         everybody = (*self.launchers, *self.children, *self.witnesses)
         return [p for p in everybody if p.host == host and p.is_alive]
+
+    def freeze(self, host: str) -> None:
+        """The machine stands still, its clocks too, as one whose hypervisor holds it."""
+        self._frozen[host] = self.clock.now_ms
+        for process in self.of(host):
+            process.stop()
+
+    def thaw(self, host: str) -> None:
+        """It goes on, and does not know that time has passed."""
+        missed_ms = self.clock.now_ms - self._frozen.pop(host)
+        self.clock.missed_ms[host] = self.clock.missed_ms.get(host, 0) + missed_ms
+        for process in self.of(host):
+            process.go_on()
 
     # -- how they are started
 
@@ -129,10 +149,11 @@ class Hosts:
         return process
 
     def popen(self, arguments: Sequence[str], options: Mapping[str, Any]) -> Popen:
-        """A child of the running launcher: it dies with the thread that started it."""
+        """A child of the running launcher: with a parent-death signal, it dies with its thread."""
         current = self.clock.current
         if current is None:
             raise AssertionError("only a launcher starts a child")
+        current.require_alive()
         if "--permit" not in arguments:
             return self._popen_witness(current.process.host, int(options["stdin"]))
         permit = arguments[arguments.index("--permit") + 1]
@@ -145,7 +166,9 @@ class Hosts:
         process = self.clock.process(name, current.process.host)
         self.environments[process] = options["env"]
         self.children.append(process)
-        current.children.append(process)
+        self._parents[process] = current.process
+        if options.get("preexec_fn") is not None:
+            current.children.append(process)
         fd = os.dup(int(options["env"][FD_VARIABLE]))
         self._memory_fds.append(fd)
         process.spawn(lambda: self._run_child(permit, fd))
@@ -371,6 +394,7 @@ class _Signal(_Facade):
         del fd, warn_on_full_buffer
 
     def pidfd_send_signal(self, handle: int, number: Signals) -> None:
+        self._hosts.require_alive()
         process = self._hosts.handles[handle]
         if not process.is_alive:
             raise ProcessLookupError

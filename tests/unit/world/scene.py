@@ -25,6 +25,7 @@ How a schedule is written (``schedules/*.py``; the groups are files)::
         scene.world.links.isolate("a")               # nor anybody else; links.mend() ends it
         scene.run(15_000)                            # the clock goes on
         child.go_on()                                # SIGCONT; also: kill(), terminate() = SIGTERM
+        scene.hosts.freeze("a")                      # the machine, with its clocks; thaw() ends it
         scene.require(child.is_alive, "a healthy container was killed")  # a judgement of its own
         scene.judge()                                # the judges of ``judges`` look at the logs
 

@@ -104,9 +104,9 @@ class World:
             id(futures.ThreadPoolExecutor): Executor,
             id(threading): Threads(clock),
             id(HistoryWriter): lambda _folder, role, _host: History(self, role),
-            id(clocks.boot_ms): lambda: clock.now_ms,
+            id(clocks.boot_ms): clock.boot_ms,
             id(clocks.wall_ms): lambda: clock.now_ms,
-            id(lease_memory.boot_ms): lambda: clock.now_ms,
+            id(lease_memory.boot_ms): clock.boot_ms,
         }
         self.replace(replaced, "homeport.")
         return self

@@ -1,0 +1,337 @@
+"""Schedules of C1-C6: a launcher and its child, when one of them stands still or is cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from homeport.appmaster.allocation import container_process_manager
+from homeport.appmaster.runtime import lease_table
+from homeport.config.errors import WireError
+from homeport.container.api import MessageCollector
+from homeport.container.runtime import launcher, lease_memory
+from homeport.container.runtime.lease import BeatWatch, Lease
+from homeport.container.runtime.lease_holder import LeaseHolder
+from homeport.container.runtime.lease_memory import LeaseMemory
+from homeport.container.runtime.run_loop import RunLoop
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import Renewal, StopCause
+from homeport.job_coordinator.model.ids import Host
+from tests.unit.world.clock import Process
+from tests.unit.world.containers import Count
+from tests.unit.world.rules import schedule
+from tests.unit.world.scene import Scene
+from tests.unit.world.stand_ins import Executor
+from tests.unit.world.world import LEASE_MS, MARGIN_MS
+
+NO_RETRIES = {"cluster-manager.container.retry.count": "0"}
+HANG_SOON = {"task.hang.ms": "5000"}
+
+
+def _here() -> Process:
+    current = Executor.clock.current
+    if current is None:
+        raise AssertionError("only a process does this")
+    return current.process
+
+
+def _until_revoked(scene: Scene, name: str) -> None:
+    scene.until(lambda: scene.has_fact("driver:revoked", name), f"the lease of {name} is over")
+
+
+# -- C1
+
+
+def from_the_answer(patch: pytest.MonkeyPatch) -> None:
+    """The launcher counts a lease from when the renewal was answered."""
+
+    def renewed(lease: Lease, _sent_ms: int, now_ms: int, lease_ms: int) -> bool:
+        lease.deadline_ms = now_ms + lease_ms
+        return True
+
+    patch.setattr(Lease, "renewed", renewed)
+
+
+@schedule("C1", from_the_answer, "0@1 runs after the end of its lease was told")
+def a_launcher_stands_still_over_the_answer_to_a_renewal(scene: Scene) -> None:
+    """The keeper has renewed, and the launcher reads the answer when L is almost over.
+
+    From then on the host reaches nobody. The keeper's side is over L + M after its answer.
+    """
+    scene.working()
+    child = scene.hosts.child("0@1")
+    parent = scene.hosts.launcher_of(child)
+    parent.stop_at("v1/lease answered")
+    scene.until(lambda: parent.is_stopped, "a renewal was answered")
+    scene.run(LEASE_MS * 4 // 5)
+    scene.world.links.isolate("a")
+    parent.go_on()
+    _until_revoked(scene, "0@1")
+    scene.require(not child.is_alive, "0@1 runs after the end of its lease was told")
+    scene.judge()
+
+
+def without_m(patch: pytest.MonkeyPatch) -> None:
+    """The AM's side waits no longer than the launcher does."""
+    patch.setattr(lease_table, "margin_ms", lambda _: 0)
+
+
+@schedule("C1", without_m, "0@1 runs after the end of its lease was told")
+def two_clocks_differ_by_less_than_m(scene: Scene) -> None:
+    """A host is cut off, and held by its hypervisor for half a second that its clock misses."""
+    scene.working()
+    child = scene.hosts.child("0@1")
+    scene.world.links.isolate("a")
+    scene.hosts.freeze("a")
+    scene.run(MARGIN_MS - 100)
+    scene.hosts.thaw("a")
+    _until_revoked(scene, "0@1")
+    scene.require(not child.is_alive, "0@1 runs after the end of its lease was told")
+    scene.judge()
+
+
+# -- C2
+
+
+def only_the_launcher_watches(patch: pytest.MonkeyPatch) -> None:
+    """The child beats, and leaves the deadline to its launcher."""
+    patch.setattr(lease_memory, "_watch", _beat_only)
+
+
+def _beat_only(memory: LeaseMemory, _end: Callable[[int], object]) -> None:
+    while True:
+        memory.beat_ms = lease_memory.boot_ms()
+        Executor.clock.sleep(100)
+
+
+@schedule("C2", only_the_launcher_watches, "0@1 holds its directory without a lease")
+def a_launcher_stands_still_and_its_child_is_idle(scene: Scene) -> None:
+    """The NodeManager of host a is down, so that nobody kills what hangs there.
+
+    Without input the child writes nothing, so nothing fences it, and it would hold the lock of its
+    store for ever: no incarnation could come home.
+    """
+    scene.working()
+    child = scene.hosts.child("0@1")
+    scene.cluster.hosts[Host("a")] = False
+    scene.hosts.launcher_of(child).stop()
+    _until_revoked(scene, "0@1")
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.require(not child.is_alive, "0@1 holds its directory without a lease")
+    scene.judge()
+
+
+# -- C3
+
+
+def nobody_looks_at_beats(patch: pytest.MonkeyPatch) -> None:
+    """The launcher renews for a child of which it only knows that it has not ended."""
+    patch.setattr(BeatWatch, "is_hung", lambda *_: False)
+
+
+@schedule("C3", nobody_looks_at_beats, "it is not so that 0@2 has started", config=HANG_SOON)
+def a_child_stands_still_alone(scene: Scene) -> None:
+    """Its launcher is well and renews its lease: only the beats tell that nothing is done."""
+    scene.working()
+    child = scene.hosts.child("0@1")
+    child.stop()
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", 20_000)
+    scene.require(not child.is_alive, "0@1 was not killed")
+    scene.work()
+    scene.judge()
+
+
+def beats_of_the_loop(patch: pytest.MonkeyPatch) -> None:
+    """The child beats whenever its loop has come round, and its watch minds the deadline only."""
+    memories: dict[Process, LeaseMemory] = {}
+    look = RunLoop._commit_if_due
+
+    def watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:
+        memories[_here()] = memory
+        while lease_memory.boot_ms() < memory.deadline_ms:
+            Executor.clock.sleep(100)
+        end(lease_memory.EXIT_LEASE_LOST)
+
+    def commit_if_due(loop: RunLoop) -> None:
+        look(loop)
+        memories[_here()].beat_ms = lease_memory.boot_ms()
+
+    patch.setattr(lease_memory, "_watch", watch)
+    patch.setattr(RunLoop, "_commit_if_due", commit_if_due)
+
+
+@schedule("C3", beats_of_the_loop, "0@1 was killed, which was at work", config=HANG_SOON)
+def a_batch_takes_longer_than_a_hang(scene: Scene) -> None:
+    """The user's code works on one batch for twelve seconds, and may."""
+    at_once = Count.process_batch
+
+    def slowly(task: Count, table: pa.Table, collector: MessageCollector) -> None:
+        scene.clock.sleep(12_000)
+        at_once(task, table, collector)
+
+    scene.working()
+    child = scene.hosts.child("0@1")
+    scene.world.patch.setattr(Count, "process_batch", slowly)
+    scene.produce()
+    scene.run(14_000)
+    scene.require(child.is_alive, "0@1 was killed, which was at work")
+    scene.judge()
+
+
+# -- C4
+
+
+def without_a_round_trip(patch: pytest.MonkeyPatch) -> None:
+    """A permit is a lease from the moment that it is read."""
+
+    def acquire(client: CoordinatorClient, renewal: Renewal) -> LeaseHolder:
+        lease = Lease(lease_memory.boot_ms() + LEASE_MS)
+        return LeaseHolder(client, renewal, lease, LEASE_MS)
+
+    patch.setattr(LeaseHolder, "acquire", acquire)
+
+
+@schedule("C4", without_a_round_trip, "0@1 was started when 0@2 had been permitted")
+def a_launcher_reads_its_permit_late(scene: Scene) -> None:
+    """Its host stands still between the permit and the start; meanwhile 0@2 is permitted."""
+    scene.attempt()
+    scene.until(lambda: bool(scene.hosts.launchers), "there is a launcher")
+    first = scene.hosts.launchers[0]
+    first.stop_at("v1/lease")
+    scene.until(lambda: first.is_stopped, "it has its permit")
+    scene.cluster.hosts[Host("a")] = False
+    scene.hosts.freeze("a")
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.hosts.thaw("a")
+    scene.work()
+    is_started = scene.hosts.has_child("0@1")
+    scene.require(not is_started, "0@1 was started when 0@2 had been permitted")
+    scene.judge()
+
+
+def forgets_who_has_ended(patch: pytest.MonkeyPatch) -> None:
+    """A launcher without a child does whatever it is asked to."""
+    obey = launcher.Launcher._obey_run
+
+    def obey_run(self: launcher.Launcher, order: Any) -> None:  # noqa: ANN401 - as the product's
+        self._ended.clear()
+        obey(self, order)
+
+    patch.setattr(launcher.Launcher, "_obey_run", obey_run)
+
+
+@schedule("C4", forgets_who_has_ended, "0@1 was started 2 times")
+def the_report_of_a_stop_is_refused(scene: Scene) -> None:
+    """The AM does not understand the report, believes that 0@1 never began, and asks again.
+
+    A second 0@1 would have the transactional id of the first, so that no epoch tells them apart.
+    """
+    scene.working()
+    tell = CoordinatorClient.stopped
+    refused: list[object] = []
+
+    def stopped(client: CoordinatorClient, message: Any) -> None:  # noqa: ANN401 - as the product's
+        if not refused:
+            refused.append(message)
+            raise WireError("not understood")
+        tell(client, message)
+
+    scene.world.patch.setattr(CoordinatorClient, "stopped", stopped)
+    scene.hosts.child("0@1").kill()
+    scene.until(lambda: bool(refused), "the report was refused")
+    scene.work()
+    scene.judge()
+
+
+# -- C5
+
+
+def spawned_from_a_passing_thread(patch: pytest.MonkeyPatch) -> None:
+    """A thread made for the purpose spawns the child."""
+    spawn = launcher.Launcher._spawn
+
+    def spawn_in_thread(self: launcher.Launcher, *arguments: Any) -> None:  # noqa: ANN401 - any
+        _here().spawn(lambda: spawn(self, *arguments))
+
+    patch.setattr(launcher.Launcher, "_spawn", spawn_in_thread)
+
+
+@schedule("C5", spawned_from_a_passing_thread, "it is not so that all have started")
+def a_container_starts(scene: Scene) -> None:
+    """Nothing befalls it. Where its thread is not the launcher's main one, it dies with that."""
+    scene.working()
+    scene.judge()
+
+
+def without_a_death_signal(patch: pytest.MonkeyPatch) -> None:
+    """The kernel is not asked to end the child with its parent."""
+    patch.setattr(launcher, "_die_with_parent", lambda _: None)
+
+
+@schedule("C5", without_a_death_signal, "0@1 outlives its launcher")
+def a_launcher_is_killed(scene: Scene) -> None:
+    """By the kernel, for want of memory: nobody would be there to kill the child if it hangs."""
+    scene.working()
+    child = scene.hosts.child("0@1")
+    scene.hosts.launcher_of(child).kill()
+    scene.run(100)
+    scene.require(not child.is_alive, "0@1 outlives its launcher")
+    scene.judge()
+
+
+# -- C6
+
+
+def leaves_with_the_lease(patch: pytest.MonkeyPatch) -> None:
+    """A launcher that has lost the lease of its child goes."""
+    bury = launcher.Launcher._bury
+
+    def bury_and_leave(self: launcher.Launcher, child: Any, code: int) -> None:  # noqa: ANN401 - any
+        bury(self, child, code)
+        if self._report is not None and self._report.cause is StopCause.LEASE_LOST:
+            self._leaving = 1
+
+    patch.setattr(launcher.Launcher, "_bury", bury_and_leave)
+
+
+def charges_lost_leases(patch: pytest.MonkeyPatch) -> None:
+    """A stop by lease loss counts as a failure of the processor."""
+    causes = {*container_process_manager.CHARGED_CAUSES, StopCause.LEASE_LOST}
+    patch.setattr(container_process_manager, "CHARGED_CAUSES", frozenset(causes))
+
+
+@schedule("C6", charges_lost_leases, "the job was given up", config=NO_RETRIES)
+@schedule("C6", leaves_with_the_lease, "its launcher has left", config=NO_RETRIES)
+def the_keeper_is_out_of_reach_for_a_while(scene: Scene) -> None:
+    """The container was well; it goes on where it was, as soon as it may."""
+    attempt = scene.working()
+    child = scene.hosts.child("0@1")
+    parent = scene.hosts.launcher_of(child)
+    scene.world.links.cut.add((parent.name, attempt.keeper.name))
+    scene.until(lambda: scene.has_fact("launcher:lease-lost", "0@1"), "the lease of 0@1 is lost")
+    scene.world.links.mend()
+    scene.run(1000)
+    scene.require(not scene.has_fact("finished"), "the job was given up")
+    scene.require(parent.is_alive, "its launcher has left")
+    scene.work()
+    scene.judge()
+
+
+def loses_the_lease_only(patch: pytest.MonkeyPatch) -> None:
+    """The launcher leaves it to the child to notice."""
+    patch.setattr(launcher.Launcher, "_on_lease_lost", lambda *_: None)
+
+
+@schedule("C6", loses_the_lease_only, "0@1 was left as it stood")
+def a_child_stands_still_beyond_its_lease(scene: Scene) -> None:
+    """It cannot watch its deadline, and would hold its store whenever it goes on."""
+    scene.working()
+    child = scene.hosts.child("0@1")
+    child.stop()
+    scene.world.links.isolate("a")
+    _until_revoked(scene, "0@1")
+    scene.require(not child.is_alive, "0@1 was left as it stood")
+    scene.judge()
