@@ -24,9 +24,10 @@ from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.kafka.clients import know_topics, restore_properties
-from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.managers import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
+from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin
 
 _LOG = logging.getLogger(__name__)
 
@@ -99,6 +100,19 @@ class LogReader:
                 self._may_go_on(_PAUSE_S)
         return found
 
+    def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
+        """The id of each topic, and how long it keeps deletions.
+
+        Raises:
+            UnavailableError: one does not exist, or Kafka does not answer.
+        """
+        admin = TopicAdmin(self._system)
+        ids = admin.topic_ids(names)
+        return {
+            name: ChangelogTopic(ids[name], int(admin.topic_config(name)[DELETE_RETENTION]))
+            for name in names
+        }
+
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
         """The committed records of [start, head), in order, in lists that are not empty.
 
@@ -161,6 +175,15 @@ class KafkaChangelogReader:
 
     def __init__(self, readers: Mapping[str, LogReader]) -> None:
         self._readers = readers
+
+    def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
+        """What the broker says of each stream."""
+        found: dict[SystemStream, ChangelogTopic] = {}
+        for system, reader in self._readers.items():
+            names = sorted({s.stream for s in changelogs if s.system == system})
+            for name, topic in reader.changelog_topics(names).items():
+                found[SystemStream(system, name)] = topic
+        return found
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
         """Oldest offset and head of each (stream, partition), in the order given."""

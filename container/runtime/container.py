@@ -73,6 +73,7 @@ class StreamContainer:
             stores=job.stores,
             tasks=job.tasks,
             memory_bytes=job.task.memory.rocksdb_mb * _MIB,
+            grouper=job.job.ssp_grouper_factory,
         )
 
     def run(self) -> bool:

@@ -1,4 +1,4 @@
-"""StoreDirectory: one store's directory of one task: its lock, its OFFSET files, its removal."""
+"""StoreDirectory: one store's directory of one task: its lock, its files, its removal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import contextlib
 import fcntl
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.system_stream import SystemStream
-from homeport.container.progress import offset_file
+from homeport.container.progress import offset_file, store_meta
 
 _LOCK_FILE = ".homeport-lock"
 
@@ -65,13 +66,26 @@ class StoreDirectory:
         Raises:
             WireError: the file is damaged.
         """
+        text = self._read(offset_file.OFFSET_FILE)
+        return None if text is None else offset_file.parse_offset(text)
+
+    def read_meta(self) -> store_meta.StoreMeta | None:
+        """What STORE-META says; None where there is no such file.
+
+        Raises:
+            WireError: the file is damaged.
+        """
+        text = self._read(store_meta.META_FILE)
+        return None if text is None else store_meta.parse_meta(text)
+
+    def _read(self, name: str) -> str | None:
         try:
-            data = (self.path / offset_file.OFFSET_FILE).read_bytes()
+            data = (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise WireError(f"it cannot be read: {error.strerror}") from None
-        return offset_file.parse_offset(offset_file.decode(data))
+        return offset_file.decode(data)
 
     def write_offset(self, changelog: SystemStream, partition: int, offset: int) -> None:
         """OFFSET and OFFSET-v2 name ``offset``, also after a power cut."""
@@ -81,6 +95,13 @@ class StoreDirectory:
                 changelog.system, changelog.stream, partition, offset
             ),
         }
+        self._write(texts)
+
+    def write_meta(self, meta: store_meta.StoreMeta) -> None:
+        """STORE-META says ``meta``, also after a power cut."""
+        self._write({store_meta.META_FILE: store_meta.meta_text(meta)})
+
+    def _write(self, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             temporary = self.path / f"{name}.tmp"
             with temporary.open("wb") as file:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -15,11 +16,13 @@ from homeport.container.progress.commit import Changes
 from homeport.container.progress.directories import task_directory
 from homeport.container.progress.restore import (
     ChangelogRange,
+    ChangelogTopic,
     LocalState,
     RestorePlan,
     plan_restore,
     restored,
 )
+from homeport.container.progress.store_meta import Expectation, StoreMeta, is_meta_due
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.overlay import Overlay
@@ -33,6 +36,10 @@ Position = tuple[str, int]
 """(topic, partition) of a changelog."""
 
 
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Some consecutive records of a changelog: {key: last value}, how many they were, their end."""
@@ -44,6 +51,9 @@ class Chunk:
 
 class ChangelogReader(Protocol):
     """How changelogs are read at a start."""
+
+    def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
+        """What the broker says of each stream."""
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
         """Oldest offset and head of each (stream, partition), in the order given."""
@@ -64,7 +74,11 @@ class RestoreListener(Protocol):
 
 @dataclass
 class TaskStore:
-    """One store of one task. ``committed_offset`` is what OFFSET says; None: there is no file."""
+    """One store of one task. ``committed_offset`` is what OFFSET says; None: there is no file.
+
+    ``expected``: what STORE-META is to say; None before the restore, and without a changelog.
+    ``at_head_ms``: when the store was last known to hold all that its changelog held.
+    """
 
     config: StoreConfig
     task: TaskModel
@@ -74,6 +88,8 @@ class TaskStore:
     overlay: Overlay | None = None
     position: int | None = None
     committed_offset: int | None = None
+    expected: Expectation | None = None
+    at_head_ms: int = 0
 
     @property
     def name(self) -> str:
@@ -92,7 +108,7 @@ class ContainerStorage:
     """All stores of all tasks of one container.
 
     ``logged_root`` holds stores with a changelog, ``scratch_root`` those without, which live no
-    longer than their container.
+    longer than their container. ``grouper``: the class that made the tasks of the input.
     """
 
     logged_root: Path
@@ -100,7 +116,10 @@ class ContainerStorage:
     stores: Sequence[StoreConfig]
     tasks: Sequence[TaskModel]
     memory_bytes: int
+    grouper: str
+    wall_ms: Callable[[], int] = _wall_ms
     _opened: list[TaskStore] = field(default_factory=list)
+    _sending_ms: int = 0
 
     def open(self) -> None:
         """Every directory is locked and every store that can be opened is open.
@@ -124,15 +143,15 @@ class ContainerStorage:
             directory.empty()
         if not directory.has_content:
             return TaskStore(config, task, directory, LocalState(exists=False), None)
+        try:
+            offset, meta = _files(directory)
+        except WireError as error:
+            local = LocalState(exists=True, fault=str(error))
+            return TaskStore(config, task, directory, local, None)
         rocks: RocksDbStore | None = None
         try:
-            offset = directory.read_offset()
-        except WireError as error:
-            fault = f"OFFSET is damaged: {error}"
-            return TaskStore(config, task, directory, LocalState(exists=True, fault=fault), None)
-        try:
             rocks = RocksDbStore(directory.path, self._memory)
-            local = LocalState(exists=True, position=rocks.position, offset_file=offset)
+            local = LocalState(exists=True, position=rocks.position, offset_file=offset, meta=meta)
         except StoreError as error:
             if rocks is not None:
                 rocks.close()
@@ -144,15 +163,20 @@ class ContainerStorage:
     ) -> dict[str, dict[str, Restored]]:
         """Every store holds what its changelog holds, up to its head; {store: {task: how}}.
 
-        OFFSET of each names that head.
+        OFFSET of each names that head, and STORE-META when it stood there.
         """
         logged = [s for s in self._opened if s.config.changelog is not None]
         places = [(_changelog(s), s.task.changelog_partition) for s in logged]
+        topics = reader.topics([stream for stream, _ in places])
+        # Before the heads are asked for: at that time each store will have held all there was.
+        now_ms = self.wall_ms()
         results: dict[str, dict[str, Restored]] = {}
         for store, changelog in zip(logged, reader.ranges(places), strict=True):
-            plan = plan_restore(store.local, changelog)
+            expected = self._expectation(store, topics[_changelog(store)], now_ms)
+            plan = plan_restore(store.local, changelog, expected)
             listener.restore_started(store.config.name, store.task.task_name, plan)
             result = restored(plan, self._read(store, plan, reader))
+            store.expected, store.at_head_ms = expected, now_ms
             listener.restore_finished(store.config.name, store.task.task_name, result)
             results.setdefault(store.config.name, {})[store.task.task_name] = result
         for store in self._opened:
@@ -162,15 +186,28 @@ class ContainerStorage:
         self.commit()
         return results
 
+    def _expectation(self, store: TaskStore, topic: ChangelogTopic, now_ms: int) -> Expectation:
+        task, changelog = store.task, _changelog(store)
+        meta = StoreMeta(
+            changelog=f"{changelog} partition {task.changelog_partition}",
+            topic_id=topic.topic_id,
+            ssps=tuple(sorted(str(ssp) for ssp in task.system_stream_partitions)),
+            grouper=self.grouper,
+            at_head_ms=now_ms,
+        )
+        return Expectation(meta, topic.delete_retention_ms)
+
     def _read(self, store: TaskStore, plan: RestorePlan, reader: ChangelogReader) -> int:
         if plan.reason is not None:
-            _LOG.info("store %s is read in full: %s", store.name, plan.reason)
+            level = logging.WARNING if plan.rebuild else logging.INFO
+            _LOG.log(level, "store %s is read in full: %s", store.name, plan.reason)
         if plan.rebuild:
             if store.rocks is not None:
                 store.rocks.close()
                 store.rocks = None
             store.directory.empty()
             store.committed_offset = None
+            store.local = LocalState(exists=False)
         if store.rocks is None:
             store.rocks = RocksDbStore(store.directory.path, self._memory)
         records = 0
@@ -199,7 +236,8 @@ class ContainerStorage:
         return sum(item.overlay.size_bytes for item in self._opened if item.overlay)
 
     def changes(self) -> list[Changes]:
-        """What the open transaction changed in stores that have a changelog."""
+        """What the open transaction changed in stores with a changelog; it is to be sent now."""
+        self._sending_ms = self.wall_ms()
         return [
             Changes(
                 item.config.name,
@@ -218,6 +256,8 @@ class ContainerStorage:
         Shapes: ``positions`` {(changelog topic, partition): offset of the last record}.
         """
         for item in self._opened:
+            # A commit shows that nobody else had written by then, to any of these changelogs.
+            item.at_head_ms = self._sending_ms
             if item.overlay is None or not item.overlay.entries():
                 continue
             if item.config.changelog is not None:
@@ -244,18 +284,31 @@ class ContainerStorage:
     def commit(self) -> int:
         """Every store that moved is flushed and its OFFSET names where it stood; how many moved.
 
-        OFFSET gets the position that the store had before the flush began (safety S1).
+        OFFSET gets the position that the store had before the flush began (safety S1); STORE-META,
+        after it, when that was the head (safety S2).
         """
         moved = 0
         for item in self._opened:
-            position = item.position
-            if position is None or position == item.committed_offset:
+            position, at_head_ms = item.position, item.at_head_ms
+            if position is None:
                 continue
-            item.opened().flush()
-            item.directory.write_offset(_changelog(item), item.task.changelog_partition, position)
-            item.committed_offset = position
-            moved += 1
+            has_moved = position != item.committed_offset
+            if has_moved:
+                item.opened().flush()
+                place = item.task.changelog_partition
+                item.directory.write_offset(_changelog(item), place, position)
+                item.committed_offset = position
+                moved += 1
+            self._write_meta(item, at_head_ms, is_wanted=has_moved)
         return moved
+
+    def _write_meta(self, item: TaskStore, at_head_ms: int, *, is_wanted: bool) -> None:
+        if item.expected is None:
+            return
+        meta = replace(item.expected.meta, at_head_ms=at_head_ms)
+        if is_wanted or is_meta_due(item.local.meta, meta, item.expected.delete_retention_ms):
+            item.directory.write_meta(meta)
+            item.local = replace(item.local, meta=meta)
 
     def close(self) -> None:
         """Nothing is open or locked; writes of an open transaction are gone."""
@@ -264,6 +317,18 @@ class ContainerStorage:
                 item.rocks.close()
             item.directory.release()
         self._opened.clear()
+
+
+def _files(directory: StoreDirectory) -> tuple[int | None, StoreMeta | None]:
+    """What OFFSET and STORE-META say; WireError, in one line, where one of them is damaged."""
+    try:
+        offset = directory.read_offset()
+    except WireError as error:
+        raise WireError(f"OFFSET is damaged: {error}") from None
+    try:
+        return offset, directory.read_meta()
+    except WireError as error:
+        raise WireError(f"STORE-META is damaged: {error}") from None
 
 
 def _changelog(store: TaskStore) -> SystemStream:

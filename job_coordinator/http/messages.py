@@ -212,20 +212,23 @@ class Restored:
     """How one store of one task was restored.
 
     Offsets of the first and last record read, both None where nothing was read; number of records.
+    ``reason``: why a store that was there was not used, and all was read; None where it was used.
     """
 
     kind: RestoreKind
     from_offset: int | None
     to_offset: int | None
     records: int
+    reason: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """``{kind, from, to, records}``."""
+        """``{kind, from, to, records}``, and ``reason`` where there is one."""
         return {
             "kind": self.kind.value,
             "from": self.from_offset,
             "to": self.to_offset,
             "records": self.records,
+            **({} if self.reason is None else {"reason": self.reason}),
         }
 
     @staticmethod
@@ -240,6 +243,7 @@ class Restored:
             from_offset=optional_field(body, "from", int),
             to_offset=optional_field(body, "to", int),
             records=required_field(body, "records", int),
+            reason=optional_field(body, "reason", str),
         )
 
 

@@ -7,12 +7,12 @@ is wrong with it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     ClusterMetadata,
@@ -27,6 +27,8 @@ from homeport.config.sections import JobConfig, StoreConfig, SystemConfig, TaskC
 from homeport.job_coordinator.kafka import clients
 
 _T = TypeVar("_T")
+DELETE_RETENTION = "delete.retention.ms"
+"""Property of a compacted topic: how long it keeps deletions."""
 _COMPACT = "compact"
 _CHANGELOG_SEGMENT_BYTES = 536870912
 _METADATA_POLL_S = 0.05
@@ -94,7 +96,7 @@ def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
         "cleanup.policy": _COMPACT,
         "segment.bytes": str(_CHANGELOG_SEGMENT_BYTES),
         "max.message.bytes": str(store.changelog_max_message_bytes),
-        "delete.retention.ms": str(store.changelog_delete_retention_ms),
+        DELETE_RETENTION: str(store.changelog_delete_retention_ms),
     }
     if store.changelog_min_compaction_lag_ms is not None:
         config["min.compaction.lag.ms"] = str(store.changelog_min_compaction_lag_ms)
@@ -211,6 +213,22 @@ class TopicAdmin:
             futures[resource], f"reading the configuration of topic {name!r}"
         )
         return {key: entry.value for key, entry in entries.items() if entry.value is not None}
+
+    def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
+        """{topic: the broker's id of it}; a topic that is made anew has another one.
+
+        Raises:
+            UnavailableError: one does not exist, or Kafka did not answer in time.
+        """
+        if not names:
+            return {}
+        futures = self._admin.describe_topics(
+            TopicCollection(list(names)), request_timeout=self._timeout_s
+        )
+        return {
+            name: str(self._result(futures[name], f"asking for topic {name!r}").topic_id)
+            for name in names
+        }
 
     def _general_key(self) -> str:
         return f"systems.{self._system.name}.default.stream.replication.factor"

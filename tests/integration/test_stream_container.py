@@ -156,6 +156,40 @@ def test_a_damaged_offset_file_means_a_rebuild(make: Make) -> None:
     assert reasons["Partition 1"] is None
 
 
+def test_a_changelog_made_anew_means_a_rebuild(make: Make) -> None:
+    """However long the new one is: the state is what it holds, and the reason is told everywhere.
+
+    After that the store is the new topic's, and nothing is read.
+    """
+    job = make()
+    first = job.start(1)
+    job.produce(_words(14))
+    job.until(lambda: job.processed() == 14, first)
+    first.stop()
+    words = [(i % 2, b"p%d-w%d" % (i % 2, i % 7)) for i in range(140)]
+    job.make_anew("changelog", [(p, word, (100).to_bytes(8, "big")) for p, word in words])
+
+    second = job.start(2, fence=[1])
+    report = job.report(second, 2)
+    for how in report.restored["counts"].values():
+        assert (how.kind, how.records) == (RestoreKind.FULL, 70)
+        assert (how.reason or "").startswith("the changelog was made anew: its topic id is ")
+    told = {line["reason"] for line in job.history("restore-started")[-2:]}
+    assert told == {how.reason for how in report.restored["counts"].values()}
+    assert all(str(reason) in second.log.read_text(encoding="utf-8") for reason in told)
+    job.produce(_words(14, 14))
+    job.until(lambda: job.processed() == 28, second)
+    assert second.stop() == 143
+    right = {word.decode(): 101 for _, word in words}
+    assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in right.items()}
+    assert job.table("out") == dict.fromkeys(right, b"101")
+
+    third = job.start(3, fence=[2])
+    restored = _restored(job.report(third, 3))
+    assert restored == {"Partition 0": ("none", 0), "Partition 1": ("none", 0)}
+    assert third.stop() == 143
+
+
 def test_a_predecessor_with_an_open_transaction_is_fenced(make: Make) -> None:
     """What an unfinished predecessor sent is never seen, and it can commit nothing any more."""
     job = make()

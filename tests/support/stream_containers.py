@@ -281,6 +281,24 @@ class Job:
         stream.bootstrap()
         return stream
 
+    def make_anew(self, name: str, entries: Sequence[tuple[int, bytes, bytes]]) -> None:
+        """One of the job's compacted topics was deleted and made again, with other records.
+
+        Shapes: ``entries`` (partition, key, value), sent in order.
+        """
+        topic = self.topic(name)
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        partitions = len(admin.list_topics(topic).topics[topic].partitions)
+        admin.delete_topics([topic])[topic].result(DEADLINE_S)
+        again = NewTopic(topic, partitions, 1, config={"cleanup.policy": "compact"})
+        admin.create_topics([again])[topic].result(DEADLINE_S)
+        for partition in range(partitions):
+            _until_led(admin, TopicPartition(topic, partition))
+        producer = Producer({"bootstrap.servers": self.servers})
+        for partition, key, value in entries:
+            producer.produce(topic, value, key, partition=partition)
+        assert producer.flush(DEADLINE_S) == 0
+
     def close(self) -> None:
         """No process is left."""
         for running in self.started:

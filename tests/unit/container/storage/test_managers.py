@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.sections import StorageConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.progress.restore import ChangelogRange, RestorePlan
+from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.managers import Chunk, ContainerStorage
 from homeport.job_coordinator.http.messages import Restored, RestoreKind
@@ -42,6 +43,12 @@ class Log:
         self.records: list[tuple[bytes, bytes | None] | None] = []
         self.oldest = 0
         self.plans: list[RestorePlan] = []
+        self.topic = ChangelogTopic("id-1", 1_000_000)
+        self.now_ms = 5_000
+
+    def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
+        """The same for each."""
+        return dict.fromkeys(changelogs, self.topic)
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
         """The same for each."""
@@ -64,14 +71,16 @@ class Log:
         """Nothing to keep."""
 
 
-def _storage(folder: Path) -> ContainerStorage:
+def _storage(folder: Path, log: Log) -> ContainerStorage:
     stores = list(StorageConfig.of(CONFIG).stores.values())
     tasks = [TaskModel(TASK, (), 0)]
-    return ContainerStorage(folder / "logged", folder / "scratch", stores, tasks, 1 << 24)
+    return ContainerStorage(
+        folder / "logged", folder / "scratch", stores, tasks, 1 << 24, "G", lambda: log.now_ms
+    )
 
 
 def _opened(folder: Path, log: Log) -> tuple[ContainerStorage, Restored]:
-    storage = _storage(folder)
+    storage = _storage(folder, log)
     storage.open()
     return storage, storage.restore(log, log)["s"][TASK]
 
@@ -153,7 +162,7 @@ def test_a_dropped_transaction_leaves_no_trace(tmp_path: Path) -> None:
     storage.close()
 
 
-@pytest.mark.parametrize("damage", ["missing", "checksum", "ahead", "rocksdb"])
+@pytest.mark.parametrize("damage", ["missing", "checksum", "ahead", "rocksdb", "meta"])
 def test_a_damaged_store_is_rebuilt(tmp_path: Path, damage: str) -> None:
     """Whatever is wrong, the store ends up equal to its changelog, and the reason is told."""
     log = Log()
@@ -166,6 +175,9 @@ def test_a_damaged_store_is_rebuilt(tmp_path: Path, damage: str) -> None:
         offset.unlink()
     elif damage == "checksum":
         offset.write_bytes(offset.read_bytes()[:-1] + b"7")
+    elif damage == "meta":
+        meta = offset.with_name("STORE-META")
+        meta.write_bytes(meta.read_bytes()[:-1] + b"7")
     elif damage == "ahead":
         directory = StoreDirectory(_directory(tmp_path))
         directory.write_offset(SystemStream("kafka", "log"), 0, 5)
@@ -173,25 +185,90 @@ def test_a_damaged_store_is_rebuilt(tmp_path: Path, damage: str) -> None:
     else:
         (_directory(tmp_path) / "CURRENT").write_bytes(b"x")
     storage, result = _opened(tmp_path, log)
-    assert result == Restored(RestoreKind.FULL, 0, 1, 1)
     assert log.plans[-1].rebuild
     assert log.plans[-1].reason
+    assert result == Restored(RestoreKind.FULL, 0, 1, 1, log.plans[-1].reason)
     assert list(storage.overlay("s", TASK).scan()) == [(b"a", b"1")]
     storage.close()
 
 
-def test_a_changelog_made_anew_means_a_rebuild(tmp_path: Path) -> None:
-    """A position beyond its end cannot be of this topic."""
+def _one_committed(folder: Path) -> Log:
+    """The log of a store that was closed with one record, at the time 5000."""
     log = Log()
-    storage, _ = _opened(tmp_path, log)
+    storage, _ = _opened(folder, log)
     _transaction(storage, log, b"a", b"1")
     storage.commit()
     storage.close()
+    return log
+
+
+def test_a_position_beyond_the_changelogs_end_means_a_rebuild(tmp_path: Path) -> None:
+    """It cannot be of this changelog (safety S3)."""
+    log = _one_committed(tmp_path)
     log.records = []
     storage, result = _opened(tmp_path, log)
-    assert result == NOTHING
-    assert log.plans[-1].reason == "position 0 is beyond the changelog's end 0"
+    reason = "position 0 is beyond the changelog's end 0"
+    assert result == replace(NOTHING, reason=reason)
+    assert log.plans[-1].reason == reason
     assert list(storage.overlay("s", TASK).scan()) == []
+    storage.close()
+
+
+def test_a_changelog_made_anew_means_a_rebuild_however_long_it_is(tmp_path: Path) -> None:
+    """Its topic id is another one; the store has the new one's records, and knows its id."""
+    log = _one_committed(tmp_path)
+    log.records = [(b"b", b"1"), None, (b"c", b"1"), None]
+    log.topic = ChangelogTopic("id-2", 1_000_000)
+    storage, result = _opened(tmp_path, log)
+    assert result.kind is RestoreKind.FULL
+    assert "topic id is id-2, the store's is id-1" in (result.reason or "")
+    assert list(storage.overlay("s", TASK).scan()) == [(b"b", b"1"), (b"c", b"1")]
+    storage.close()
+    storage, result = _opened(tmp_path, log)
+    assert result == NOTHING
+    storage.close()
+
+
+def test_a_store_without_store_meta_is_judged_by_offsets(tmp_path: Path) -> None:
+    """A directory of Samza's has none; from its first start here it does."""
+    log = _one_committed(tmp_path)
+    (_directory(tmp_path) / "STORE-META").unlink()
+    log.records += [(b"b", b"1"), None]
+    log.now_ms += 2_000_000
+    storage, result = _opened(tmp_path, log)
+    assert result == Restored(RestoreKind.TAIL, 1, 3, 1)
+    storage.close()
+    assert (_directory(tmp_path) / "STORE-META").is_file()
+
+
+@pytest.mark.parametrize(
+    ("away_ms", "kind"), [(999_999, RestoreKind.TAIL), (1_000_000, RestoreKind.FULL)]
+)
+def test_a_store_that_was_away_for_too_long_is_rebuilt(
+    tmp_path: Path, away_ms: int, kind: RestoreKind
+) -> None:
+    """Deletions that it has not seen may be gone: what it kept would rise from the dead."""
+    log = _one_committed(tmp_path)
+    log.records = [None, None, (b"b", b"1"), None]  # a was deleted, and even that is compacted away
+    log.now_ms += away_ms
+    storage, result = _opened(tmp_path, log)
+    assert result.kind is kind
+    storage.close()
+
+
+def test_an_idle_store_stays_fresh(tmp_path: Path) -> None:
+    """Each transaction, of whatever task, shows that the store still stands at the head."""
+    log = _one_committed(tmp_path)
+    storage, _ = _opened(tmp_path, log)
+    log.now_ms += 900_000
+    assert storage.changes() == []
+    storage.apply({})
+    assert storage.commit() == 0
+    storage.close()
+    log.records += [(b"b", b"1"), None]
+    log.now_ms += 900_000
+    storage, result = _opened(tmp_path, log)
+    assert result.kind is RestoreKind.TAIL
     storage.close()
 
 
@@ -215,5 +292,5 @@ def test_two_containers_cannot_have_one_directory(tmp_path: Path) -> None:
     log = Log()
     storage, _ = _opened(tmp_path, log)
     with pytest.raises(StoreError, match="another process has it open"):
-        _storage(tmp_path).open()
+        _storage(tmp_path, log).open()
     storage.close()

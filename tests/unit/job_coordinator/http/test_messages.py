@@ -47,6 +47,7 @@ _FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
     (STOPPED, Stopped.from_json),
     *((Stopped(ONE, cause, 143), Stopped.from_json) for cause in StopCause),
     (Restored(RestoreKind.NONE, None, None, 0), Restored.from_json),
+    (Restored(RestoreKind.FULL, 0, 9, 10, "it was stale"), Restored.from_json),
 ]
 
 
