@@ -17,6 +17,8 @@ Source: HA-YARN, "How does it work?"; samza-behaviours 4.1-4.3 (its defect 11 me
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from homeport.appmaster.allocation import constraints
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.instructions import (
@@ -37,14 +39,6 @@ from homeport.appmaster.allocation.state import (
 )
 from homeport.job_coordinator.model.ids import Host, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
-
-UNFENCED_LIMIT = 16
-"""How many incarnations that never started are remembered, to be listed by the next permit.
-
-Beyond it the oldest are dropped whose launcher waited for them: they write no more, and fencing
-them would only end what their transaction time-outs end anyway (safety I1 guards against those that
-may still write). One that nobody saw stop is never dropped.
-"""
 
 _SEEKING = ASKING | {ContainerPhase.QUEUED}
 _MATCH_ORDER = (ContainerPhase.QUEUED, ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED)
@@ -183,7 +177,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
         epoch=incarnation.epoch,
         model_version=version,
         fence=fence,
-        unfenced=_bounded((*container.unfenced, Predecessor(incarnation))),
+        unfenced=(*container.unfenced, Predecessor(incarnation)),
         request_id=None,
         resource_id=launcher.resource_id,
         wanted=None,
@@ -196,15 +190,14 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     draft.instruct(PermitContainer(launcher.resource_id, incarnation, version, fence))
 
 
-def _bounded(unfenced: tuple[Predecessor, ...]) -> tuple[Predecessor, ...]:
-    surplus = len(unfenced) - UNFENCED_LIMIT
-    kept: list[Predecessor] = []
-    for predecessor in unfenced:
-        if surplus > 0 and predecessor.is_stopped:
-            surplus -= 1
-        else:
-            kept.append(predecessor)
-    return tuple(kept)
+def drop_unfenced(draft: Draft, of: Incarnation, is_fenced: Callable[[Predecessor], bool]) -> None:
+    """The next permit of that incarnation's processor lists none of those (safety I1)."""
+    container = draft.containers.get(of.processor_id)
+    kept = () if container is None else tuple(p for p in container.unfenced if not is_fenced(p))
+    if container is None or kept == container.unfenced:
+        draft.count_stale()
+    else:
+        draft.change(container, unfenced=kept)
 
 
 def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:

@@ -38,6 +38,8 @@ from homeport.appmaster.allocation.events import (
     ContainerStarted,
     ContainerStopped,
     Event,
+    FencedByDriver,
+    FencesReported,
     HostsObserved,
     JobModelPublished,
     LauncherCheckedIn,
@@ -405,6 +407,19 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
         )
 
 
+def _on_fences_reported(draft: Draft, event: FencesReported) -> None:
+    """The processor's next permit need not list them (safety I1)."""
+    allocator.drop_unfenced(draft, event.incarnation, lambda p: p.incarnation in event.fenced)
+
+
+def _on_fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
+    """Dropped if its launcher waited for it: one that is only revoked may yet begin (safety I1)."""
+    incarnation = event.incarnation
+    allocator.drop_unfenced(
+        draft, incarnation, lambda p: p.is_stopped and p.incarnation == incarnation
+    )
+
+
 def _finish(draft: Draft, container: ContainerState) -> None:
     draft.end_request(container)
     draft.cancel_timer(retry_window_timer(container.processor_id))
@@ -479,5 +494,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     TimerFired: _on_timer_fired,
     ContainerStarted: _on_container_started,
     ContainerStopped: _on_container_stopped,
+    FencesReported: _on_fences_reported,
+    FencedByDriver: _on_fenced_by_driver,
     ShutdownRequested: _on_shutdown_requested,
 }

@@ -173,6 +173,33 @@ class ContainerStopped:
 
 
 @dataclass(frozen=True, slots=True)
+class FencesReported:
+    """``incarnation`` has fenced these for good: it was the newest of its processor afterwards.
+
+    Whoever of them initialises its id later is stopped by what the coordinator stream says.
+    """
+
+    incarnation: Incarnation
+    fenced: tuple[Incarnation, ...]
+
+    def __str__(self) -> str:
+        return f"{named(self.incarnation)} has fenced {', '.join(map(named, self.fenced))}"
+
+
+@dataclass(frozen=True, slots=True)
+class FencedByDriver:
+    """The transactional id of this incarnation was initialised **after** its launcher said stopped.
+
+    Nothing of it is open, and it initialises nothing any more.
+    """
+
+    incarnation: Incarnation
+
+    def __str__(self) -> str:
+        return named(self.incarnation)
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownRequested:
     """Somebody entitled to it asked for the orderly end of the job."""
 
@@ -190,6 +217,8 @@ Event = (
     | TimerFired
     | ContainerStarted
     | ContainerStopped
+    | FencesReported
+    | FencedByDriver
     | ShutdownRequested
 )
 

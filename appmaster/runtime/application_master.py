@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from homeport.appmaster.allocation.events import JobModelPublished
@@ -31,6 +32,7 @@ from homeport.appmaster.runtime.backend import DriverBackend
 from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.driver import Driver
 from homeport.appmaster.runtime.driver_settings import DriverSettings
+from homeport.appmaster.runtime.fencing import fence_incarnation
 from homeport.appmaster.runtime.heartbeat import Heartbeat
 from homeport.appmaster.runtime.hold_back import Inheritance
 from homeport.appmaster.runtime.job_status import JobIdentity
@@ -168,6 +170,7 @@ async def serve(
         stream=stream,
         history=history,
         keeper=KeeperLink(Path(), container.token),
+        fence=partial(fence_incarnation, config),
     )
     backend = DriverBackend(
         driver=driver,

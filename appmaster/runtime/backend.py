@@ -30,7 +30,14 @@ from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.launcher_table import LauncherEntry
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
+from homeport.job_coordinator.http.messages import (
+    CheckIn,
+    Order,
+    OrderKind,
+    Started,
+    StopCause,
+    Stopped,
+)
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
@@ -158,6 +165,8 @@ class DriverBackend:
             ContainerStopped(message.incarnation, message.cause, message.exit_code)
         )
         await self._driver.leases.ended(message.incarnation)
+        if message.cause not in {StopCause.ORDERED, StopCause.FINISHED}:  # those closed in order
+            self._driver.fencing.stopped(message.incarnation)
         self._driver.account_for(message.incarnation, f"has stopped: {message.cause.value}")
 
     async def shutdown(self) -> None:

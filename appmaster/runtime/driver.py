@@ -59,6 +59,7 @@ from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, 
 from homeport.appmaster.runtime.adoption import Adoption
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.driver_settings import DriverSettings
+from homeport.appmaster.runtime.fencing import FencingDesk
 from homeport.appmaster.runtime.hold_back import HoldBack
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.keeper_link import Keeper
@@ -97,7 +98,7 @@ class _Item:
 class Driver:
     """Runs one job in one AM attempt. To be used on one event loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by name only; each is another part of the world outside
         self,
         *,
         settings: DriverSettings,
@@ -108,6 +109,7 @@ class Driver:
         stream: CoordinatorStream,
         history: HistoryWriter,
         keeper: Keeper,
+        fence: Callable[[Incarnation], None],
     ) -> None:
         self._settings = settings
         self._state = initial_state(allocator, resources.next_request_id)
@@ -115,6 +117,7 @@ class Driver:
         self.hold_back = HoldBack(settings.inherited, settings.isolation_ms, settings.witnessed)
         self._has_begun = False
         self.leases = LeaseDesk(keeper)
+        self.fencing = FencingDesk(fence, self.post)
         self._published = published
         self._resources = resources
         self._desk = StreamDesk(stream, identity.rank)
@@ -179,6 +182,7 @@ class Driver:
             self._skein.close()
             self.leases.close()
             self._desk.close()
+            self.fencing.close()
 
     def account_for(self, incarnation: Incarnation, what: str) -> None:
         """It is known what became of an incarnation that an earlier driver permitted."""
@@ -391,6 +395,7 @@ class Driver:
             silent = set()
             for incarnation in await self.leases.revoked(live):
                 self._event("revoked", incarnation)
+                self.fencing.lost(incarnation)
                 if self.runs(incarnation):
                     silent.add(self._lose_launcher_of(incarnation))
                 self.account_for(incarnation, "has lost its lease")
@@ -420,6 +425,7 @@ class Driver:
             if news is not None:
                 self.localities = news.localities
                 await self._note_stops(news.stopped)
+                self.fencing.reported(news.fenced)
             await asyncio.sleep(self._settings.catch_up_interval_ms / 1000)
 
     async def _note_stops(self, stopped: Mapping[Incarnation, str]) -> None:

@@ -15,6 +15,7 @@ from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStre
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.managers import (
     EpochManager,
+    FenceReport,
     LocalityManager,
     ProcessorEpoch,
     Rank,
@@ -31,10 +32,14 @@ log = logging.getLogger("driver")
 
 @dataclass(frozen=True, slots=True)
 class StreamNews:
-    """What the stream says now. Shapes: ``stopped`` {incarnation: cause}."""
+    """What the stream says now. Shapes: ``stopped`` {incarnation: cause}.
+
+    ``fenced``: what the last incarnation of each processor that reported has fenced.
+    """
 
     localities: Mapping[ProcessorId, Host]
     stopped: Mapping[Incarnation, str]
+    fenced: Mapping[ProcessorId, FenceReport]
 
 
 class StreamDesk:
@@ -114,5 +119,7 @@ class StreamDesk:
         if last is not None and last.rank.is_above(self._rank):
             raise OutrankedError(last.rank, self._rank)
         return StreamNews(
-            LocalityManager(self._stream).read_processors(), StopManager(self._stream).read()
+            LocalityManager(self._stream).read_processors(),
+            StopManager(self._stream).read(),
+            EpochManager(self._stream).read_fenced(),
         )

@@ -27,12 +27,12 @@ from homeport.job_coordinator.kafka.topics import (
 )
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.managers import (
     AmEpoch,
     ChangelogPartitionManager,
     ConfigManager,
     EpochManager,
+    FenceReport,
     JobModelVersion,
     LocalityManager,
     ProcessorEpoch,
@@ -187,29 +187,36 @@ def unfenced(
 ) -> tuple[Incarnation, ...]:
     """Every incarnation that the next one of the processor must fence (safety I1).
 
-    An incarnation that has written its locality had fenced the list of its permit before. Who was
-    last permitted under an older model may have owned any task of this processor then, so all of
-    those are listed, unless this processor has started under the present model already.
+    One that has reported so had fenced the list of its permit (safety I3). Who was last permitted
+    under an older model may have owned any task of this processor then, so all of those are listed,
+    unless this processor has reported under the present model already.
     """
+    reports = EpochManager(stream).read_fenced()
     own = permits.get(processor_id)
-    if own and own.model_version == version and _has_started(processor_id, own.epoch, stream):
+    if own and own.model_version == version and _has_fenced(processor_id, own, reports):
         return (Incarnation(processor_id, own.epoch),)
-    found = set(_chain(processor_id, own, stream)) if own else set()
+    found = set(_chain(processor_id, own, reports)) if own else set()
     for other, permit in permits.items():
         if permit.model_version < version:
-            found.update(_chain(other, permit, stream))
+            found.update(_chain(other, permit, reports))
     return tuple(sorted(found))
 
 
 def _chain(
-    processor_id: ProcessorId, permit: ProcessorEpoch, stream: CoordinatorStream
+    processor_id: ProcessorId,
+    permit: ProcessorEpoch,
+    reports: Mapping[ProcessorId, FenceReport],
 ) -> tuple[Incarnation, ...]:
     last = Incarnation(processor_id, permit.epoch)
-    if _has_started(processor_id, permit.epoch, stream):
+    if _has_fenced(processor_id, permit, reports):
         return (last,)
     return (*permit.fence, last)
 
 
-def _has_started(processor_id: ProcessorId, epoch: int, stream: CoordinatorStream) -> bool:
-    message = stream.latest(MessageType.SET_CONTAINER_HOST).get(processor_id)
-    return message is not None and (wire.epoch(message) or 0) >= epoch
+def _has_fenced(
+    processor_id: ProcessorId,
+    permit: ProcessorEpoch,
+    reports: Mapping[ProcessorId, FenceReport],
+) -> bool:
+    report = reports.get(processor_id)
+    return report is not None and report.epoch >= permit.epoch

@@ -91,6 +91,7 @@ class StreamContainer:
             producer = start_up.fence_and_begin(self._job, self._permit, self._history, self._stop)
         with start_up.open_coordinator_stream(self._job, self._phases) as stream:
             start_up.require_newest(stream, self._permit)
+            start_up.report_fenced(stream, self._permit)
             starts, processed = self._restore()
             pipeline = self._pipeline()
             outputs = Outputs(

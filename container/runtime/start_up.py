@@ -1,8 +1,9 @@
 """The start of an incarnation up to its first input, in the one order that is safe.
 
 Source: safety I3: init all listed ids, init the own id, read the coordinator stream to its head and
-go on only if the own epoch still stands; then restore, checkpoints, locality, input. (Kafka accepts
-a late init after a fence: reading the head is what stops a permit that was overtaken.)
+go on only if the own epoch still stands; report fenced; then restore, checkpoints, locality, input.
+(Kafka accepts a late init after a fence: reading the head is what stops a permit that was
+overtaken.)
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from homeport.container.runtime.stop_flag import StopFlag
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Restored, Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.managers import EpochManager, LocalityManager
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.managers import EpochManager, FenceReport, LocalityManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
 
@@ -150,6 +152,17 @@ def require_newest(stream: CoordinatorStreamStore, permit: Permit) -> None:
             f"the permit names JobModel {permit.model_version}, the coordinator stream says "
             f"{newest.model_version}"
         )
+
+
+def report_fenced(stream: CoordinatorStream, permit: Permit) -> None:
+    """The coordinator stream says that all of the permit's list are fenced for good (safety I3).
+
+    Only after ``require_newest``: one of them that initialises its id later reads there that it was
+    overtaken. Later permits need not list them.
+    """
+    own = permit.incarnation
+    report = FenceReport(own.epoch, permit.fence)
+    EpochManager(stream).write_fenced(own.processor_id, report)
 
 
 class RestoreReport:

@@ -307,6 +307,17 @@ def set_processor_epoch(
     return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
 
 
+def set_fenced(
+    processor_id: str, epoch: int, fenced: list[dict[str, object]]
+) -> CoordinatorStreamMessage:
+    """The incarnation ``epoch`` of the processor has fenced ``fenced``, and was the newest then.
+
+    None of those can begin to write any more (safety I3).
+    """
+    values = {"epoch": str(epoch), "fenced": _json(fenced).decode()}
+    return CoordinatorStreamMessage(MessageType.SET_FENCED, processor_id, values)
+
+
 def set_stopped(processor_id: str, epoch: int, cause: str) -> CoordinatorStreamMessage:
     """The incarnation ``epoch`` of the processor has stopped: it was waited for (safety P1)."""
     values = {"epoch": str(epoch), "cause": cause}

@@ -280,6 +280,14 @@ class ProcessorEpoch:
 
 
 @dataclass(frozen=True)
+class FenceReport:
+    """The last incarnation of a processor that reported whom it has fenced (safety I3)."""
+
+    epoch: int
+    fenced: tuple[Incarnation, ...] = ()
+
+
+@dataclass(frozen=True)
 class JobModelVersion:
     """The job model in force; ``digest`` tells whether a newly computed model is the same one."""
 
@@ -342,6 +350,22 @@ class EpochManager:
     def write_processor_epoch(self, processor_id: ProcessorId, permit: ProcessorEpoch) -> None:
         """The stream says that the processor has ``permit``."""
         self._stream.write([processor_epoch_message(processor_id, permit)])
+
+    def read_fenced(self) -> dict[ProcessorId, FenceReport]:
+        """{processor: its last report}; one that cannot be read counts as none was made."""
+        found = _read_all(
+            self._stream,
+            MessageType.SET_FENCED,
+            lambda m: FenceReport(
+                wire.number(m, "epoch"), tuple(_incarnation(i, m) for i in _items(m, "fenced"))
+            ),
+        )
+        return {ProcessorId(processor_id): report for processor_id, report in found.items()}
+
+    def write_fenced(self, processor_id: ProcessorId, report: FenceReport) -> None:
+        """The stream says that the processor has made ``report``."""
+        fenced = _incarnations(report.fenced)
+        self._stream.write([wire.set_fenced(processor_id, report.epoch, fenced)])
 
     def read_job_model_version(self) -> JobModelVersion | None:
         """The job model in force; None before the first one.
@@ -408,10 +432,12 @@ def processor_epoch_message(
     processor_id: ProcessorId, permit: ProcessorEpoch
 ) -> CoordinatorStreamMessage:
     """The record that says that a processor has a permit."""
-    fence: list[dict[str, object]] = [
-        {"processor_id": i.processor_id, "epoch": i.epoch} for i in permit.fence
-    ]
+    fence = _incarnations(permit.fence)
     return wire.set_processor_epoch(processor_id, permit.epoch, permit.model_version, fence)
+
+
+def _incarnations(incarnations: Iterable[Incarnation]) -> list[dict[str, object]]:
+    return [{"processor_id": i.processor_id, "epoch": i.epoch} for i in incarnations]
 
 
 def _items(message: CoordinatorStreamMessage, name: str) -> list[dict[str, object]]:

@@ -152,6 +152,8 @@ class Am:
         self.keeper = InMemoryKeeper()
         self.stream = Stream()
         self.history_folder = history
+        self.fenced: list[Incarnation] = []
+        self.not_fenced: list[Incarnation] = []
         writer = HistoryWriter(history, "driver", "nm1")
         found = Inheritance(boot_ms(), inherited)
         settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, permitted, found, ISOLATION_MS)
@@ -173,6 +175,7 @@ class Am:
             stream=self.stream,
             history=writer,
             keeper=self.keeper,
+            fence=self.fence,
         )
         self.backend = DriverBackend(
             driver=self.driver,
@@ -183,6 +186,13 @@ class Am:
             resources=self.cluster,
             history=writer,
         )
+
+    def fence(self, incarnation: Incarnation) -> None:
+        """Fenced; called in a thread."""
+        if self.stream.fault is not None:
+            self.not_fenced.append(incarnation)
+            raise self.stream.fault
+        self.fenced.append(incarnation)
 
     async def check_in(
         self, running: Incarnation | None = None, request_id: int = 1, attempt: int = 1

@@ -17,7 +17,7 @@ from stream_containers import COUNTER, DEADLINE_S, P0, Job, living, make_job
 
 from homeport.container.progress import offset_file
 from homeport.job_coordinator.http.messages import RestoreKind, Started
-from homeport.job_coordinator.metadata.managers import LocalityManager
+from homeport.job_coordinator.metadata.managers import EpochManager, FenceReport, LocalityManager
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 
 Make = Callable[..., Job]
@@ -191,7 +191,10 @@ def test_a_changelog_made_anew_means_a_rebuild(make: Make) -> None:
 
 
 def test_a_predecessor_with_an_open_transaction_is_fenced(make: Make) -> None:
-    """What an unfinished predecessor sent is never seen, and it can commit nothing any more."""
+    """What an unfinished predecessor sent is never seen, and it can commit nothing any more.
+
+    Its successor reports it fenced.
+    """
     job = make()
     own = transactional_id(job.config["job.name"], "1", Incarnation(P0, 1))
     old = Producer({"bootstrap.servers": job.servers, "transactional.id": own})
@@ -211,6 +214,10 @@ def test_a_predecessor_with_an_open_transaction_is_fenced(make: Make) -> None:
     job.until(lambda: job.processed() == 10, second)
     second.stop()
     _is_exact(job, 10)
+    stream = job.coordinator_stream()
+    fenced = FenceReport(2, (Incarnation(P0, 1),))
+    assert EpochManager(stream).read_fenced() == {P0: fenced}
+    stream.close()
 
 
 def test_a_fenced_container_ends_with_the_reason(make: Make) -> None:

@@ -12,9 +12,17 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import ConfigResource
 
 from tests.unit.world.clock import Clock, Process
 from tests.unit.world.kafka import (
@@ -285,6 +293,46 @@ class ModelAdmin:
         """What topics there are."""
         del topic, timeout
         return Topics(self._network.broker)
+
+    def describe_topics(
+        self, names: TopicCollection, *, request_timeout: float = _DEFAULT_REQUEST_S
+    ) -> dict[str, Future[_Described]]:
+        """{topic: its id}."""
+        return {
+            name: self._ask(f"describe {name}", request_timeout, partial(_Described, name))
+            for name in names.topic_names
+        }
+
+    def describe_configs(
+        self, resources: Sequence[ConfigResource], *, request_timeout: float = _DEFAULT_REQUEST_S
+    ) -> dict[ConfigResource, Future[dict[str, _Entry]]]:
+        """{topic: how long it keeps deletions, a day}."""
+        return {
+            resource: self._ask(
+                f"describe {resource.name}",
+                request_timeout,
+                lambda: {"delete.retention.ms": _Entry("86400000")},
+            )
+            for resource in resources
+        }
+
+    def _ask(self, words: str, limit_s: float, act: Callable[[], _T]) -> Future[_T]:
+        answer: Future[_T] = Future()
+        try:
+            answer.set_result(self._network.request(words, limit_s, act))
+        except KafkaException as error:
+            answer.set_exception(error)
+        return answer
+
+
+@dataclass
+class _Described:
+    topic_id: str
+
+
+@dataclass
+class _Entry:
+    value: str
 
 
 def _known(error: Exception) -> KafkaException:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.allocation.container_allocator import UNFENCED_LIMIT
 from homeport.appmaster.allocation.events import (
+    FencedByDriver,
+    FencesReported,
     JobModelPublished,
     LauncherSilent,
     ResourceEnded,
@@ -250,29 +251,14 @@ def test_retry_count_zero_fails_the_job_at_the_first_failure(machine_with: Machi
 
 
 def test_a_negative_retry_count_forgives_everything(machine_with: MachineWith) -> None:
-    """Fifty failures, fifty permits, no timer; the fence list does not grow beyond its bound."""
+    """Fifty failures, fifty permits, no timer."""
     machine = machine_with(retry_count=-1)
     machine.deploy({"0": "a"}, "a")
     machine.feed(check_in("r0", "a", request=1))
     for epoch in range(1, 51):
         assert machine.feed(stopped("0", epoch)) == ()
         machine.feed(check_in("r0", "a"))
-    listed = machine.records[-1].fence
-    assert len(listed) == UNFENCED_LIMIT
-    assert listed == tuple(inc("0", e) for e in range(51 - UNFENCED_LIMIT, 51))
-
-
-def test_one_that_nobody_saw_stop_stays_listed(machine_with: MachineWith) -> None:
-    """The bound drops only those whose launcher waited for them."""
-    machine = machine_with(retry_count=-1)
-    machine.deploy({"0": "a"}, "a")
-    machine.feed(check_in("r0", "a", request=1), LauncherSilent(ResourceId("r0")))
-    machine.feed(check_in("r1", "a", request=2))
-    for epoch in range(2, 40):
-        machine.feed(stopped("0", epoch), check_in("r1", "a"))
-    listed = machine.records[-1].fence
-    assert listed[0] == inc("0", 1)
-    assert len(listed) == UNFENCED_LIMIT
+    assert machine.container("0").epoch == 51
 
 
 def test_without_fail_job_the_others_go_on_and_the_job_fails_at_its_end(
@@ -315,6 +301,40 @@ def test_a_permit_lists_every_incarnation_that_no_later_one_has_fenced(running: 
     )
     running.feed(started("0", 3), stopped("0", 3, StopCause.SIGNALLED, 143), check_in("r0", "a"))
     assert running.records[-1] == records_epoch("0", 4, (inc("0", 3),))
+
+
+def test_a_list_stays_small_however_long_a_container_fails(machine_with: MachineWith) -> None:
+    """The driver fences each that was waited for, before or after the next permit (safety I1)."""
+    machine = machine_with(retry_count=-1)
+    machine.deploy({"0": "a"}, "a")
+    machine.feed(check_in("r0", "a", request=1))
+    for epoch in range(1, 40):
+        machine.feed(stopped("0", epoch), check_in("r0", "a"), FencedByDriver(inc("0", epoch)))
+    assert machine.records[-1].fence == (inc("0", 39),)
+    machine.feed(stopped("0", 40), FencedByDriver(inc("0", 40)), check_in("r0", "a"))
+    assert machine.records[-1] == records_epoch("0", 41)
+
+
+def test_one_that_nobody_saw_stop_stays_listed_until_it_is_reported(
+    machine_with: MachineWith,
+) -> None:
+    """It may wake up and begin again after the driver's fence: only a later one's report drops it.
+
+    A report drops nobody but those it names, and comes too late for nobody.
+    """
+    machine = machine_with(retry_count=-1)
+    machine.deploy({"0": "a"}, "a")
+    machine.feed(check_in("r0", "a", request=1), LauncherSilent(ResourceId("r0")))
+    machine.stale(FencedByDriver(inc("0", 1)))
+    machine.feed(check_in("r1", "a", request=2))
+    for epoch in range(2, 40):
+        machine.feed(stopped("0", epoch), FencedByDriver(inc("0", epoch)), check_in("r1", "a"))
+        assert machine.records[-1].fence == (inc("0", 1),)
+    machine.feed(FencesReported(inc("0", 39), (inc("0", 1),)))
+    machine.stale(FencesReported(inc("0", 39), (inc("0", 1),)))
+    machine.stale(FencesReported(inc("9", 1), (inc("0", 40),)))
+    machine.feed(stopped("0", 40), check_in("r1", "a"))
+    assert machine.records[-1].fence == (inc("0", 40),)
 
 
 def test_the_stream_tells_the_first_permit_whom_to_fence(machine: Machine) -> None:

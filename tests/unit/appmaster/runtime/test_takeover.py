@@ -19,6 +19,7 @@ from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordin
 from homeport.job_coordinator.metadata.managers import (
     AmEpoch,
     EpochManager,
+    FenceReport,
     LocalityManager,
     ProcessorEpoch,
     Rank,
@@ -140,17 +141,21 @@ def test_the_allocator_is_told_homes_and_epochs(stream: InMemoryCoordinatorStrea
     assert dict(published.epochs) == {P0: 4}
 
 
-def test_a_started_incarnation_has_fenced_its_list(stream: InMemoryCoordinatorStream) -> None:
-    """Its locality is written after fencing: only itself is left to fence."""
+def test_who_has_reported_has_fenced_its_list(stream: InMemoryCoordinatorStream) -> None:
+    """Only itself is left to fence; its locality alone is no report, nor is an older one's."""
     permits = {P0: ProcessorEpoch(4, 1, (Incarnation(P0, 3), Incarnation(P0, 2)))}
-    assert unfenced(P0, 1, permits, stream) == (
-        Incarnation(P0, 2),
-        Incarnation(P0, 3),
-        Incarnation(P0, 4),
-    )
+    everyone = (Incarnation(P0, 2), Incarnation(P0, 3), Incarnation(P0, 4))
+    assert unfenced(P0, 1, permits, stream) == everyone
     LocalityManager(stream).write(P0, [], Host("nm1"), 4)
-    stream.catch_up()
+    _report(stream, P0, 3)
+    assert unfenced(P0, 1, permits, stream) == everyone
+    _report(stream, P0, 4)
     assert unfenced(P0, 1, permits, stream) == (Incarnation(P0, 4),)
+
+
+def _report(stream: InMemoryCoordinatorStream, processor_id: ProcessorId, epoch: int) -> None:
+    EpochManager(stream).write_fenced(processor_id, FenceReport(epoch))
+    stream.catch_up()
 
 
 def test_owners_under_an_older_model_are_fenced_by_everyone(
@@ -158,18 +163,16 @@ def test_owners_under_an_older_model_are_fenced_by_everyone(
 ) -> None:
     """They may have owned any task then, also where they have no place in the model now."""
     permits = {P0: ProcessorEpoch(2, 1), P1: ProcessorEpoch(5, 1, (Incarnation(P1, 4),))}
-    LocalityManager(stream).write(P0, [], Host("nm1"), 2)
-    stream.catch_up()
+    _report(stream, P0, 2)
     everyone = (Incarnation(P0, 2), Incarnation(P1, 4), Incarnation(P1, 5))
     assert unfenced(P0, 2, permits, stream) == everyone
     assert unfenced(P2, 2, permits, stream) == everyone
 
 
-def test_who_has_started_under_the_present_model_need_not_fence_older_ones_again(
+def test_who_has_reported_under_the_present_model_need_not_fence_older_ones_again(
     stream: InMemoryCoordinatorStream,
 ) -> None:
     """Its permit listed them, and it has fenced its list."""
     permits = {P0: ProcessorEpoch(3, 2, (Incarnation(P1, 5),)), P1: ProcessorEpoch(5, 1)}
-    LocalityManager(stream).write(P0, [], Host("nm1"), 3)
-    stream.catch_up()
+    _report(stream, P0, 3)
     assert unfenced(P0, 2, permits, stream) == (Incarnation(P0, 3),)

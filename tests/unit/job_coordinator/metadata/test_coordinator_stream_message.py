@@ -85,6 +85,11 @@ _GOLDEN = [
         ),
     ),
     (
+        wire.set_fenced("0", 5, [{"processor_id": "0", "epoch": 4}]),
+        b'[1,"set-fenced","0"]',
+        b'{"epoch":"5","fenced":"[{\\"processor_id\\":\\"0\\",\\"epoch\\":4}]"}',
+    ),
+    (
         wire.set_stopped("0", 5, "signalled"),
         b'[1,"set-stopped","0"]',
         b'{"epoch":"5","cause":"signalled"}',

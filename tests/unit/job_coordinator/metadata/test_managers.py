@@ -20,6 +20,7 @@ from homeport.job_coordinator.metadata.managers import (
     ChangelogPartitionManager,
     ConfigManager,
     EpochManager,
+    FenceReport,
     JobModelVersion,
     LocalityManager,
     ProcessorEpoch,
@@ -32,6 +33,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")
+BAD = {"fenced": "[1]"}
 T0, T1, T2 = TaskName("Partition 0"), TaskName("Partition 1"), TaskName("Partition 2")
 
 
@@ -194,6 +196,17 @@ def test_stops_are_read_back(stream: InMemoryCoordinatorStream) -> None:
     stream.write([CoordinatorStreamMessage(MessageType.SET_STOPPED, P1, {"epoch": "x"})])
     stream.catch_up()
     assert manager.read() == {Incarnation(P0, 5): "signalled"}
+
+
+def test_reports_of_fences_are_read_back(stream: InMemoryCoordinatorStream) -> None:
+    """The last one of each processor; a damaged one counts as none, and the lists stay longer."""
+    manager = EpochManager(stream)
+    manager.write_fenced(P0, FenceReport(4, (Incarnation(P0, 2),)))
+    report = FenceReport(5, (Incarnation(P0, 4), Incarnation(P1, 9)))
+    manager.write_fenced(P0, report)
+    stream.write([CoordinatorStreamMessage(MessageType.SET_FENCED, P1, {"epoch": "1"} | BAD)])
+    stream.catch_up()
+    assert manager.read_fenced() == {P0: report}
 
 
 @pytest.mark.parametrize(

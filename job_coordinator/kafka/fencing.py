@@ -1,0 +1,24 @@
+"""Fencing an incarnation by its transactional id, for who does not write under it."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaException
+
+from homeport.config.sections import SystemConfig
+from homeport.job_coordinator.kafka import clients
+
+
+def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None:
+    """Whoever held the id commits nothing more; its open transaction is aborted (safety I4).
+
+    Raises:
+        UnavailableError: Kafka did not do it in time.
+    """
+    holder = clients.producer(system, {"transactional.id": transactional_id})
+    try:
+        holder.init_transactions(timeout_s)
+    except KafkaException as exception:
+        why = clients.error_of(exception).str()
+        raise clients.unavailable(system, f"initialising {transactional_id}", why) from None
+    finally:
+        holder.close()

@@ -1,0 +1,75 @@
+"""What the driver fences by itself, and what it hears of fences, in the world of test_driver."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from homeport.appmaster.allocation.instructions import JobResult
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.http.messages import OrderKind, StopCause, Stopped
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    set_fenced,
+)
+from homeport.job_coordinator.model.incarnation import Incarnation
+from tests.integration.test_driver import FIRST, LIMIT_S, P0, Am, drive
+
+
+def test_who_lost_its_lease_is_fenced_at_once_and_stays_listed(tmp_path: Path) -> None:
+    """Its transaction holds up nobody (safety I4); it may begin again, so successors list it."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        am.keeper.lost.add(FIRST)
+        await am.until(lambda: am.fenced == [FIRST])
+        await am.until(lambda: len(am.cluster.asked) == 2)
+        am.keeper.lost.clear()
+        async with asyncio.timeout(LIMIT_S):
+            while (order := await am.check_in(request_id=2)).kind is not OrderKind.RUN:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert order.fence == (FIRST,)
+        am.stream.write([fenced_report(2, FIRST)])
+        await am.until(lambda: listed(am) == [Incarnation(P0, 2)])
+        await am.backend.stopped(Stopped(Incarnation(P0, 2), StopCause.FINISHED, 0))
+
+    am, end = drive(tmp_path, story, retries=1)
+    assert end.result is JobResult.SUCCEEDED
+    assert am.fenced == [FIRST]
+
+
+def test_who_was_waited_for_is_fenced_by_the_driver_and_listed_no_more(tmp_path: Path) -> None:
+    """With Kafka away nothing is lost but time: it is fenced with the next stop (safety I1)."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        am.stream.fault = UnavailableError("Kafka is away")
+        await am.backend.stopped(Stopped(FIRST, StopCause.FAILED, 1))
+        await am.until(lambda: am.not_fenced == [FIRST])
+        am.stream.fault = None
+        await am.until_order(OrderKind.RUN)
+        second = Incarnation(P0, 2)
+        assert listed(am) == [FIRST, second]
+        await am.backend.stopped(Stopped(second, StopCause.KILLED, -9))
+        await am.until(lambda: sorted(am.fenced) == [FIRST, second])
+        order = await am.until_order(OrderKind.RUN)
+        assert order.incarnation == Incarnation(P0, 3)
+        await am.until(lambda: listed(am) == [Incarnation(P0, 3)])
+        await am.backend.stopped(Stopped(Incarnation(P0, 3), StopCause.FINISHED, 0))
+
+    _, end = drive(tmp_path, story, retries=5)
+    assert end.result is JobResult.SUCCEEDED
+
+
+def listed(am: Am) -> list[Incarnation]:
+    """Whom the next permit of the only processor would list."""
+    container = am.driver.state.container(P0)
+    assert container is not None
+    return [predecessor.incarnation for predecessor in container.unfenced]
+
+
+def fenced_report(epoch: int, *fenced: Incarnation) -> CoordinatorStreamMessage:
+    """The record in which an incarnation says whom it has fenced."""
+    return set_fenced(
+        P0, epoch, [{"processor_id": i.processor_id, "epoch": i.epoch} for i in fenced]
+    )
