@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,9 +85,12 @@ class Attempt:
         """Where the driver answers."""
         return f"http://{self.host}:{self.children[1].port}/"
 
-    def child_of(self, process: Process) -> _Child:
-        """The child that this process is of."""
-        return next(c for c in self.children if c.process is process)
+    def status(self) -> Mapping[str, Any]:
+        """What the driver's page says of the job."""
+        server = self.children[1].server
+        assert server is not None
+        status: Mapping[str, Any] = server.backend.status()
+        return status
 
     def _supervise(self) -> int:
         """Mirrors ``Supervisor.run``, without its farewell."""
@@ -198,6 +201,10 @@ class Cluster:
         rank = Rank(submission, f"application_1_{submission:04}", attempt)
         self.attempts.append(Attempt(self, rank, host))
         return self.attempts[-1]
+
+    def lose_node_manager(self, host: str) -> None:
+        """The NodeManager of that host is gone: what runs there runs on, and nobody kills it."""
+        self.hosts[Host(host)] = False
 
     def _child(self) -> _Child:
         current = self.world.clock.current
@@ -314,6 +321,10 @@ class CoordinatorServer:
 
     async def stop(self) -> None:
         """Nothing: its process ends with it."""
+
+    def status(self) -> Mapping[str, Any]:
+        """The backend's."""
+        return self._backend.status()
 
     async def answer(self, _method: str, route: str, body: bytes) -> bytes:
         """What the backend says, as bytes; mirrors ``server.JobCoordinatorServer``."""

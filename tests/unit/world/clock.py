@@ -101,6 +101,7 @@ class Clock:
         self._settle()
         while not condition():
             if not self._queue or self._queue[0].at_ms > end_ms:
+                self.now_ms = end_ms
                 raise StuckError(self.told(f"after {limit_ms} ms it still does not hold"))
             self._do_next()
 

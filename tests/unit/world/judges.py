@@ -119,21 +119,23 @@ def _children(world: World) -> Iterator[str]:
 
 
 def _results(world: World) -> Iterator[str]:
-    """Each record of the input was counted at most once, in order, and the state says the same."""
+    """Each record of the input was counted at most once, in order, and the state says the same.
+
+    A key belongs to one partition of the input.
+    """
+    outputs: dict[bytes, list[int]] = {}
+    state: dict[bytes, int] = {}
     for partition in range(world.partitions):
-        outputs: dict[bytes, list[int]] = {}
         for item in committed(world.broker.partition(("out", partition))):
             outputs.setdefault(item.record.key or b"", []).append(int(item.record.value or b"0"))
-        for key, counts in outputs.items():
-            if counts != list(range(1, len(counts) + 1)):
-                yield f"the counts of {key!r} are {counts}: something was lost or applied twice"
-        state = {
-            i.record.key: int(i.record.value or b"0")
-            for i in committed(world.broker.partition(("counts", partition)))
-        }
-        last = {key: counts[-1] for key, counts in outputs.items()}
-        if state != last:
-            yield f"the changelog of task {partition} says {state}, its outputs {last}"
+        for item in committed(world.broker.partition(("counts", partition))):
+            state[item.record.key or b""] = int(item.record.value or b"0")
+    for key, counts in outputs.items():
+        if counts != list(range(1, len(counts) + 1)):
+            yield f"the counts of {key!r} are {counts}: something was lost or applied twice"
+    last = {key: counts[-1] for key, counts in outputs.items()}
+    if state != last:
+        yield f"the changelogs say {state}, the outputs {last}"
 
 
 def counted(world: World) -> int:

@@ -7,10 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from homeport.appmaster.runtime import stream_desk, takeover
+from homeport.appmaster.runtime.hold_back import HoldBack
+from homeport.appmaster.runtime.supervision import Vitals
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank
+from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank, StopManager
+from tests.unit.world import am
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
+from tests.unit.world.world import ISOLATION_MS, LEASE_MS
 
 
 class NoRanks(EpochManager):
@@ -66,4 +70,108 @@ def an_orphan_restarts_while_the_next_attempt_takes_over(scene: Scene) -> None:
     scene.run(1000)
     scene.hosts.child("0@1").kill()
     scene.run(4000)
+    scene.judge()
+
+
+def attempts_count_before_submissions(patch: pytest.MonkeyPatch) -> None:
+    """The number of the attempt decides first which of two is newer."""
+    patch.setattr(Rank, "_order", lambda rank: (rank.attempt, rank.submission, rank.application))
+
+
+@schedule("A1", attempts_count_before_submissions, "0@2 has started")
+def a_job_is_submitted_again_after_a_second_attempt(scene: Scene) -> None:
+    """The first submission got as far as attempt 2 when its machine was lost for good.
+
+    The job is submitted anew: its attempt 1 is the newer one, and must not take the rank it finds
+    for that of a successor.
+    """
+    old = scene.attempt(submission=1, attempt=2)
+    scene.until(lambda: scene.has_fact("container:started", "0@1"), "0@1 has started")
+    for process in (old.supervisor, *scene.hosts.of("a")):
+        process.kill()
+    scene.attempt(submission=2, attempt=1, host="am2")
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.work()
+    scene.judge()
+
+
+def nobody_looks_at_the_beats(patch: pytest.MonkeyPatch) -> None:
+    """The supervisor starts again what has ended, and nothing else."""
+    patch.setattr(Vitals, "is_hung", lambda *_: False)
+
+
+@schedule("A3", nobody_looks_at_the_beats, "0@2 has started")
+def a_driver_stands_still_and_a_container_dies(scene: Scene) -> None:
+    """The driver is stopped for good, neither dead nor alive; then its container is killed."""
+    attempt = scene.working()
+    attempt.driver.stop()
+    scene.hosts.child("0@1").kill()
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", 20_000)
+    scene.work()
+    scene.judge()
+
+
+def only_the_driver_itself_beats(patch: pytest.MonkeyPatch) -> None:
+    """Beats do not come from a thread of their own: a driver that waits for Kafka gives none."""
+    patch.setattr(am.Heartbeat, "start", lambda beats: beats._child.beaten())
+
+
+@schedule("A3", only_the_driver_itself_beats, "the driver was killed at its work")
+def a_replay_takes_longer_than_a_hang(scene: Scene) -> None:
+    """A new driver beats, and then Kafka takes eight seconds until the stream can be read."""
+    attempt = scene.attempt()
+    scene.until(lambda: attempt.children[1].process is not None, "there is a driver")
+    driver = attempt.driver
+    scene.world.network.cut.add(driver.name)
+    scene.run(8000)
+    scene.world.network.cut.clear()
+    scene.require(driver.is_alive, "the driver was killed at its work")
+    scene.until(lambda: scene.has_fact("container:started", "0@1"), "0@1 has started")
+    scene.judge()
+
+
+def nobody_is_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """A new attempt places at once."""
+    patch.setattr(HoldBack, "is_over", lambda *_: True)
+
+
+@schedule("A4", nobody_is_waited_for, "0@1 on a still ran")
+def the_next_attempt_begins_while_the_old_keeper_renews(scene: Scene) -> None:
+    """The AM's machine loses the brokers and the ResourceManager: YARN begins attempt 2.
+
+    For G the old keeper renews on, as it must through a broker's restart; then leases run out. Only
+    waiting tells the new attempt that 0@1 has stopped: nobody on that side can be asked.
+    """
+    scene.working()
+    scene.world.network.cut.add("am")
+    scene.run(LEASE_MS // 3)
+    scene.attempt(attempt=2, host="am2")
+    scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 begins")
+    scene.judge()
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.work()
+    scene.judge()
+
+
+def nobody_reads_what_launchers_witnessed(patch: pytest.MonkeyPatch) -> None:
+    """``set-stopped`` is written, and waited for all the same."""
+    patch.setattr(StopManager, "read", lambda _: {})
+
+
+@schedule("A4", nobody_reads_what_launchers_witnessed, "0@2 has started")
+def a_launcher_has_told_kafka_of_the_stop(scene: Scene) -> None:
+    """The AM's machine dies, and YARN ends the containers of its attempt with SIGTERM.
+
+    The launcher finds nobody to tell of the stop and has it written to Kafka. The next attempt
+    knows that nobody runs, and must not wait for G + L + M.
+    """
+    attempt = scene.working()
+    attempt.supervisor.kill()
+    for launcher in scene.hosts.launchers:
+        launcher.terminate()
+    scene.until(lambda: not scene.hosts.of("a"), "all of it has ended")
+    scene.attempt(attempt=2, host="am2")
+    patience_ms = ISOLATION_MS + LEASE_MS
+    started = "0@2 has started"
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), started, patience_ms)
     scene.judge()

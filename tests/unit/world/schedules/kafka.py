@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from homeport.appmaster.runtime import lease_keeper
+from homeport.appmaster.runtime.lease_table import RenewalGuard
+from homeport.config import sections
+from homeport.config.config import Config
+from homeport.container.runtime import start_up
+from homeport.container.runtime.job import ContainerJob
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.model import incarnation
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from tests.unit.world.kafka import Broker, FencedByBrokerError
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 from tests.unit.world.schedules.attempts import unwatched
+from tests.unit.world.world import ISOLATION_MS, LEASE_MS, MARGIN_MS
 
 
 def head_of_what_is_stable(patch: pytest.MonkeyPatch) -> None:
@@ -48,4 +62,121 @@ def the_markers_of_a_commit_come_late(scene: Scene) -> None:
     scene.run(1000)
     scene.hosts.child("0@1").kill()
     scene.run(4000)
+    scene.judge()
+
+
+def positions_prove_the_end(patch: pytest.MonkeyPatch) -> None:
+    """A catch-up waits until a record before the head has come; an end that is told is none."""
+    take = CoordinatorStreamStore._take
+
+    def taken(store: CoordinatorStreamStore, record: Message) -> CoordinatorStreamMessage | None:
+        if record.error() is None:
+            store._end_offset = max(store._end_offset, (record.offset() or 0) + 1)
+            return take(store, record)
+        store._end_offset = max(store._end_offset, 0)
+        return None
+
+    patch.setattr(CoordinatorStreamStore, "_take", taken)
+
+
+@schedule("K1", positions_prove_the_end, "all have started")
+def the_last_offset_before_the_head_is_a_marker(scene: Scene) -> None:
+    """A driver writes in transactions, so the stream ends with a marker that no reader is given.
+
+    Whoever waits for the record before the head waits for ever.
+    """
+    scene.working()
+    scene.judge()
+
+
+def containers_write_in_transactions(patch: pytest.MonkeyPatch) -> None:
+    """A container writes its locality in a transaction of an id of its own."""
+    open_plainly = start_up.open_coordinator_stream
+
+    def open_stream(job: ContainerJob, phases: start_up.Phases) -> CoordinatorStreamStore:
+        stream = open_plainly(job, phases)
+        id_ = f"homeport.j.1.locality.{job.tasks[0].task_name}"
+        stream._writer = TransactionalWriter(job.transaction_system, stream._topic, 30.0, id_)
+        return stream
+
+    patch.setattr(start_up, "open_coordinator_stream", open_stream)
+
+
+@schedule("K2", containers_write_in_transactions, "1@1 has started", containers=2, partitions=2)
+def a_container_freezes_while_it_writes_its_locality(scene: Scene) -> None:
+    """Container 0 freezes when its locality is in the log and not yet acknowledged.
+
+    Container 1 begins after that and reads the stream to its head. An open transaction of the
+    frozen one would hide the end until its time-out and the broker's next sweep.
+    """
+    scene.attempt()
+    scene.until(lambda: scene.hosts.has_child("0@1"), "0@1 begins")
+    scene.hosts.child("0@1").stop_at("send to __samza_coordinator_j_1 answered")
+    scene.until(lambda: scene.hosts.has_child("1@1"), "1@1 begins")
+    scene.hosts.child("1@1").stop_at("init homeport.j.1.processor.1.1")
+    scene.until(lambda: scene.hosts.child("0@1").is_stopped, "0@1 is frozen")
+    scene.hosts.child("1@1").go_on()
+    scene.until(lambda: scene.has_fact("container:started", "1@1"), "1@1 has started", 1500)
+    scene.judge()
+
+
+def ids_are_not_escaped(patch: pytest.MonkeyPatch) -> None:
+    """The parts of an id are joined as they are."""
+    patch.setattr(incarnation, "_escaped", lambda part: part)
+
+
+@schedule("K3", ids_are_not_escaped, "one job has fenced the other")
+def two_jobs_whose_names_and_ids_run_together(scene: Scene) -> None:
+    """Jobs ("a", "1.0") and ("a.1", "0") are begun one after the other on the same brokers."""
+    broker = Broker(scene.clock)
+    broker.create("out")
+    own = Incarnation(ProcessorId("0"), 1)
+    first = broker.init(incarnation.transactional_id("a", "1.0", own))
+    broker.init(incarnation.transactional_id("a.1", "0", own))
+    try:
+        broker.append(("out", 0), first, b"k", b"v", 1000)
+        is_fenced = False
+    except FencedByBrokerError:
+        is_fenced = True
+    scene.require(not is_fenced, "one job has fenced the other")
+
+
+def folders_are_not_escaped(patch: pytest.MonkeyPatch) -> None:
+    """A job's folder is its name and its id, with a hyphen in between."""
+    patch.setattr(sections, "job_folder", lambda name, job_id: f"{name}-{job_id}")
+
+
+@schedule("K3", folders_are_not_escaped, "two jobs keep their state in one folder")
+def two_jobs_on_one_host(scene: Scene) -> None:
+    """Jobs ("a", "1-0") and ("a-1", "0") keep their state below one folder of the same host."""
+    folders = set()
+    for name, job_id in (("a", "1-0"), ("a-1", "0")):
+        config = Config({**scene.world.config, "job.name": name, "job.id": job_id})
+        folders.add(sections.JobConfig.of(config).directory_name)
+    scene.require(len(folders) == 2, "two jobs keep their state in one folder")
+
+
+def only_news_are_an_answer(patch: pytest.MonkeyPatch) -> None:
+    """The keeper counts a catch-up only where it brought records."""
+    look_well = lease_keeper.look
+
+    def look(stream: CoordinatorStreamStore, guard: RenewalGuard, rank: Rank) -> None:
+        known, before_ms = len(stream.catch_up()), guard.fetched_ms
+        look_well(stream, guard, rank)
+        if before_ms is not None and not known:
+            guard.fetched_ms = before_ms
+
+    patch.setattr(lease_keeper, "look", look)
+
+
+@schedule("K4", only_news_are_an_answer, "a healthy container was killed")
+def nothing_happens_for_longer_than_the_isolation_limit(scene: Scene) -> None:
+    """All is well and nobody writes to the coordinator stream for G and a lease.
+
+    Each of the keeper's fetches is answered with nothing.
+    """
+    scene.working()
+    child = scene.hosts.child("0@1")
+    scene.run(ISOLATION_MS + LEASE_MS + 2 * MARGIN_MS)
+    scene.require(child.is_alive, "a healthy container was killed")
     scene.judge()
