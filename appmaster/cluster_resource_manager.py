@@ -18,14 +18,10 @@ from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
 @dataclass(frozen=True, slots=True)
 class ResourceReport:
-    """One container as the cluster manager sees it.
-
-    ``resource_id`` is None until it is granted; ``diagnostics`` is the story of its end.
-    """
+    """One container as the cluster manager sees it; ``resource_id`` is None until it is granted."""
 
     container: SkeinContainer
     resource_id: ResourceId | None = None
-    diagnostics: str = ""
 
 
 class ClusterResourceManager(Protocol):

@@ -1,8 +1,8 @@
 """Where a container may be asked for, and where best: constraints first, then preference.
 
 PURE. Questions about one placement; nothing here changes a state. For active containers no host is
-forbidden; what is limited is the asking: a pending strict request makes YARN reserve the node, so
-there is at most one per host.
+forbidden but an excluded one; what is limited is the asking: a pending strict request makes YARN
+reserve the node, so there is at most one per host.
 
 Source: HA-YARN, "This approach can be considered as a 'best-effort stickiness' policy": home
 first. Where home cannot be had, the least loaded other host, since containers that share a host
@@ -12,32 +12,56 @@ share its loss.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from homeport.appmaster.allocation.state import (
+    ASKING,
     AllocatorSettings,
     ContainerPhase,
     ContainerState,
+    EarlyPhase,
+    EarlyRequest,
+    Exclusion,
     ResourceState,
 )
 from homeport.job_coordinator.model.ids import Host, ResourceId
 
 
 def candidate_hosts(
-    settings: AllocatorSettings, live: Iterable[Host], container: ContainerState
+    settings: AllocatorSettings,
+    live: Iterable[Host],
+    closed: Container[Host],
+    container: ContainerState,
 ) -> tuple[Host, ...]:
     """The hosts that ``container`` may still ask for by name in this round, sorted."""
     known = settings.strict_hosts
     return tuple(
-        h for h in sorted(live) if h not in container.tried and (known is None or h in known)
+        h
+        for h in sorted(live)
+        if h not in closed and h not in container.tried and (known is None or h in known)
     )
 
 
-def asked_hosts(containers: Iterable[ContainerState]) -> frozenset[Host]:
+def closed_hosts(
+    exclusions: Iterable[Exclusion],
+    containers: Iterable[ContainerState],
+    early: Iterable[EarlyRequest],
+) -> frozenset[Host]:
+    """The hosts that nobody may ask for: excluded ones, but for a probe that is still to be sent.
+
+    Source: safety P2, P3.
+    """
+    asked = {c.wanted for c in containers if c.phase in ASKING}
+    asked |= {e.host for e in early if e.phase is not EarlyPhase.OVER}
+    return frozenset(e.host for e in exclusions if not e.is_probed or e.host in asked)
+
+
+def asked_hosts(
+    containers: Iterable[ContainerState], early: Iterable[EarlyRequest]
+) -> frozenset[Host]:
     """The hosts with a strict request outstanding: none of them may be asked for once more."""
-    return frozenset(
-        c.wanted for c in containers if c.phase is ContainerPhase.REQUESTED and c.wanted is not None
-    )
+    asked = {c.wanted for c in containers if c.phase is ContainerPhase.REQUESTED and c.wanted}
+    return frozenset(asked | {e.host for e in early if e.phase is EarlyPhase.ASKED})
 
 
 def loads(

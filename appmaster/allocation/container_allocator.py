@@ -37,7 +37,7 @@ from homeport.appmaster.allocation.state import (
     expiry_timer,
     retry_delay_timer,
 )
-from homeport.job_coordinator.model.ids import Host, RequestId
+from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 _SEEKING = ASKING | {ContainerPhase.QUEUED}
@@ -58,14 +58,19 @@ def place(draft: Draft) -> None:
 
 
 def _may_go_home(draft: Draft, container: ContainerState) -> bool:
-    live = draft.hosts or ()
-    return container.home in constraints.candidate_hosts(draft.settings, live, container)
+    return container.home in _candidates(draft, container)
+
+
+def _candidates(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
+    early = draft.early.values()
+    closed = constraints.closed_hosts(draft.exclusions.values(), draft.each(), early)
+    return constraints.candidate_hosts(draft.settings, draft.hosts or (), closed, container)
 
 
 def _place_one(draft: Draft, container: ContainerState) -> None:
-    candidates = constraints.candidate_hosts(draft.settings, draft.hosts or (), container)
+    candidates = _candidates(draft, container)
     load = constraints.loads(draft.each(), draft.resources)
-    asked = constraints.asked_hosts(draft.each())
+    asked = constraints.asked_hosts(draft.each(), draft.early.values())
     choice = constraints.best_host(candidates, container.home, load, asked)
     launcher = constraints.best_launcher(draft.idle_resources(), choice, container.home, load)
     if launcher is not None:
@@ -82,8 +87,7 @@ def _place_one(draft: Draft, container: ContainerState) -> None:
 
 
 def _request(draft: Draft, container: ContainerState, host: Host | None) -> None:
-    request_id = RequestId(draft.next_request_id)
-    draft.next_request_id += 1
+    request_id = draft.new_request_id()
     draft.move(
         container,
         Happening.PLACED,
@@ -126,8 +130,14 @@ def with_tried(container: ContainerState, host: Host | None) -> tuple[Host, ...]
 def observe_hosts(draft: Draft, hosts: tuple[Host, ...]) -> None:
     """These hosts are live; requests for others are cancelled, as if they had expired."""
     draft.hosts = tuple(sorted(set(hosts)))
+    for host in sorted({c.wanted for c in draft.each(ASKING) if c.wanted} - set(draft.hosts)):
+        leave(draft, host)
+
+
+def leave(draft: Draft, host: Host) -> None:
+    """Nobody asks for this host any more: its requests are cancelled, as if they had expired."""
     for container in draft.each(ASKING):
-        if container.wanted is not None and container.wanted not in draft.hosts:
+        if container.wanted == host:
             draft.end_request(container)
             draft.move(
                 container, Happening.EXPIRED, ContainerPhase.QUEUED, request_id=None, wanted=None
@@ -229,4 +239,4 @@ def release_idle(draft: Draft) -> None:
 
 def is_anybody_seeking(draft: Draft) -> bool:
     """Whether a launcher that nobody holds may still be of use."""
-    return bool(draft.each(_SEEKING))
+    return bool(draft.each(_SEEKING)) or bool(draft.early)

@@ -11,8 +11,9 @@ test per phase.
 Decisions.
 
 * *What is charged to the retry keys*: causes FAILED and KILLED, a lost resource unless its host is
-  lost, a launcher that never came, unless its host is lost. Not charged: ORDERED and SIGNALLED
-  (somebody wanted the stop: a stray SIGTERM never retires a processor), LEASE_LOST (safety C6).
+  lost, a launcher that never came, unless its host is lost, and what YARN ends for its memory. Not
+  charged: ORDERED and SIGNALLED (somebody wanted the stop: a stray SIGTERM never retires a
+  processor), LEASE_LOST (safety C6).
   All but FINISHED start the processor again, on the same launcher where it lives. FINISHED is for
   good.
 * *Retry window*: each charged failure sets a timer; when it ends the count is zero. So the count
@@ -33,6 +34,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.appmaster.allocation import container_allocator as allocator
+from homeport.appmaster.allocation import early_requests, exclusion
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import (
     ContainerStarted,
@@ -47,6 +49,7 @@ from homeport.appmaster.allocation.events import (
     ResourceAllocated,
     ResourceEnded,
     ShutdownRequested,
+    Timer,
     TimerFired,
     TimerKind,
     describe,
@@ -62,7 +65,8 @@ from homeport.appmaster.allocation.instructions import (
     ReleaseResource,
     StopContainer,
 )
-from homeport.appmaster.allocation.retries import delay_ms, longer_series
+from homeport.appmaster.allocation.job_end import begin_ending, end_of_all, order_stop
+from homeport.appmaster.allocation.retries import fail, longer_series
 from homeport.appmaster.allocation.state import (
     LIVE,
     TERMINAL,
@@ -70,7 +74,6 @@ from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerPhase,
     ContainerState,
-    Ending,
     Happening,
     JobPhase,
     Predecessor,
@@ -115,53 +118,19 @@ def step(state: AllocatorState, event: Event) -> Decision:
 
 def _settle(draft: Draft) -> None:
     """Placing, releasing and the job's end follow from the state, whatever the event was."""
+    if draft.phase is JobPhase.ACTIVE and len(draft.each(TERMINAL)) == len(draft.containers):
+        end_of_all(draft)
+    if draft.phase is not JobPhase.ACTIVE:
+        exclusion.forget_all(draft)
+    early_requests.settle(draft)
     if draft.phase is JobPhase.ACTIVE:
-        if len(draft.each(TERMINAL)) == len(draft.containers):
-            _end_of_all(draft)
-        else:
-            allocator.place(draft)
+        allocator.place(draft)
     if draft.phase is not JobPhase.ACTIVE or not allocator.is_anybody_seeking(draft):
         allocator.release_idle(draft)
     is_over = len(draft.each(TERMINAL)) == len(draft.containers)
     if draft.phase is JobPhase.ENDING and is_over and draft.ending is not None:
         draft.phase = JobPhase.ENDED
         draft.instruct(EndJob(draft.ending.result, draft.ending.diagnostics))
-
-
-def _end_of_all(draft: Draft) -> None:
-    failed = [c.last_failure for c in draft.each(frozenset({ContainerPhase.FAILED}))]
-    if failed:
-        _begin_ending(draft, JobResult.FAILED, "; ".join(failed))
-    else:
-        _begin_ending(draft, JobResult.SUCCEEDED, "every processor finished")
-
-
-def _begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
-    """The result stands; nothing waits any more and what runs is told to stop."""
-    draft.phase = JobPhase.ENDING
-    draft.ending = Ending(result, diagnostics)
-    for container in draft.each():
-        draft.cancel_timer(retry_window_timer(container.processor_id))
-        draft.cancel_timer(retry_delay_timer(container.processor_id))
-    for container in draft.each(WAITING):
-        draft.end_request(container)
-        draft.move(
-            container,
-            Happening.JOB_ENDING,
-            ContainerPhase.STOPPED,
-            request_id=None,
-            resource_id=None,
-            wanted=None,
-        )
-    for container in draft.each(LIVE):
-        stopping = draft.move(container, Happening.JOB_ENDING, ContainerPhase.STOPPING)
-        _order_stop(draft, stopping)
-
-
-def _order_stop(draft: Draft, container: ContainerState) -> None:
-    if container.resource_id is None:
-        raise InvariantViolation(f"{named(container.incarnation)} runs without a resource")
-    draft.instruct(StopContainer(container.resource_id, container.incarnation))
 
 
 # --- the job and its surroundings
@@ -194,11 +163,12 @@ def _on_job_model_published(draft: Draft, event: JobModelPublished) -> None:
 
 def _on_hosts_observed(draft: Draft, event: HostsObserved) -> None:
     allocator.observe_hosts(draft, event.hosts)
+    exclusion.hosts_observed(draft)
 
 
 def _on_shutdown_requested(draft: Draft, _event: ShutdownRequested) -> None:
     if draft.phase in {JobPhase.NEW, JobPhase.ACTIVE}:
-        _begin_ending(draft, JobResult.KILLED, "shut down on request")
+        begin_ending(draft, JobResult.KILLED, "shut down on request")
     else:
         draft.count_stale()
 
@@ -208,7 +178,10 @@ def _on_shutdown_requested(draft: Draft, _event: ShutdownRequested) -> None:
 
 def _on_resource_allocated(draft: Draft, event: ResourceAllocated) -> None:
     container = draft.asker(event.request_id)
-    if container is None:
+    early = draft.early_asker(event.request_id)
+    if early is not None:
+        early_requests.granted(draft, early)
+    elif container is None:
         draft.count_stale()
     elif draft.may_befall(container, Happening.ALLOCATED):
         draft.cancel_timer(expiry_timer(event.request_id))
@@ -228,21 +201,31 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
             draft.move(container, Happening.RESTED, ContainerPhase.QUEUED)
         else:
             draft.change(container, failures=0)
-        return
+    elif timer.host is not None:
+        exclusion.time_is_over(draft, timer)
+    elif not early_requests.over(draft, timer.request_id, is_served=False):
+        _request_took_too_long(draft, timer)
+
+
+def _request_took_too_long(draft: Draft, timer: Timer) -> None:
     asker = draft.asker(timer.request_id)
     if asker is None:
         raise InvariantViolation(f"{timer} was armed for a request that is not outstanding")
     if timer.kind is TimerKind.REQUEST_EXPIRY:
         allocator.expire(draft, asker)
+        exclusion.probe_failed(draft, asker.wanted)
     else:
         _launch_failed(draft, asker)
 
 
-def _launch_failed(draft: Draft, container: ContainerState, *, has_ended: bool = False) -> None:
+def _launch_failed(
+    draft: Draft, container: ContainerState, ended: ResourceEnded | None = None
+) -> None:
     """No launcher came of the request: a failure; cancelled unless it has ended; the next host."""
-    draft.end_request(container, is_served=has_ended)
+    draft.end_request(container, is_served=ended is not None)
     place = container.wanted or "any host"
-    _fail(
+    told = f": {ended.story}" if ended is not None and ended.story else ""
+    fail(
         draft,
         draft.change(
             container,
@@ -251,13 +234,16 @@ def _launch_failed(draft: Draft, container: ContainerState, *, has_ended: bool =
         ),
         Happening.LAUNCH_FAILED,
         ContainerPhase.QUEUED,
-        story=f"no launcher checked in for request {container.request_id} ({place})",
+        story=f"no launcher checked in for request {container.request_id} ({place}){told}",
         is_charged=not _is_lost(draft, container.wanted),
     )
+    exclusion.probe_failed(draft, container.wanted)
 
 
 def _is_lost(draft: Draft, host: Host | None) -> bool:
-    return host is not None and draft.hosts is not None and host not in draft.hosts
+    if host is None or draft.hosts is None:
+        return False
+    return host not in draft.hosts or host in draft.silent or host in draft.exclusions
 
 
 # --- launchers
@@ -266,7 +252,12 @@ def _is_lost(draft: Draft, host: Host | None) -> bool:
 def _on_launcher_checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
     if draft.phase is JobPhase.NEW:
         return
+    exclusion.host_spoke(draft, event.host)
     known = draft.resources.get(event.resource_id)
+    if known is None:
+        early_requests.over(draft, event.request_id, is_served=True)
+    elif known.ended is not None:
+        known = draft.resources[known.resource_id] = replace(known, ended=None)  # it lives
     launcher = known or ResourceState(event.resource_id, event.host, event.request_id)
     holder = draft.holder(event.resource_id)
     if event.running is not None:
@@ -286,7 +277,7 @@ def _check_in_of_holder(draft: Draft, launcher: ResourceState, holder: Container
     if holder.phase is ContainerPhase.ASSIGNED:
         allocator.permit(draft, holder, launcher)
     elif holder.phase is ContainerPhase.STOPPING:
-        _order_stop(draft, holder)
+        order_stop(draft, holder)
     else:
         resource_id, version = launcher.resource_id, holder.model_version
         draft.instruct(PermitContainer(resource_id, holder.incarnation, version, holder.fence))
@@ -297,7 +288,7 @@ def _check_in_with_child(
 ) -> None:
     if holder is not None and holder.phase in LIVE and holder.incarnation == running:
         if holder.phase is ContainerPhase.STOPPING:
-            _order_stop(draft, holder)
+            order_stop(draft, holder)
         return
     owner = draft.containers.get(running.processor_id)
     is_unknown = launcher.resource_id not in draft.resources
@@ -309,45 +300,76 @@ def _check_in_with_child(
 
 
 def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
-    story = "its YARN container ended"
     if event.resource_id in draft.resources:
-        _resource_lost(draft, event.resource_id, story)
+        _resource_lost(draft, event.resource_id, event)
     elif asker := draft.asker(event.request_id):
-        _launch_failed(draft, asker, has_ended=True)
-    elif (launcher := draft.launcher_of(event.request_id)) and not draft.has_child(launcher):
-        _resource_lost(draft, launcher.resource_id, story)
-    else:
+        _launch_failed(draft, asker, event)
+    elif launcher := draft.launcher_of(event.request_id):
+        if not draft.has_child(launcher):
+            _resource_lost(draft, launcher.resource_id, event)
+        elif launcher.ended is None:
+            draft.resources[launcher.resource_id] = replace(launcher, ended=event)
+        else:
+            draft.count_stale()
+    elif not early_requests.over(draft, event.request_id, is_served=True):
         draft.count_stale()
 
 
 def _on_launcher_silent(draft: Draft, event: LauncherSilent) -> None:
     launcher = draft.resources.get(event.resource_id)
-    if launcher and launcher.request_id is not None:
-        draft.instruct(CancelRequest(launcher.request_id))
-    _resource_lost(draft, event.resource_id, "its launcher fell silent")
-
-
-def _resource_lost(draft: Draft, resource_id: ResourceId, story: str) -> None:
-    """The launcher is gone and what it ran has stopped: a failure, unless the host is lost."""
-    holder = draft.holder(resource_id)
-    launcher = draft.resources.pop(resource_id, None)
     if launcher is None:
         draft.count_stale()
-    elif holder is None:
         return
-    elif holder.phase is ContainerPhase.ASSIGNED:
+    if launcher.request_id is not None:
+        draft.instruct(CancelRequest(launcher.request_id))
+    holder = draft.holder(launcher.resource_id)
+    del draft.resources[launcher.resource_id]
+    if launcher.ended is None and not launcher.is_released:
+        exclusion.launcher_fell_silent(draft, launcher.host)
+    _launcher_gone(draft, launcher, holder, launcher.ended)
+
+
+def _resource_lost(draft: Draft, resource_id: ResourceId, ended: ResourceEnded) -> None:
+    holder = draft.holder(resource_id)
+    _launcher_gone(draft, draft.resources.pop(resource_id), holder, ended)
+
+
+def _launcher_gone(
+    draft: Draft,
+    launcher: ResourceState,
+    holder: ContainerState | None,
+    ended: ResourceEnded | None,
+) -> None:
+    """The launcher is gone and what it ran has stopped: a failure, unless the host is lost.
+
+    Its own fault is one also where the launcher has told, before it went, that its child was ended
+    by a signal: YARN ends both for what the child did.
+    """
+    is_own_fault = ended is not None and ended.is_own_fault
+    if holder is None:
+        return
+    if holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
         draft.move(holder, Happening.RESOURCE_LOST, ContainerPhase.QUEUED, resource_id=None)
     elif holder.phase is ContainerPhase.STOPPING:
         draft.move(holder, Happening.RESOURCE_LOST, ContainerPhase.STOPPED, resource_id=None)
     else:
-        _fail(
+        fail(
             draft,
             draft.change(holder, resource_id=None),
             Happening.RESOURCE_LOST,
             ContainerPhase.QUEUED,
-            story=f"{named(holder.incarnation)} on {launcher.host}: {story}",
-            is_charged=not _is_lost(draft, launcher.host),
+            story=_story_of_loss(holder, launcher, ended),
+            is_charged=is_own_fault or not _is_lost(draft, launcher.host),
         )
+
+
+def _story_of_loss(
+    holder: ContainerState, launcher: ResourceState, ended: ResourceEnded | None
+) -> str:
+    story = "its launcher fell silent"
+    if ended is not None:
+        story = ": ".join(filter(None, ("its YARN container ended", ended.story)))
+    return f"{named(holder.incarnation)} on {launcher.host}: {story}"
 
 
 # --- stream containers
@@ -381,7 +403,7 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
     container = _current(draft, event.incarnation, Happening.STOPPED)
     if container is None:
         return
-    host = draft.host_of(container)
+    launcher = draft.resources.get(container.resource_id) if container.resource_id else None
     container = draft.change(
         container,
         unfenced=tuple(
@@ -395,16 +417,33 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
         draft.count_stale()
     elif container.phase is ContainerPhase.STOPPING:
         draft.move(container, Happening.STOPPED, ContainerPhase.STOPPED, resource_id=None)
+    elif launcher is None:
+        raise InvariantViolation(f"{named(event.incarnation)} runs without a resource")
+    elif launcher.ended is not None and launcher.ended.is_own_fault:
+        del draft.resources[launcher.resource_id]
+        _launcher_gone(draft, launcher, container, launcher.ended)
     else:
-        what = f"{event.cause.value}, exit code {event.exit_code}"
-        _fail(
-            draft,
-            container,
-            Happening.STOPPED,
-            ContainerPhase.ASSIGNED,
-            story=f"{named(event.incarnation)} on {host}: {what}",
-            is_charged=event.cause in CHARGED_CAUSES,
-        )
+        _child_failed(draft, container, launcher, event)
+
+
+def _child_failed(
+    draft: Draft, container: ContainerState, launcher: ResourceState, event: ContainerStopped
+) -> None:
+    """It goes on at the same launcher, unless YARN says that this is gone as well."""
+    next_phase = ContainerPhase.ASSIGNED
+    if launcher.ended is not None:
+        del draft.resources[launcher.resource_id]
+        container = draft.change(container, resource_id=None)
+        next_phase = ContainerPhase.QUEUED
+    fail(
+        draft,
+        container,
+        Happening.STOPPED,
+        next_phase,
+        story=f"{named(event.incarnation)} on {launcher.host}: "
+        f"{event.cause.value}, exit code {event.exit_code}",
+        is_charged=event.cause in CHARGED_CAUSES,
+    )
 
 
 def _on_fences_reported(draft: Draft, event: FencesReported) -> None:
@@ -433,55 +472,6 @@ def _finish(draft: Draft, container: ContainerState) -> None:
         wanted=None,
         failures=0,
     )
-
-
-def _fail(
-    draft: Draft,
-    container: ContainerState,
-    happening: Happening,
-    next_phase: ContainerPhase,
-    *,
-    story: str,
-    is_charged: bool,
-) -> None:
-    """The container goes on in ``next_phase``, or rests; or it, and perhaps the job, is given up.
-
-    Source: samza-behaviours 4.7, retry rules.
-    """
-    settings = draft.settings
-    timer = retry_window_timer(container.processor_id)
-    is_counted = is_charged and settings.retry_count >= 0
-    failures = container.failures + is_counted
-    if failures <= settings.retry_count or not is_counted:
-        container = draft.change(
-            container, failures=failures, last_failure=story, request_id=None, wanted=None
-        )
-        rest_ms = delay_ms(settings, container, happening) if is_charged else 0
-        if is_counted:
-            draft.set_timer(timer, settings.retry_window_ms + rest_ms)
-        if rest_ms:
-            draft.move(container, happening, ContainerPhase.RESTING, resource_id=None)
-            draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
-        else:
-            draft.move(container, happening, next_phase)
-        return
-    diagnostics = (
-        f"processor {container.processor_id} failed {failures} times, "
-        f"cluster-manager.container.retry.count is {settings.retry_count}; {story}"
-    )
-    draft.cancel_timer(timer)
-    draft.move(
-        container,
-        happening,
-        ContainerPhase.FAILED,
-        failures=failures,
-        last_failure=diagnostics,
-        request_id=None,
-        resource_id=None,
-        wanted=None,
-    )
-    if settings.fail_job_after_retries:
-        _begin_ending(draft, JobResult.FAILED, diagnostics)
 
 
 _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {

@@ -26,6 +26,8 @@ from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerPhase,
     ContainerState,
+    EarlyPhase,
+    EarlyRequest,
     Happening,
     ResourceState,
     check_in_timer,
@@ -50,6 +52,9 @@ class Draft:
         self.timers = set(state.timers)
         self.containers = {c.processor_id: c for c in state.containers}
         self.resources = {r.resource_id: r for r in state.resources}
+        self.early = {e.processor_id: e for e in state.early}
+        self.silent = set(state.silent)
+        self.exclusions = {e.host: e for e in state.exclusions}
         self.records: list[Record] = []
         self.instructions: list[Instruction] = []
 
@@ -62,6 +67,9 @@ class Draft:
             hosts=self.hosts,
             containers=tuple(self.containers[key] for key in sorted(self.containers)),
             resources=tuple(self.resources[key] for key in sorted(self.resources)),
+            early=tuple(self.early[key] for key in sorted(self.early)),
+            silent=tuple(sorted(self.silent)),
+            exclusions=tuple(self.exclusions[key] for key in sorted(self.exclusions)),
             timers=frozenset(self.timers),
             ending=self.ending,
             next_request_id=self.next_request_id,
@@ -84,6 +92,11 @@ class Draft:
     def _first(self, is_it: Callable[[ContainerState], bool]) -> ContainerState | None:
         return next((c for c in self.containers.values() if is_it(c)), None)
 
+    def early_asker(self, request_id: RequestId | None) -> EarlyRequest | None:
+        """The early request of this number that is outstanding; None where it is none."""
+        found = (e for e in self.early.values() if e.phase is not EarlyPhase.OVER)
+        return next((e for e in found if e.request_id == request_id), None)
+
     def launcher_of(self, request_id: RequestId | None) -> ResourceState | None:
         """The launcher that came of this request; None where none did."""
         found = (r for r in self.resources.values() if r.request_id is not None)
@@ -95,9 +108,10 @@ class Draft:
         return holder is not None and holder.phase in LIVE
 
     def idle_resources(self) -> list[ResourceState]:
-        """The launchers that nobody holds and that were not released, in the order of their ids."""
+        """The launchers that live, unheld and not released, in the order of their ids."""
         found = (self.resources[key] for key in sorted(self.resources))
-        return [r for r in found if not r.is_released and self.holder(r.resource_id) is None]
+        useful = (r for r in found if not r.is_released and r.ended is None)
+        return [r for r in useful if self.holder(r.resource_id) is None]
 
     def host_of(self, container: ContainerState) -> Host | None:
         """The host of the resource that ``container`` holds; None where it holds none."""
@@ -158,14 +172,23 @@ class Draft:
             self.timers.remove(timer)
             self.instruct(CancelTimer(timer))
 
+    def new_request_id(self) -> RequestId:
+        """A number that no request has had."""
+        number = RequestId(self.next_request_id)
+        self.next_request_id += 1
+        return number
+
     def end_request(self, container: ContainerState, *, is_served: bool = False) -> None:
         """The timers of the container's request are off; unless it was served, it is cancelled.
 
         The caller moves the container on and clears its ``request_id``.
         """
-        if container.phase not in ASKING or container.request_id is None:
-            return
-        self.cancel_timer(expiry_timer(container.request_id))
-        self.cancel_timer(check_in_timer(container.request_id))
+        if container.phase in ASKING and container.request_id is not None:
+            self.forget_request(container.request_id, is_served=is_served)
+
+    def forget_request(self, request_id: RequestId, *, is_served: bool = False) -> None:
+        """The timers of this request are off; unless it was served, it is cancelled."""
+        self.cancel_timer(expiry_timer(request_id))
+        self.cancel_timer(check_in_timer(request_id))
         if not is_served:
-            self.instruct(CancelRequest(container.request_id))
+            self.instruct(CancelRequest(request_id))

@@ -35,22 +35,28 @@ class TimerKind(Enum):
     """How long a failure is remembered; its key is the processor."""
     RETRY_DELAY = "retry-delay"
     """How long a container rests before it is placed again; its key is the processor."""
+    SILENCE = "silence"
+    """How long a host counts as just fallen silent; its key is the host."""
+    EXCLUSION = "exclusion"
+    """How long a host is not asked; its key is the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
     """Name of one timer. Setting a timer that is armed starts it anew.
 
-    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of
-    retries; the other is None.
+    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of retries,
+    ``host`` for SILENCE and EXCLUSION; the others are None.
     """
 
     kind: TimerKind
     request_id: RequestId | None = None
     processor_id: ProcessorId | None = None
+    host: Host | None = None
 
     def __str__(self) -> str:
-        key = self.processor_id if self.request_id is None else self.request_id
+        keys = (self.request_id, self.processor_id, self.host)
+        key = next((k for k in keys if k is not None), None)
         return f"{self.kind.value}:{key}"
 
 
@@ -118,10 +124,15 @@ class ResourceEnded:
     which ends a request that no launcher has checked in for (also when adding the container
     failed) and a launcher without a child, but is no evidence that an incarnation stopped (safety
     P1).
+
+    ``story`` is how the cluster manager tells it; ``is_own_fault``: it ended the container for what
+    the container did, as for memory beyond its limit.
     """
 
     request_id: RequestId | None = None
     resource_id: ResourceId | None = None
+    story: str = ""
+    is_own_fault: bool = False
 
     def __str__(self) -> str:
         return self.resource_id or f"request {self.request_id}"
@@ -131,7 +142,8 @@ class ResourceEnded:
 class LauncherSilent:
     """A launcher was silent for so long that by its own rule it killed its child, or is gone.
 
-    The time counts from its last check-in of any kind; each that checked in is watched.
+    The time counts from its last check-in of any kind; each that checked in is watched. The end of
+    its YARN container was not reported: that would be ``ResourceEnded``.
     """
 
     resource_id: ResourceId

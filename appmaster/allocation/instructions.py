@@ -117,6 +117,14 @@ class CancelTimer:
 
 
 @dataclass(frozen=True, slots=True)
+class SuspectOurselves:
+    """Tell people: so many hosts fell silent at once that the fault is the AM's (safety L5)."""
+
+    hosts: tuple[Host, ...]
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class EndJob:
     """End the application with this result: nothing of the job runs any more. Given once, last."""
 
@@ -129,7 +137,15 @@ Record = WriteProcessorEpoch
 
 LauncherOrder = PermitContainer | StopContainer | ReleaseResource
 
-Instruction = RequestResource | CancelRequest | LauncherOrder | SetTimer | CancelTimer | EndJob
+Instruction = (
+    RequestResource
+    | CancelRequest
+    | LauncherOrder
+    | SetTimer
+    | CancelTimer
+    | SuspectOurselves
+    | EndJob
+)
 
 
 def order_for(instructions: Iterable[Instruction], resource_id: ResourceId) -> LauncherOrder | None:
@@ -155,5 +171,8 @@ def brief(instruction: Instruction) -> str:
             return f"{name} {resource_id}"
         case SetTimer(timer=timer) | CancelTimer(timer=timer):
             return f"{name} {timer}"
+        case SuspectOurselves(hosts=hosts):
+            what = f"{', '.join(hosts)} silent at once"
         case EndJob(result=result):
-            return f"{name} {result.value}"
+            what = result.value
+    return f"{name} {what}"

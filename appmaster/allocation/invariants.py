@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from homeport.appmaster.allocation import constraints
 from homeport.appmaster.allocation.events import Timer
+from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
@@ -19,11 +20,14 @@ from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerPhase,
     ContainerState,
+    EarlyPhase,
     JobPhase,
     check_in_timer,
+    exclusion_timer,
     expiry_timer,
     retry_delay_timer,
     retry_window_timer,
+    silence_timer,
 )
 from homeport.config.errors import InvariantViolation
 
@@ -95,6 +99,7 @@ def _of_sharing(state: AllocatorState) -> Iterator[str]:
     strict = Counter(
         c.wanted for c in state.containers if c.phase is ContainerPhase.REQUESTED and c.wanted
     )
+    strict.update(e.host for e in state.early if e.phase is EarlyPhase.ASKED)
     if any(count > 1 for count in strict.values()):
         yield "at most one strict request is outstanding per host"
 
@@ -113,20 +118,41 @@ def _of_job(state: AllocatorState) -> Iterator[str]:
     if state.phase is JobPhase.ENDED and not phases <= TERMINAL:
         yield "nothing runs when the job has ended"
     if state.phase is JobPhase.ACTIVE and state.hosts is not None:
-        asked = constraints.asked_hosts(state.containers)
+        asked = constraints.asked_hosts(state.containers, state.early)
         for container in state.containers:
             if container.phase is ContainerPhase.QUEUED and container.wanted not in asked:
                 yield f"processor {container.processor_id} is queued for a host being asked for"
     yield from _of_idle_launchers(state)
+    yield from _of_hosts(state)
+
+
+def _of_hosts(state: AllocatorState) -> Iterator[str]:
+    hosts = set(state.hosts or ())
+    if {*state.silent, *(e.host for e in state.exclusions)} - hosts:
+        yield "silence is remembered of live hosts only"
+    if hosts and len(state.exclusions) == len(hosts) == 1:
+        yield "the only host is never excluded"
+    asked = [c.wanted for c in state.containers if c.phase in ASKING]
+    asked += [e.host for e in state.early if e.phase is not EarlyPhase.OVER]
+    for exclusion in state.exclusions:
+        if asked.count(exclusion.host) > exclusion.is_probed:
+            yield f"excluded {exclusion.host} is asked for one probe at most"
+        if exclusion.host in state.silent and suspects_itself(state.silent, hosts):
+            yield f"{exclusion.host} is not excluded while we suspect ourselves"
+    for early in state.early:
+        container = state.container(early.processor_id)
+        launcher = container and container.resource_id and state.resource(container.resource_id)
+        if not launcher or launcher.ended is None:
+            yield f"home is asked early for {early.processor_id} only while evidence is awaited"
 
 
 def _of_idle_launchers(state: AllocatorState) -> Iterator[str]:
     seeking = [c for c in state.containers if c.phase in ASKING | {ContainerPhase.QUEUED}]
-    if state.phase is JobPhase.ACTIVE and seeking:
+    if state.phase is JobPhase.ACTIVE and (seeking or state.early):
         return
     held = {c.resource_id for c in state.containers}
     for launcher in state.resources:
-        if launcher.resource_id not in held and not launcher.is_released:
+        if launcher.resource_id not in held and not launcher.is_released and not launcher.ended:
             yield f"{launcher.resource_id} is kept idle only while somebody seeks a resource"
 
 
@@ -141,6 +167,12 @@ def _timers_needed(state: AllocatorState) -> frozenset[Timer]:
             needed.add(retry_delay_timer(container.processor_id))
         if container.failures and _counts_failures(state, container):
             needed.add(retry_window_timer(container.processor_id))
+    for early in state.early:
+        if early.phase is not EarlyPhase.OVER:
+            timer = expiry_timer if early.phase is EarlyPhase.ASKED else check_in_timer
+            needed.add(timer(early.request_id))
+    needed |= {silence_timer(host) for host in state.silent}
+    needed |= {exclusion_timer(e.host) for e in state.exclusions if not e.is_probed}
     return frozenset(needed)
 
 

@@ -35,12 +35,17 @@ class SkeinContainerState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SkeinContainer:
-    """One container as Skein shows it; ``request_id`` None: not one that we asked for."""
+    """One container as Skein shows it; ``request_id`` None: not one that we asked for.
+
+    Of one that has ended: ``story`` and ``is_own_fault`` as in ``ResourceEnded``.
+    """
 
     skein_id: str
     request_id: RequestId | None
     state: SkeinContainerState
     host: Host | None = None
+    story: str = ""
+    is_own_fault: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +64,21 @@ def events_between(before: Snapshot | None, after: Snapshot) -> tuple[Event, ...
     events: list[Event] = []
     if before is None or set(before.hosts) != set(after.hosts):
         events.append(HostsObserved(tuple(sorted(set(after.hosts)))))
-    was = _states(before or Snapshot())
-    now = _states(after)
+    was = _by_request(before or Snapshot())
+    now = _by_request(after)
     for request_id in sorted({*was, *now}):
-        old = was.get(request_id)
-        new = now.get(request_id, SkeinContainerState.ENDED)
-        if new is old:
+        old, new = was.get(request_id), now.get(request_id, _VANISHED)
+        if old is not None and new.state is old.state:
             continue
-        if new is SkeinContainerState.RUNNING:
+        if new.state is SkeinContainerState.RUNNING:
             events.append(ResourceAllocated(request_id))
-        elif new is SkeinContainerState.ENDED:
-            events.append(ResourceEnded(request_id=request_id))
+        elif new.state is SkeinContainerState.ENDED:
+            events.append(ResourceEnded(request_id, story=new.story, is_own_fault=new.is_own_fault))
     return tuple(events)
 
 
-def _states(snapshot: Snapshot) -> dict[RequestId, SkeinContainerState]:
-    return {c.request_id: c.state for c in snapshot.containers if c.request_id is not None}
+_VANISHED = SkeinContainer("", None, SkeinContainerState.ENDED)
+
+
+def _by_request(snapshot: Snapshot) -> dict[RequestId, SkeinContainer]:
+    return {c.request_id: c for c in snapshot.containers if c.request_id is not None}

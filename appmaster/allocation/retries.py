@@ -1,4 +1,4 @@
-"""How long a container waits after a failure before it is placed again.
+"""What follows from a failure: how often a container is started again, and how long it waits.
 
 PURE. Two reasons to wait, both of which spare a fault that lasts from using up every retry at once:
 
@@ -12,7 +12,17 @@ PURE. Two reasons to wait, both of which spare a fault that lasts from using up 
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation.state import AllocatorSettings, ContainerState, Happening
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.job_end import begin_ending
+from homeport.appmaster.allocation.state import (
+    AllocatorSettings,
+    ContainerPhase,
+    ContainerState,
+    Happening,
+    retry_delay_timer,
+    retry_window_timer,
+)
 
 LAUNCH_RETRY_MS = 1_000
 LAUNCH_RETRY_MAX_MS = 30_000
@@ -33,3 +43,52 @@ def delay_ms(settings: AllocatorSettings, failed: ContainerState, happening: Hap
 def longer_series(container: ContainerState) -> int:
     """``launch_failures`` after one more; bounded, so that it is so without a limit of retries."""
     return min(container.launch_failures + 1, _LONGEST_SERIES)
+
+
+def fail(
+    draft: Draft,
+    container: ContainerState,
+    happening: Happening,
+    next_phase: ContainerPhase,
+    *,
+    story: str,
+    is_charged: bool,
+) -> None:
+    """The container goes on in ``next_phase``, or rests; or it, and perhaps the job, is given up.
+
+    Source: samza-behaviours 4.7, retry rules.
+    """
+    settings = draft.settings
+    timer = retry_window_timer(container.processor_id)
+    is_counted = is_charged and settings.retry_count >= 0
+    failures = container.failures + is_counted
+    if failures <= settings.retry_count or not is_counted:
+        container = draft.change(
+            container, failures=failures, last_failure=story, request_id=None, wanted=None
+        )
+        rest_ms = delay_ms(settings, container, happening) if is_charged else 0
+        if is_counted:
+            draft.set_timer(timer, settings.retry_window_ms + rest_ms)
+        if rest_ms:
+            draft.move(container, happening, ContainerPhase.RESTING, resource_id=None)
+            draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
+        else:
+            draft.move(container, happening, next_phase)
+        return
+    diagnostics = (
+        f"processor {container.processor_id} failed {failures} times, "
+        f"cluster-manager.container.retry.count is {settings.retry_count}; {story}"
+    )
+    draft.cancel_timer(timer)
+    draft.move(
+        container,
+        happening,
+        ContainerPhase.FAILED,
+        failures=failures,
+        last_failure=diagnostics,
+        request_id=None,
+        resource_id=None,
+        wanted=None,
+    )
+    if settings.fail_job_after_retries:
+        begin_ending(draft, JobResult.FAILED, diagnostics)

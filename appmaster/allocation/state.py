@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
-from homeport.appmaster.allocation.events import Timer, TimerKind
+from homeport.appmaster.allocation.events import ResourceEnded, Timer, TimerKind
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -153,20 +153,20 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
             _P.ASSIGNED: {
                 _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.STARTING: {
                 _H.CHECKED_IN: frozenset({_P.STARTING}),
                 _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset({_P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
+                _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
             },
             _P.RUNNING: {
                 _H.CHECKED_IN: frozenset({_P.RUNNING}),
                 _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset({_P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
+                _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
             },
@@ -195,7 +195,9 @@ class AllocatorSettings:
 
     ``retry_count``: failures that are forgiven, below zero all of them. ``strict_hosts``: hosts
     that can be asked for by name, fixed when the application was submitted; None: every live host.
-    The last two: see ``retries``; 0 for no rest.
+    ``last_retry_delay_ms``, ``launch_retry_ms``: see ``retries``; 0 for no rest. ``silence_ms``: in
+    what time hosts that fall silent do so at once. ``exclusion_ms``: after what time an excluded
+    host is probed; see ``exclusion``.
     """
 
     host_affinity_enabled: bool
@@ -207,6 +209,8 @@ class AllocatorSettings:
     strict_hosts: tuple[Host, ...] | None = None
     last_retry_delay_ms: int = 0
     launch_retry_ms: int = 0
+    silence_ms: int = 12_000
+    exclusion_ms: int = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,12 +258,46 @@ class ContainerState:
 
 @dataclass(frozen=True, slots=True)
 class ResourceState:
-    """One launcher that checked in. A released one is kept until it is known to be gone."""
+    """One launcher that checked in. A released one is kept until it is known to be gone.
+
+    ``ended``: YARN's word that its container has ended, while there is no evidence yet that what it
+    runs has stopped.
+    """
 
     resource_id: ResourceId
     host: Host
     request_id: RequestId | None
     is_released: bool = False
+    ended: ResourceEnded | None = None
+
+
+class EarlyPhase(Enum):
+    """Where an early request is."""
+
+    ASKED = "asked"
+    """Outstanding; the expiry timer runs."""
+    GRANTED = "granted"
+    """Skein runs its launcher, which has not checked in; the check-in timer runs."""
+    OVER = "over"
+    """Its launcher came, or none will. Not asked again for the same loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyRequest:
+    """Home is asked for on behalf of a container whose stop is not proven yet (safety P2)."""
+
+    processor_id: ProcessorId
+    request_id: RequestId
+    host: Host
+    phase: EarlyPhase = EarlyPhase.ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """A host that is not asked; once ``is_probed``, one launcher may be asked of it (safety P3)."""
+
+    host: Host
+    is_probed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +312,8 @@ class Ending:
 class AllocatorState:
     """All that the allocator knows. Hashable.
 
-    Order: containers and resources by id, hosts by name; ``hosts`` is None until observed.
+    Order: containers, resources and early requests by id, hosts by name; ``hosts`` is None until
+    observed. ``silent`` are the hosts that fell silent just now.
     """
 
     settings: AllocatorSettings
@@ -283,6 +322,9 @@ class AllocatorState:
     hosts: tuple[Host, ...] | None = None
     containers: tuple[ContainerState, ...] = ()
     resources: tuple[ResourceState, ...] = ()
+    early: tuple[EarlyRequest, ...] = ()
+    silent: tuple[Host, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
     timers: frozenset[Timer] = frozenset()
     ending: Ending | None = None
     next_request_id: int = 1
@@ -324,3 +366,13 @@ def retry_window_timer(processor_id: ProcessorId) -> Timer:
 def retry_delay_timer(processor_id: ProcessorId) -> Timer:
     """The timer whose end has this processor placed again."""
     return Timer(TimerKind.RETRY_DELAY, processor_id=processor_id)
+
+
+def silence_timer(host: Host) -> Timer:
+    """The timer while which this host counts as just fallen silent."""
+    return Timer(TimerKind.SILENCE, host=host)
+
+
+def exclusion_timer(host: Host) -> Timer:
+    """The timer whose end lets this excluded host be probed."""
+    return Timer(TimerKind.EXCLUSION, host=host)

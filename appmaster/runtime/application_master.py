@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
 from homeport.appmaster.allocation.state import AllocatorSettings
@@ -130,6 +131,8 @@ def allocator_settings(container: AmContainer, config: Config) -> AllocatorSetti
         check_in_timeout_ms=manager.check_in_timeout_ms,
         last_retry_delay_ms=manager.last_retry_delay_ms,
         launch_retry_ms=LAUNCH_RETRY_MS,
+        silence_ms=manager.lease_ms + margin_ms(manager.lease_ms),
+        exclusion_ms=EXCLUSION_MS,
         strict_hosts=tuple(sorted(container.submission.services)),
     )
 

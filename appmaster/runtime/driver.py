@@ -42,6 +42,7 @@ from homeport.appmaster.allocation.instructions import (
     RequestResource,
     SetTimer,
     StopContainer,
+    SuspectOurselves,
     brief,
 )
 from homeport.appmaster.allocation.observation import (
@@ -65,7 +66,6 @@ from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.keeper_link import Keeper
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.runtime.lease_desk import LeaseDesk
-from homeport.appmaster.runtime.lease_table import suspects_itself
 from homeport.appmaster.runtime.resource_desk import ResourceDesk
 from homeport.appmaster.runtime.stream_desk import StreamDesk
 from homeport.config.errors import InvariantViolation, UnavailableError
@@ -281,6 +281,8 @@ class Driver:
                     self._event("stop-ordered", incarnation, resource=instruction.resource_id)
             case ReleaseResource():
                 pass  # an order, told when its launcher checks in
+            case SuspectOurselves():
+                self.status.failed(f"{brief(instruction)}: perhaps the AM's own network did")
             case EndJob():
                 self._end = instruction
 
@@ -349,9 +351,10 @@ class Driver:
         """
         for report in reports:
             if report.container.state is SkeinContainerState.ENDED:
-                log.info("container %s ended: %s", report.container.skein_id, report.diagnostics)
+                end = report.container
+                log.info("container %s ended: %s", end.skein_id, end.story)
                 if report.resource_id is not None:
-                    self.launchers.ended(report.resource_id)
+                    self.launchers.ended(report.resource_id, end)
         if self._hosts is None or not self.adoption.is_complete:
             return
         snapshot = Snapshot(tuple(r.container for r in reports), self._hosts)
@@ -383,41 +386,31 @@ class Driver:
     def _launcher_gone(self, launcher: LauncherEntry) -> None:
         """It is silent, and nothing runs below it any more."""
         log.warning("launcher %s on %s is silent", launcher.resource_id, launcher.host)
-        if launcher.is_ended:
-            self.post(ResourceEnded(launcher.request_id, launcher.resource_id))
-        else:
-            self.post(LauncherSilent(launcher.resource_id))
+        self.post(launcher.gone())
 
     async def _watch_leases(self) -> None:
         while True:
             running = {c for c in self._state.containers if c.phase in LIVE}
             live = {c.incarnation for c in running} | set(self.adoption.pending)
-            silent = set()
             for incarnation in await self.leases.revoked(live):
                 self._event("revoked", incarnation)
                 self.fencing.lost(incarnation)
                 if self.runs(incarnation):
-                    silent.add(self._lose_launcher_of(incarnation))
+                    self._lose_launcher_of(incarnation)
                 self.account_for(incarnation, "has lost its lease")
-            if suspects_itself(silent, self._hosts or ()):
-                self.status.failed("most hosts fell silent at once: perhaps the AM's own did")
             await asyncio.sleep(_LEASES_POLL_S)
 
-    def _lose_launcher_of(self, incarnation: Incarnation) -> Host:
-        """Gives up the launcher that ran it; the launcher's host."""
+    def _lose_launcher_of(self, incarnation: Incarnation) -> None:
+        """Gives up the launcher that ran it."""
         container = self._state.container(incarnation.processor_id)
         if container is None or container.resource_id is None:
             raise InvariantViolation(f"{incarnation} runs nowhere")
-        known = self._state.resource(container.resource_id)
         launcher = self.launchers.find(container.resource_id)
-        if known is None:
-            raise InvariantViolation(f"{incarnation} runs on an unknown launcher")
         if launcher is None:
             self.post(LauncherSilent(container.resource_id))
         else:
             self.launchers.forget(launcher.resource_id)
             self._launcher_gone(launcher)
-        return known.host
 
     async def _watch_stream(self) -> None:
         while True:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.appmaster.allocation.events import named
+from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerPhase,
@@ -42,6 +43,11 @@ class _Facts:
     since_ms: int = 0
     host: Host | None = None
     started: Started | None = None
+    last_failure: str = ""
+    reported: Stopped | None = None
+    """What a launcher reported last."""
+    first_epoch: int = 0
+    """The first epoch that this driver permitted or found."""
 
 
 @dataclass
@@ -69,6 +75,26 @@ class JobStatus:
                 launcher = launchers.find(container.resource_id)
                 if launcher is not None:
                     facts.host = launcher.host
+                facts.first_epoch = facts.first_epoch or container.epoch
+            self._note_failure(container, facts)
+
+    def _note_failure(self, container: ContainerState, facts: _Facts) -> None:
+        """A failure that no launcher reported, as of a launch or a lost resource, is told too."""
+        story, known = container.last_failure, facts.last_failure
+        facts.last_failure = story
+        if story == known or _tells_of(story, facts.reported):
+            return
+        self._failures.append(
+            {
+                "processor_id": container.processor_id,
+                "epoch": container.epoch,
+                "cause": story,
+                "exit_code": None,
+                "host": facts.host,
+                "at_ms": self.now_ms(),
+                "last_lines": [],
+            }
+        )
 
     def begun(self, waited_ms: int, unheard: tuple[Incarnation, ...]) -> None:
         """Placing has begun, so long after the attempt; nobody had told of the stop of these."""
@@ -83,6 +109,7 @@ class JobStatus:
         if message.cause in {StopCause.ORDERED, StopCause.FINISHED}:
             return
         facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
+        facts.reported = message
         self._failures.append(
             {
                 "processor_id": message.incarnation.processor_id,
@@ -102,7 +129,7 @@ class JobStatus:
     def last_lines(self) -> str:
         """The story of the last failure of a container, in lines; empty where none failed."""
         for failure in reversed(self._failures):
-            if failure["processor_id"] is not None:
+            if failure["processor_id"] is not None and failure["exit_code"] is not None:
                 head = (
                     f"processor {failure['processor_id']} epoch {failure['epoch']} on "
                     f"{failure['host']}: {failure['cause']}, exit code {failure['exit_code']}"
@@ -133,6 +160,8 @@ class JobStatus:
             "application_url": identity.application_url,
             "containers": [self._container(c, launchers) for c in state.containers],
             "hosts": sorted(state.hosts or ()),
+            "excluded_hosts": [e.host for e in state.exclusions],
+            "suspects_itself": suspects_itself(state.silent, state.hosts or ()),
             "failures": list(self._failures),
             "coordinator_stream": stream_fault or "ok",
         }
@@ -158,9 +187,18 @@ class JobStatus:
             "resource": container.resource_id,
             "restored": body.get("restored"),
             "seconds": body.get("seconds"),
+            "restarts": container.epoch - facts.first_epoch if facts.first_epoch else 0,
             "failures": container.failures,
             "last_failure": container.last_failure or None,
         }
+
+
+def _tells_of(story: str, report: Stopped | None) -> bool:
+    """Whether the allocator's ``story`` is that of a stop that a launcher reported."""
+    if report is None:
+        return False
+    what = f"{report.cause.value}, exit code {report.exit_code}"
+    return named(report.incarnation) in story and what in story
 
 
 def _job_state(state: AllocatorState) -> str:

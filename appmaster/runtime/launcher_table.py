@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from homeport.appmaster.allocation.events import LauncherSilent, ResourceEnded
+from homeport.appmaster.allocation.observation import SkeinContainer
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -27,8 +29,15 @@ class LauncherEntry:
     pid: int
     running: Incarnation | None
     heard_ms: int
-    is_ended: bool = False
-    """Whether the cluster manager has reported the end of its container."""
+    end: SkeinContainer | None = None
+    """The end of its container, once the cluster manager has reported it."""
+
+    def gone(self) -> ResourceEnded | LauncherSilent:
+        """It has been silent for the whole limit: what is known of its end."""
+        if self.end is None:
+            return LauncherSilent(self.resource_id)
+        end = self.end
+        return ResourceEnded(self.request_id, self.resource_id, end.story, end.is_own_fault)
 
 
 class LauncherTable:
@@ -48,18 +57,18 @@ class LauncherTable:
     def heard(self, entry: LauncherEntry) -> None:
         """The launcher of ``entry`` has checked in at ``entry.heard_ms``."""
         known = self._entries.get(entry.resource_id)
-        entry.is_ended = known is not None and known.is_ended
+        entry.end = known.end if known is not None else None
         self._entries[entry.resource_id] = entry
 
     def find(self, resource_id: ResourceId) -> LauncherEntry | None:
         """The launcher of that resource; None where none has checked in, or it is gone."""
         return self._entries.get(resource_id)
 
-    def ended(self, resource_id: ResourceId) -> None:
+    def ended(self, resource_id: ResourceId, end: SkeinContainer) -> None:
         """The cluster manager has reported the end of the launcher's container."""
         entry = self._entries.get(resource_id)
         if entry is not None:
-            entry.is_ended = True
+            entry.end = end
 
     def forget(self, resource_id: ResourceId) -> None:
         """The launcher is known to be gone."""

@@ -11,11 +11,10 @@ never NO: a table that is new knows nothing yet (safety L3).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from homeport.job_coordinator.http.messages import LeaseAnswer
-from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 _MARGIN_PART = 5
@@ -86,11 +85,6 @@ class LeaseTable:
 def margin_ms(lease_ms: int) -> int:
     """M: how much longer the AM's side waits than the launcher."""
     return lease_ms // _MARGIN_PART
-
-
-def suspects_itself(silent: Collection[Host], hosts: Collection[Host]) -> bool:
-    """Whether more than half of all hosts fell silent at once: then the fault is here (L5)."""
-    return len(hosts) > 1 and 2 * len(set(silent) & set(hosts)) > len(set(hosts))
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,6 +19,7 @@ from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.runtime.attempt_files import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.submission import ANY_SERVICE
+from homeport.config.cluster_keys import CONTAINER_MEMORY_MB
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
@@ -29,6 +31,7 @@ _STATES = {
     "RUNNING": SkeinContainerState.RUNNING,
 }
 _MAX_DIAGNOSTICS = 8000
+_MEMORY = re.compile(r"(physical|virtual) memory used|exceeding memory limits")
 _CUT = "\n...\n"
 
 log = logging.getLogger("driver")
@@ -48,6 +51,17 @@ def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein h
             return super()._call(method, request, timeout=timeout)
 
     return LimitedClient(address, application_id, security=skein.Security.from_default())
+
+
+def story_of_end(message: str) -> tuple[str, bool]:
+    """How a container ended, from Skein's words, and whether it was ended for what it did.
+
+    Skein passes no exit code on; memory beyond the limit (YARN's -104 and -103) it puts in words.
+    """
+    text = " ".join(message.split()).rstrip(".")
+    if not _MEMORY.search(text):
+        return text, False
+    return f"YARN killed it for its memory: {text}; {CONTAINER_MEMORY_MB.name} says how much", True
 
 
 def shortened(diagnostics: str) -> str:
@@ -162,13 +176,14 @@ class SkeinResourceManager:
         for skein_id in skein_ids:
             request_id = self._requests[skein_id]
             del self._skein_ids[request_id]
-            story = stories.get(skein_id)
-            resource_id = story.yarn_container_id if story is not None else ""
+            told = stories.get(skein_id)
+            resource_id = told.yarn_container_id if told is not None else ""
+            story, is_own_fault = story_of_end(str(told.exit_message) if told is not None else "")
+            ended = SkeinContainerState.ENDED
             reports.append(
                 ResourceReport(
-                    SkeinContainer(skein_id, request_id, SkeinContainerState.ENDED),
+                    SkeinContainer(skein_id, request_id, ended, None, story, is_own_fault),
                     ResourceId(resource_id) if resource_id else None,
-                    str(story.exit_message).strip() if story is not None else "",
                 )
             )
         return reports

@@ -68,13 +68,17 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 log = logging.getLogger("launcher")
 
 
-def cause_of(exit_code: int, *, ordered: bool) -> StopCause:
-    """Why a child ended: by Python's exit code (minus the signal that ended it) and our orders."""
+def cause_of(exit_code: int, *, ordered: bool, signalled: bool = False) -> StopCause:
+    """Why a child ended: by Python's exit code (minus the signal that ended it) and our orders.
+
+    ``signalled``: so was its launcher. YARN signals the whole process group, the child's JVM too,
+    so that whatever the child then made of it is no fault of its own.
+    """
     if exit_code == 0:
         return StopCause.FINISHED
     if ordered and exit_code in {EXIT_TERMINATED, -signal.SIGTERM, -signal.SIGKILL}:
         return StopCause.ORDERED
-    if exit_code in {EXIT_TERMINATED, -signal.SIGTERM}:
+    if signalled or exit_code in {EXIT_TERMINATED, -signal.SIGTERM}:
         return StopCause.SIGNALLED
     if exit_code == -signal.SIGKILL:
         return StopCause.KILLED
@@ -366,7 +370,8 @@ class Launcher:
         size = os.fstat(child.log_fd).st_size
         tail = os.pread(child.log_fd, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
         child.lease.close()
-        cause = cause_of(exit_code, ordered=child.ordered)
+        signalled = self._leaving == EXIT_TERMINATED
+        cause = cause_of(exit_code, ordered=child.ordered, signalled=signalled)
         lines = last_lines(tail)
         if child.has_hung:
             cause = StopCause.FAILED

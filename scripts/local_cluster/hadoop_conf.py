@@ -145,7 +145,10 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
         # Container logs stay readable as files after the application's end.
         "yarn.log-aggregation.enable-local-cleanup": "false",
         "yarn.nodemanager.sleep-delay-before-sigkill.ms": SIGKILL_DELAY_MS,
-        "yarn.nodemanager.pmem-check-enabled": "false",
+        # As on clusters of more than one user: who uses more than was granted is killed.
+        "yarn.nodemanager.pmem-check-enabled": "true",
+        # With the default, true, the check leaves the killing to cgroups, which are not there.
+        "yarn.nodemanager.resource.memory.enforced": "false",
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.disk-health-checker.enable": "false",
         "yarn.nodemanager.resource.memory-mb": NODE_MEMORY_MB,

@@ -57,7 +57,7 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
         "cluster-manager.container.retry.count=2",
         "cluster-manager.container.preferred-host.last.retry.delay.ms=4000",
     )
-    wait_for(lambda: job.containers()["0"]["phase"] == "resting", job)
+    wait_for(lambda: [c["phase"] for c in job.containers().values()] == ["resting"], job)
     failures = job.get("v1/status")["failures"]
     assert [(f["epoch"], f["cause"], f["exit_code"]) for f in failures] == [
         (1, "failed", 1),
@@ -106,7 +106,10 @@ def test_a_container_that_is_killed_comes_back_on_its_host(make_job: Callable[[s
 
 
 def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[str], Job]) -> None:
-    """Its processor runs elsewhere once its launcher has been silent; the others go on."""
+    """Its processor runs elsewhere once its launcher has been silent; the others go on.
+
+    The host is lost from then on: long before YARN says so another one is asked.
+    """
     job = make_job("moving")
     job.produce(600)
     job.run()
@@ -120,6 +123,12 @@ def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[s
         after = job.wait_until_running()
         assert after[moved]["host"] not in {lost, None}
         assert all(c["epoch"] == 1 for p, c in after.items() if p != moved)
+        (told,) = job.decisions("LauncherSilent")
+        assert f"SetTimer exclusion:{lost}" in told
+        (asked,) = [i for i in told if i.startswith("RequestResource")]
+        assert asked.endswith(after[moved]["host"])
+        job.produce(100, first=600)
+        job.expects(700)
         assert job.kill() == f"stopped {job.application_id} in order"
     finally:
         job.cluster.start_node(lost)

@@ -214,6 +214,17 @@ class Job:
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
+    def decisions(self, event: str) -> list[list[str]]:
+        """The instructions that followed from each event of that name, by the driver's history."""
+        found = []
+        for node in self.cluster.nodes:
+            folder = self.cluster.state_dir(node) / f"{self.name}-1" / ".history"
+            for path in folder.glob("driver-*.jsonl"):
+                lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+                told = (x for x in lines if x["event"] == "decision")
+                found += [x["instructions"] for x in told if x["cause"].startswith(event)]
+        return found
+
     def application(self) -> Application:
         """What YARN says of the job's application."""
         found = self.rest.application(self.application_id)

@@ -38,10 +38,12 @@ from homeport.appmaster.allocation.state import (
     ContainerPhase,
     ContainerState,
     check_in_timer,
+    exclusion_timer,
     expiry_timer,
     initial_state,
     retry_delay_timer,
     retry_window_timer,
+    silence_timer,
 )
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -202,6 +204,26 @@ def rests(processor: str, delay_ms: int, window_ms: int | None = None) -> tuple[
     timer, window = retry_delay_timer(ProcessorId(processor)), SETTINGS.retry_window_ms + delay_ms
     remembered = SetTimer(retry_window_timer(ProcessorId(processor)), window_ms or window)
     return (remembered, SetTimer(timer, delay_ms))
+
+
+def falls_silent(host: str) -> tuple[Instruction, ...]:
+    """A host counts as just fallen silent."""
+    return (SetTimer(silence_timer(Host(host)), SETTINGS.silence_ms),)
+
+
+def excludes(host: str) -> tuple[Instruction, ...]:
+    """A host is not asked for a while."""
+    return (SetTimer(exclusion_timer(Host(host)), SETTINGS.exclusion_ms),)
+
+
+def silence_over(host: str) -> TimerFired:
+    """This host is no longer just silent."""
+    return TimerFired(silence_timer(Host(host)))
+
+
+def exclusion_over(host: str) -> TimerFired:
+    """This host's exclusion has decayed."""
+    return TimerFired(exclusion_timer(Host(host)))
 
 
 def asks(request: int, host: str | None) -> tuple[Instruction, ...]:

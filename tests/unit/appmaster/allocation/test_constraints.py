@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.allocation import constraints
-from homeport.appmaster.allocation.state import ContainerPhase, ContainerState, ResourceState
+from homeport.appmaster.allocation.state import (
+    ContainerPhase,
+    ContainerState,
+    EarlyPhase,
+    EarlyRequest,
+    Exclusion,
+    ResourceState,
+)
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import SETTINGS
 
@@ -21,9 +28,23 @@ def launcher(name: str, host: Host) -> ResourceState:
 def test_candidates_are_live_untried_and_can_be_asked_by_name() -> None:
     """In the order of their names."""
     tried = replace(ZERO, tried=(A,))
-    assert constraints.candidate_hosts(SETTINGS, (C, B, A), tried) == (B, C)
+    assert constraints.candidate_hosts(SETTINGS, (C, B, A), (), tried) == (B, C)
+    assert constraints.candidate_hosts(SETTINGS, (C, B, A), {B}, tried) == (C,)
     strict = replace(SETTINGS, strict_hosts=(A, C))
-    assert constraints.candidate_hosts(strict, (C, B, A), tried) == (C,)
+    assert constraints.candidate_hosts(strict, (C, B, A), (), tried) == (C,)
+
+
+def test_an_excluded_host_is_closed_unless_a_probe_may_be_sent() -> None:
+    """One probe: while it is asked or granted, early or not, nobody else may ask."""
+    excluded = (Exclusion(A), Exclusion(B, is_probed=True))
+    assert constraints.closed_hosts(excluded, (), ()) == {A}
+    for phase in (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED):
+        asking = replace(ZERO, phase=phase, wanted=B)
+        assert constraints.closed_hosts(excluded, (asking,), ()) == {A, B}
+    early = EarlyRequest(ZERO.processor_id, RequestId(1), B)
+    assert constraints.closed_hosts(excluded, (), (early,)) == {A, B}
+    over = replace(early, phase=EarlyPhase.OVER)
+    assert constraints.closed_hosts(excluded, (ZERO,), (over,)) == {A}
 
 
 def test_a_host_is_asked_while_a_strict_request_is_pending() -> None:
@@ -31,7 +52,10 @@ def test_a_host_is_asked_while_a_strict_request_is_pending() -> None:
     phases = (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED, ContainerPhase.QUEUED)
     containers = [replace(ZERO, phase=p, wanted=h) for p, h in zip(phases, (A, B, C), strict=True)]
     anywhere = replace(ZERO, phase=ContainerPhase.REQUESTED)
-    assert constraints.asked_hosts([*containers, anywhere]) == {A}
+    asked = EarlyRequest(ZERO.processor_id, RequestId(1), C)
+    granted = replace(asked, host=B, phase=EarlyPhase.GRANTED)
+    assert constraints.asked_hosts([*containers, anywhere], ()) == {A}
+    assert constraints.asked_hosts([*containers, anywhere], (asked, granted)) == {A, C}
 
 
 def test_load_counts_what_is_there_and_what_is_wanted() -> None:

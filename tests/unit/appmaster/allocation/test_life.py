@@ -24,7 +24,9 @@ from tests.unit.appmaster.allocation.conftest import (
     asks,
     cancels,
     check_in,
+    excludes,
     expired,
+    falls_silent,
     forgets_failures,
     inc,
     live,
@@ -138,10 +140,7 @@ def test_a_late_word_that_it_finished_counts_before_a_successor_is_permitted(
 ) -> None:
     """Its launcher fell silent after the end of its tasks; after a permit it would be stale."""
     running.feed(LauncherSilent(ResourceId("r0")))
-    assert running.feed(stopped("0", 1, StopCause.FINISHED, 0)) == (
-        *cancels(3, "expiry"),
-        *forgets_failures("0"),
-    )
+    assert running.feed(stopped("0", 1, StopCause.FINISHED, 0)) == cancels(3, "expiry")
     assert running.phase("0") is P.FINISHED
     running.feed(LauncherSilent(ResourceId("r1")), check_in("r3", "b", request=4))
     running.stale(stopped("1", 1, StopCause.FINISHED, 0))
@@ -159,11 +158,12 @@ def test_a_stop_reported_twice_is_stale(running: Machine) -> None:
 
 
 def test_a_silent_launcher_is_a_stop_and_its_skein_container_is_ended(running: Machine) -> None:
-    """Charged, as its host lives; home is asked first, the permit lists the lost one."""
+    """Not charged, as its host is lost: another is asked; the permit lists the lost one."""
     silent = LauncherSilent(ResourceId("r0"))
-    assert running.feed(silent) == (*cancels(1), *remembers_failure("0"), *asks(3, "a"))
+    lost = (*cancels(1), *falls_silent("a"), *excludes("a"))
+    assert running.feed(silent) == (*lost, *asks(3, "c"))
     running.stale(silent)
-    permit = running.feed(check_in("r9", "a", request=3))
+    permit = running.feed(check_in("r9", "c", request=3))
     assert permit[-1:] == permits("r9", "0", 2, (inc("0", 1),))
 
 
@@ -177,6 +177,8 @@ def test_a_container_on_a_lost_host_is_not_charged(running: Machine) -> None:
 
 def test_skeins_word_is_no_evidence_of_a_stop(running: Machine) -> None:
     """Safety P1: the container's end counts when its launcher has been silent, too."""
+    assert running.feed(ResourceEnded(request_id=RequestId(1))) == asks(3, "a")
+    assert running.phase("0") is P.RUNNING
     running.stale(
         ResourceEnded(request_id=RequestId(1)),
         ResourceEnded(request_id=RequestId(77)),
@@ -185,7 +187,8 @@ def test_skeins_word_is_no_evidence_of_a_stop(running: Machine) -> None:
         ResourceEnded(),
     )
     with_evidence = ResourceEnded(RequestId(1), ResourceId("r0"))
-    assert running.feed(with_evidence) == (*remembers_failure("0"), *asks(3, "a"))
+    assert running.feed(with_evidence) == remembers_failure("0")
+    assert running.phase("0") is P.REQUESTED
 
 
 def test_a_launcher_without_a_request_is_lost_without_a_cancellation(machine: Machine) -> None:

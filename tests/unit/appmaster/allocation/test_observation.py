@@ -78,3 +78,10 @@ def test_containers_that_were_not_requested_are_left_alone() -> None:
     """The AM's own, say."""
     foreign = SkeinContainer("a_0", None, RUNNING)
     assert events_between(Snapshot(), Snapshot((foreign,))) == ()
+
+
+def test_the_story_of_an_end_goes_with_it() -> None:
+    """And whether it was the container's own fault."""
+    story = SkeinContainer("a_1", RequestId(1), ENDED, A, "too much", is_own_fault=True)
+    told = events_between(seen(r1=RUNNING), Snapshot((story,), (A,)))
+    assert told == (ResourceEnded(RequestId(1), None, "too much", is_own_fault=True),)

@@ -26,6 +26,8 @@ from tests.unit.appmaster.allocation.conftest import (
     cancels,
     check_in,
     disarms,
+    excludes,
+    falls_silent,
     forgets_failures,
     inc,
     live,
@@ -73,10 +75,17 @@ def test_only_the_last_retry_waits_and_asks_home_then(running: Machine) -> None:
 
 
 def test_a_lost_resource_rests_too(running: Machine) -> None:
-    """Whatever the failure was."""
+    """Whatever the failure was; not one that is the host's."""
+    running.feed(stopped("0", 1), check_in("r0", "a"))
+    lost = running.feed(ResourceEnded(RequestId(1), ResourceId("r0")))
+    assert lost == rests("0", LAST_MS)
+
+
+def test_who_is_lost_with_a_silent_host_does_not_rest(running: Machine) -> None:
+    """Another host is asked at once."""
     running.feed(stopped("0", 1), check_in("r0", "a"))
     lost = running.feed(LauncherSilent(ResourceId("r0")))
-    assert lost == (*cancels(1), *rests("0", LAST_MS))
+    assert lost == (*cancels(1), *falls_silent("a"), *excludes("a"), *asks(2, "b"))
 
 
 def test_nobody_without_a_home_rests(machine_with: MachineWith) -> None:
@@ -203,3 +212,40 @@ def test_the_end_of_the_job_waits_for_nobody_who_rests(running: Machine) -> None
 
 def _ends_rest() -> CancelTimer:
     return CancelTimer(retry_delay_timer(ProcessorId("0")))
+
+
+GREED = "killed for exceeding memory limits"
+
+
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_who_is_ended_for_its_memory_has_failed(running: Machine, *, is_reported: bool) -> None:
+    """YARN signals launcher and child: a signal alone is not charged, the word of YARN is."""
+    if is_reported:
+        running.feed(stopped("0", 1, StopCause.SIGNALLED, 143))
+        assert (running.phase("0"), running.container("0").failures) == (P.ASSIGNED, 0)
+        running.feed(ResourceEnded(RequestId(1), story=GREED, is_own_fault=True))
+        assert running.phase("0") is P.REQUESTED
+    else:
+        early = running.feed(ResourceEnded(RequestId(1), story=GREED, is_own_fault=True))
+        assert early == asks(2, "a")
+        running.feed(ResourceEnded(RequestId(1), ResourceId("r0"), GREED, is_own_fault=True))
+    assert (running.phase("0"), running.container("0").failures) == (P.REQUESTED, 1)
+    assert running.container("0").last_failure == f"0@1 on a: its YARN container ended: {GREED}"
+
+
+def test_a_container_that_ends_otherwise_between_two_starts_has_not_failed(
+    running: Machine,
+) -> None:
+    """It was ended from outside while nothing ran in it."""
+    running.feed(stopped("0", 1, StopCause.SIGNALLED, 143))
+    running.feed(ResourceEnded(RequestId(1), story="killed"))
+    assert (running.phase("0"), running.container("0").failures) == (P.REQUESTED, 0)
+
+
+def test_a_launch_that_fails_says_what_yarn_says(machine_with: MachineWith) -> None:
+    """The story is kept."""
+    machine = machine_with(launch_retry_ms=1000)
+    machine.deploy({"0": "a"}, "a")
+    machine.feed(ResourceEnded(RequestId(1), story="no such file"))
+    told = "no launcher checked in for request 1 (a): no such file"
+    assert machine.container("0").last_failure == told

@@ -5,11 +5,14 @@ from __future__ import annotations
 from homeport.appmaster.allocation.container_process_manager import step
 from homeport.appmaster.allocation.events import (
     ContainerStarted,
+    ContainerStopped,
     Event,
     HostsObserved,
     JobModelPublished,
     LauncherCheckedIn,
+    LauncherSilent,
     ResourceAllocated,
+    ResourceEnded,
 )
 from homeport.appmaster.allocation.state import AllocatorSettings, AllocatorState, initial_state
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
@@ -132,3 +135,41 @@ def test_a_job_without_containers_running_is_starting() -> None:
     assert world.status.to_json(world.state, world.launchers, None)["job"]["state"] == "new"
     world.take(HostsObserved((NM1,)), JobModelPublished(7, {P0: None}))
     assert world.status.to_json(world.state, world.launchers, None)["job"]["state"] == "starting"
+
+
+def test_a_failure_that_no_launcher_reported_is_told_once() -> None:
+    """YARN's word of its end is the cause; what a launcher reported is not told twice."""
+    world = running_world()
+    world.status.stopped(Stopped(FIRST, StopCause.SIGNALLED, 143, ("bye",)))
+    world.take(ContainerStopped(FIRST, StopCause.SIGNALLED, 143))
+    world.take(ResourceEnded(RequestId(1), story="killed for its memory", is_own_fault=True))
+    world.take(HostsObserved((NM1,)))
+    body = world.status.to_json(world.state, world.launchers, None)
+    story = "0@1 on nm1: its YARN container ended: killed for its memory"
+    assert [(f["cause"], f["exit_code"]) for f in body["failures"]] == [
+        ("signalled", 143),
+        (story, None),
+    ]
+    assert body["containers"][0]["last_failure"] == story
+    assert world.status.last_lines().endswith("signalled, exit code 143\nbye")
+
+
+def test_restarts_are_counted_from_the_first_epoch_seen() -> None:
+    """A container that came back twice has two, whatever its epoch was before."""
+    world = running_world()
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["containers"][0]["restarts"] == 0
+    for epoch in (1, 2):
+        world.take(ContainerStopped(Incarnation(P0, epoch), StopCause.FAILED, 1))
+        world.check_in(None)
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert (body["containers"][0]["epoch"], body["containers"][0]["restarts"]) == (3, 2)
+
+
+def test_silent_hosts_are_told() -> None:
+    """Which are not asked, and whether the fault may be ours."""
+    world = running_world()
+    world.take(HostsObserved((NM1, Host("nm2"))), LauncherSilent(R1))
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert (body["excluded_hosts"], body["suspects_itself"]) == (["nm1"], False)
+    assert "fell silent" in body["failures"][0]["cause"]

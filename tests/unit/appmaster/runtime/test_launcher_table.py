@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from homeport.appmaster.allocation.events import LauncherSilent, ResourceEnded
+from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
@@ -62,9 +64,11 @@ def test_an_am_that_stood_still_gives_everyone_the_whole_time_again(table: Launc
 
 def test_the_end_that_yarn_reports_is_kept(table: LauncherTable) -> None:
     """A late check-in of an ended container does not make it live."""
-    table.ended(R1)
+    end = SkeinContainer("h-0_1", None, SkeinContainerState.ENDED, story="killed")
+    table.ended(R1, end)
     table.heard(entry(R1, 2000))
     found = table.find(R1)
     assert found is not None
-    assert found.is_ended
-    table.ended(ResourceId("unknown"))
+    assert found.gone() == ResourceEnded(RequestId(1), R1, "killed")
+    assert entry(R2, 0).gone() == LauncherSilent(R2)
+    table.ended(ResourceId("unknown"), end)

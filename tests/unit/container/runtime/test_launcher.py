@@ -50,6 +50,17 @@ def test_the_cause_depends_on_the_code_and_on_who_wanted_it(
     assert cause_of(exit_code, ordered=ordered) is cause
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "cause"),
+    [(0, StopCause.FINISHED)] + [(code, StopCause.SIGNALLED) for code in (143, -15, -9, 1)],
+)
+def test_who_is_signalled_with_its_launcher_has_not_failed(
+    exit_code: int, cause: StopCause
+) -> None:
+    """YARN signals the whole group: a child whose JVM went first may exit with anything."""
+    assert cause_of(exit_code, ordered=False, signalled=True) is cause
+
+
 def test_the_last_lines_are_those_that_say_something() -> None:
     """Blank lines do not count, and bytes that are no UTF-8 do no harm."""
     text = b"".join(b"line %d\n\n" % n for n in range(40)) + b"\xff end  \n\n"

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
+from homeport.appmaster.allocation import exclusion, invariants
 from homeport.appmaster.allocation.instructions import Record
-from homeport.appmaster.runtime import driver, lease_table
+from homeport.appmaster.runtime import lease_table
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
 from homeport.appmaster.runtime.stream_desk import StreamDesk
@@ -190,7 +191,8 @@ def a_keeper_is_killed_and_asked_before_anybody_renews(scene: Scene) -> None:
 
 def the_am_is_beyond_suspicion(patch: pytest.MonkeyPatch) -> None:
     """Hosts that fall silent are to blame, however many they are."""
-    patch.setattr(driver, "suspects_itself", lambda *_: False)
+    for module in (exclusion, invariants):
+        patch.setattr(module, "suspects_itself", lambda *_: False)
 
 
 @schedule("L5", the_am_is_beyond_suspicion, "nobody is told", containers=3, partitions=3)

@@ -1,0 +1,105 @@
+"""Home is asked for as soon as YARN says that a container has ended there; the permit waits.
+
+PURE. A NodeManager that reports the end of a launcher's container lives, and so does its host: the
+next launcher is asked for at once, at home. YARN's word is no evidence that what ran has stopped
+(safety P1), so the processor stays where it is until its launcher, or the keeper, has spoken: what
+is asked for early is a launcher, which is kept idle until then (safety P2). When the evidence is
+in, the processor takes over its request, or finds the idle launcher at home.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeport.appmaster.allocation import constraints
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.instructions import RequestResource
+from homeport.appmaster.allocation.state import (
+    ContainerPhase,
+    ContainerState,
+    EarlyPhase,
+    EarlyRequest,
+    Happening,
+    JobPhase,
+    check_in_timer,
+    expiry_timer,
+)
+from homeport.job_coordinator.model.ids import RequestId
+
+_RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
+
+
+def settle(draft: Draft) -> None:
+    """Early requests are as the state wants them: handed over, withdrawn, made."""
+    for early in list(draft.early.values()):
+        owner = draft.containers[early.processor_id]
+        if not _awaits_evidence(draft, owner):
+            _close(draft, early, owner)
+    for container in draft.each(_RUNS):
+        if container.processor_id not in draft.early and _awaits_evidence(draft, container):
+            _ask(draft, container)
+
+
+def _awaits_evidence(draft: Draft, container: ContainerState) -> bool:
+    """Whether it is only waited for the evidence that it stopped, and its home lives."""
+    if draft.phase is not JobPhase.ACTIVE or container.phase not in _RUNS:
+        return False
+    host = draft.host_of(container)
+    launcher = draft.resources.get(container.resource_id) if container.resource_id else None
+    is_ended = launcher is not None and launcher.ended is not None
+    return is_ended and host == container.home and host in (draft.hosts or ())
+
+
+def _ask(draft: Draft, container: ContainerState) -> None:
+    host = container.home
+    known = draft.settings.strict_hosts
+    asked = constraints.asked_hosts(draft.each(), draft.early.values())
+    if host is None or host in asked or (known is not None and host not in known):
+        return
+    request_id = draft.new_request_id()
+    draft.early[container.processor_id] = EarlyRequest(container.processor_id, request_id, host)
+    draft.instruct(RequestResource(request_id, host))
+    draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
+
+
+def _close(draft: Draft, early: EarlyRequest, owner: ContainerState) -> None:
+    """Its owner takes it over where it still needs it; else it is withdrawn."""
+    del draft.early[early.processor_id]
+    if early.phase is EarlyPhase.OVER:
+        return
+    is_live = early.host in (draft.hosts or ()) and early.host not in draft.exclusions
+    if owner.phase is not ContainerPhase.QUEUED or owner.home != early.host or not is_live:
+        draft.forget_request(early.request_id)
+        return
+    asking = draft.move(
+        owner,
+        Happening.PLACED,
+        ContainerPhase.REQUESTED,
+        request_id=early.request_id,
+        wanted=early.host,
+    )
+    if early.phase is EarlyPhase.GRANTED:
+        draft.move(asking, Happening.ALLOCATED, ContainerPhase.ALLOCATED)
+
+
+def granted(draft: Draft, early: EarlyRequest) -> None:
+    """Skein runs its launcher: from now on the check-in is waited for."""
+    if early.phase is not EarlyPhase.ASKED:
+        draft.count_stale()
+        return
+    draft.cancel_timer(expiry_timer(early.request_id))
+    draft.early[early.processor_id] = replace(early, phase=EarlyPhase.GRANTED)
+    draft.set_timer(check_in_timer(early.request_id), draft.settings.check_in_timeout_ms)
+
+
+def over(draft: Draft, request_id: RequestId | None, *, is_served: bool) -> bool:
+    """It is no longer outstanding, cancelled unless served; whether there was such a request.
+
+    Nothing is charged: what its owner needs is asked for again when the evidence is in.
+    """
+    early = draft.early_asker(request_id)
+    if early is None:
+        return False
+    draft.forget_request(early.request_id, is_served=is_served)
+    draft.early[early.processor_id] = replace(early, phase=EarlyPhase.OVER)
+    return True

@@ -1,0 +1,103 @@
+"""Hosts that fell silent are lost now: they are not asked until they are known, or may, live.
+
+PURE. The ResourceManager takes minutes to call a host lost; its launchers are known to be silent
+after a lease. So a host all of whose launchers fell silent, without YARN's word that one of them
+ended, is excluded from placement at once, and what it ran is not charged (safety P2).
+
+An exclusion ends with a check-in from the host; with the ResourceManager's word that it is lost,
+since from then on its word that it runs again is believed; or by decay: after a while one launcher
+may be asked of it, the probe, and if none comes of that, the host is excluded anew (safety P3). The
+silent launchers were cancelled in the step that told of their silence, before any probe.
+
+Where more than half of all hosts fall silent at once, the fault is taken to be the AM's own: those
+are not excluded, and people are told (safety L5). "At once" is the time that leases take to run out
+one after the other when the AM is cut off from all. The only host is never excluded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from homeport.appmaster.allocation import container_allocator as allocator
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.events import Timer, TimerKind
+from homeport.appmaster.allocation.instructions import SuspectOurselves
+from homeport.appmaster.allocation.state import (
+    Exclusion,
+    JobPhase,
+    exclusion_timer,
+    silence_timer,
+)
+from homeport.job_coordinator.model.ids import Host
+
+EXCLUSION_MS = 60_000
+
+
+def suspects_itself(silent: Collection[Host], hosts: Collection[Host]) -> bool:
+    """Whether more than half of all hosts fell silent at once: then the fault is here (L5)."""
+    return len(hosts) > 1 and 2 * len(set(silent) & set(hosts)) > len(set(hosts))
+
+
+def launcher_fell_silent(draft: Draft, host: Host) -> None:
+    """One launcher of the host, which is no longer known, fell silent: was it the last one?"""
+    hosts = draft.hosts or ()
+    if draft.phase is not JobPhase.ACTIVE or host not in hosts or len(hosts) == 1:
+        return
+    if any(launcher.host == host for launcher in draft.resources.values()):
+        return
+    draft.silent.add(host)
+    draft.set_timer(silence_timer(host), draft.settings.silence_ms)
+    if suspects_itself(draft.silent, hosts):
+        for silent in sorted(draft.silent):
+            _end(draft, silent)
+        draft.instruct(SuspectOurselves(tuple(sorted(draft.silent))))
+    else:
+        _exclude(draft, host)
+
+
+def _exclude(draft: Draft, host: Host) -> None:
+    draft.exclusions[host] = Exclusion(host)
+    draft.set_timer(exclusion_timer(host), draft.settings.exclusion_ms)
+    allocator.leave(draft, host)
+
+
+def probe_failed(draft: Draft, host: Host | None) -> None:
+    """No launcher came of a request for this host: where it was a probe, it is excluded anew."""
+    if host is not None and host in draft.exclusions:
+        _exclude(draft, host)
+
+
+def host_spoke(draft: Draft, host: Host) -> None:
+    """A launcher there checked in: the host lives."""
+    draft.silent.discard(host)
+    draft.cancel_timer(silence_timer(host))
+    _end(draft, host)
+
+
+def hosts_observed(draft: Draft) -> None:
+    """Of what the ResourceManager does not call live nothing is remembered, nor of an only host."""
+    hosts = set(draft.hosts or ())
+    kept = hosts if len(hosts) > 1 else set()
+    for host in sorted({*draft.silent, *draft.exclusions} - kept):
+        host_spoke(draft, host)
+
+
+def forget_all(draft: Draft) -> None:
+    """Nothing is placed any more."""
+    for host in sorted({*draft.silent, *draft.exclusions}):
+        host_spoke(draft, host)
+
+
+def _end(draft: Draft, host: Host) -> None:
+    draft.cancel_timer(exclusion_timer(host))
+    draft.exclusions.pop(host, None)
+
+
+def time_is_over(draft: Draft, timer: Timer) -> None:
+    """A host is no longer just silent, or may be probed; the timer is off already."""
+    if timer.host is None:
+        return
+    if timer.kind is TimerKind.SILENCE:
+        draft.silent.discard(timer.host)
+    else:
+        draft.exclusions[timer.host] = Exclusion(timer.host, is_probed=True)

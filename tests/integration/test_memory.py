@@ -1,0 +1,68 @@
+"""Containers under YARN's physical-memory check: the memory rule keeps them, greed does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from yarn_jobs import Job, wait_for
+
+RECORDS = 30_000
+GREEDY = """
+from homeport.container.api import BatchTask
+
+class Greedy(BatchTask):
+    def process_batch(self, table, collector):
+        self.held = bytearray(b"x") * (700 * 1024 * 1024)
+"""
+PIPELINE = """
+from pyspark.sql import functions as f
+
+def shout(frame):
+    text = f.upper(f.decode("value", "utf-8")).alias("text")
+    return frame.select("task", "stream", "partition", "offset", "key", text)
+"""
+
+
+def test_a_pipeline_lives_within_the_memory_of_the_rule(make_job: Callable[[str], Job]) -> None:
+    """1280 MB, the least that the rule adds up for, hold JVM, stores and Python; none is killed."""
+    job = make_job("modest")
+    logs = "".join(path.read_text() for path in job.cluster.log_dir.glob("nm*.log"))
+    assert logs.count("Physical memory check enabled: true") >= 3
+    (job.package / "shouting.py").write_text(PIPELINE, encoding="utf-8")
+    job.values |= {
+        "job.container.count": "1",
+        "task.pipeline.class": "shouting:shout",
+        "cluster-manager.container.memory.mb": "1280",
+    }
+    job.produce(RECORDS)
+    job.run()
+    job.wait_until_running()
+    job.expects(RECORDS)
+    assert job.containers()["0"]["epoch"] == 1
+    assert job.get("v1/status")["failures"] == []
+    job.kill()
+
+
+def test_who_takes_more_is_killed_and_the_job_says_so(make_job: Callable[[str], Job]) -> None:
+    """Each kill is charged, so the job ends; the cause names memory, the limit and the key."""
+    job = make_job("greedy")
+    (job.package / "greedy_task.py").write_text(GREEDY, encoding="utf-8")
+    job.values |= {
+        "task.class": "greedy_task:Greedy",
+        "job.container.count": "1",
+        "cluster-manager.container.retry.count": "1",
+        "cluster-manager.container.preferred-host.last.retry.delay.ms": "0",
+    }
+    job.produce(10)
+    job.run()
+    wait_for(lambda: [c["failures"] for c in job.containers().values()] == [1], job)
+    assert "YARN killed it for its memory" in job.containers()["0"]["last_failure"]
+    done = job.call("wait")
+    assert done.returncode == 1
+    ended = job.application()
+    assert ended.final_status == "FAILED"
+    for told in (done.stderr, ended.diagnostics):
+        assert "processor 0 failed 2 times" in told
+        assert "0@2 on " in told
+        assert "B of 512 MB physical memory used" in told
+        assert "cluster-manager.container.memory.mb" in told

@@ -1,0 +1,181 @@
+"""Hosts that fell silent: lost now, probed later, and never most of them at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.appmaster.allocation.events import LauncherSilent, ShutdownRequested
+from homeport.appmaster.allocation.exclusion import suspects_itself
+from homeport.appmaster.allocation.instructions import CancelTimer, SuspectOurselves
+from homeport.appmaster.allocation.state import ContainerPhase as P
+from homeport.appmaster.allocation.state import Exclusion, exclusion_timer, silence_timer
+from homeport.job_coordinator.model.ids import Host, ResourceId
+from tests.unit.appmaster.allocation.conftest import (
+    Machine,
+    MachineWith,
+    allocated,
+    asks,
+    cancels,
+    check_in,
+    excludes,
+    exclusion_over,
+    expired,
+    falls_silent,
+    live,
+    never_came,
+    silence_over,
+)
+
+A, B, C = Host("a"), Host("b"), Host("c")
+
+
+def silent(resource: str) -> LauncherSilent:
+    """This launcher fell silent."""
+    return LauncherSilent(ResourceId(resource))
+
+
+def excluded(machine: Machine) -> list[Exclusion]:
+    """The hosts that are excluded, or probed."""
+    return list(machine.state.exclusions)
+
+
+@pytest.fixture
+def lost(machine: Machine) -> Machine:
+    """Processor 0 ran on ``a`` of four hosts, which fell silent; request 2 asks ``b``."""
+    machine.deploy({"0": "a"}, "a", "b", "c", "d")
+    machine.run("0", "r0", "a", 1)
+    told = machine.feed(silent("r0"))
+    assert told == (*cancels(1), *falls_silent("a"), *excludes("a"), *asks(2, "b"))
+    assert excluded(machine) == [Exclusion(A)]
+    return machine
+
+
+def test_a_silent_host_is_lost_now_and_what_it_ran_is_not_charged(lost: Machine) -> None:
+    """P2: the RM still calls it live; home is not asked, another host is, at once."""
+    assert lost.state.hosts == tuple(Host(h) for h in "abcd")
+    assert lost.container("0").failures == 0
+    lost.feed(expired(2))
+    assert lost.container("0").wanted == "c"
+
+
+def test_a_host_with_a_launcher_that_speaks_is_not_silent(machine: Machine) -> None:
+    """All of its launchers must have fallen silent; with the last one, who asks there leaves."""
+    machine.deploy({"0": "a", "1": "a"}, "a", "b", "c")
+    machine.run("0", "r0", "a", 1)
+    machine.feed(check_in("r1", "a", request=2))
+    assert machine.container("1").resource_id == "r1"
+    machine.feed(silent("r0"))
+    assert excluded(machine) == []
+    assert machine.container("0").wanted == "a"
+    machine.feed(silent("r1"))
+    assert excluded(machine) == [Exclusion(A)]
+    assert {machine.container(p).wanted for p in "01"} == {"b", "c"}
+
+
+def test_a_launcher_that_was_told_to_go_says_nothing_of_its_host(machine: Machine) -> None:
+    """A released launcher exits, and so falls silent."""
+    machine.deploy({"0": "a"}, "a", "b", "c")
+    machine.run("0", "r0", "a", 1)
+    machine.feed(check_in("r1", "b", request=9))
+    machine.feed(silent("r1"))
+    assert (machine.state.silent, machine.state.exclusions) == ((), ())
+
+
+def test_an_exclusion_ends_with_a_check_in(lost: Machine) -> None:
+    """P3: whoever checks in from there, even a launcher of no use."""
+    assert lost.feed(check_in("r9", "a"))[:2] == (
+        CancelTimer(silence_timer(A)),
+        CancelTimer(exclusion_timer(A)),
+    )
+    assert excluded(lost) == []
+
+
+def test_an_exclusion_ends_when_the_rm_calls_the_host_lost(lost: Machine) -> None:
+    """P3: from then on its word that the host runs again is believed."""
+    lost.feed(live("b", "c", "d"))
+    assert excluded(lost) == []
+    lost.feed(live("a", "b", "c", "d"), expired(2))
+    assert lost.container("0").wanted == "a"
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_after_a_while_one_launcher_is_sent_to_probe(lost: Machine, *, comes: bool) -> None:
+    """P3: it ends the exclusion, or the host is excluded anew and nobody is charged."""
+    lost.feed(exclusion_over("a"))
+    assert excluded(lost) == [Exclusion(A, is_probed=True)]
+    assert lost.feed(expired(2)) == (*cancels(2), *asks(3, "a"))
+    lost.feed(allocated(3))
+    if comes:
+        lost.feed(check_in("r3", "a", request=3))
+        assert excluded(lost) == []
+        assert lost.phase("0") is P.STARTING
+    else:
+        assert lost.feed(never_came(3)) == (*cancels(3), *excludes("a"), *asks(4, "c"))
+        assert excluded(lost) == [Exclusion(A)]
+        assert lost.container("0").failures == 0
+
+
+def test_only_one_probe_is_sent(machine: Machine) -> None:
+    """While it is granted and has not checked in, another that lives there goes elsewhere."""
+    machine.deploy({"0": "a", "1": "a"}, "a", "b", "c")
+    machine.run("0", "r0", "a", 1)
+    machine.feed(check_in("r1", "a", request=2))
+    machine.feed(silent("r0"), silent("r1"), exclusion_over("a"))
+    first = machine.container("0").request_id
+    second = machine.container("1").request_id
+    assert first is not None
+    assert second is not None
+    machine.feed(expired(first))
+    probe = machine.container("0")
+    assert (probe.wanted, probe.request_id) == ("a", second + 1)
+    machine.feed(allocated(second + 1), expired(second))
+    assert machine.container("1").wanted == "b"
+
+
+def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
+    """L5: what was excluded is let in again, nobody else is excluded, and people are told."""
+    machine.deploy({"0": "a", "1": "b", "2": "c"}, "a", "b", "c", "d")
+    for number, host in enumerate("abc"):
+        machine.run(str(number), f"r{number}", host, number + 1)
+    machine.feed(silent("r0"), silent("r1"))
+    assert excluded(machine) == [Exclusion(A), Exclusion(B)]
+    told = machine.feed(silent("r2"))
+    assert SuspectOurselves((A, B, C)) in told
+    assert excluded(machine) == []
+    assert machine.container("2").wanted == "c"
+
+
+def test_one_after_the_other_is_not_at_once(machine: Machine) -> None:
+    """A host that fell silent a while ago counts no more."""
+    machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
+    machine.run("0", "r0", "a", 1)
+    machine.run("1", "r1", "b", 2)
+    machine.feed(silent("r0"), silence_over("a"))
+    told = machine.feed(silent("r1"))
+    assert not any(isinstance(i, SuspectOurselves) for i in told)
+    assert excluded(machine) == [Exclusion(A), Exclusion(B)]
+
+
+def test_half_is_not_more_than_half_and_one_host_says_nothing() -> None:
+    """L5, as a rule."""
+    hosts = [Host(f"nm{n}") for n in range(1, 5)]
+    assert not suspects_itself(hosts[:2], hosts)
+    assert suspects_itself(hosts[:3], hosts)
+    assert not suspects_itself(hosts[:1], hosts[:1])
+
+
+def test_the_only_host_is_never_excluded(machine_with: MachineWith) -> None:
+    """There is nowhere else to go; it is asked, and charged, as one that lives."""
+    machine = machine_with(retry_count=8)
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r0", "a", 1)
+    machine.feed(silent("r0"))
+    assert machine.container("0").wanted == "a"
+    assert machine.container("0").failures == 1
+
+
+def test_the_end_of_the_job_forgets_all(lost: Machine) -> None:
+    """No timer is left armed."""
+    lost.feed(ShutdownRequested())
+    assert (lost.state.exclusions, lost.state.silent) == ((), ())
+    assert lost.state.timers == frozenset()
