@@ -7,7 +7,6 @@ import signal
 from pathlib import Path
 from types import FrameType
 
-import hypothesis
 import pytest
 
 _HERE = Path(__file__).parent
@@ -20,10 +19,8 @@ def _terminated(_number: int, _frame: FrameType | None) -> None:
 
 
 def pytest_configure() -> None:
-    """SIGTERM ends a run as Ctrl-C does: fixtures stop what they started. No test asserts times."""
+    """SIGTERM ends a run as Ctrl-C does: fixtures stop what they started."""
     signal.signal(signal.SIGTERM, _terminated)
-    hypothesis.settings.register_profile("homeport", deadline=None)
-    hypothesis.settings.load_profile("homeport")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

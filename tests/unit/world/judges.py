@@ -123,9 +123,12 @@ def _results(world: World) -> Iterator[str]:
 
     A key belongs to one partition of the input.
     """
+    inputs: Counter[bytes] = Counter()
     outputs: dict[bytes, list[int]] = {}
     state: dict[bytes, int] = {}
     for partition in range(world.partitions):
+        for record in world.broker.partition(("in", partition)).records:
+            inputs[record.key or b""] += 1
         for item in committed(world.broker.partition(("out", partition))):
             outputs.setdefault(item.record.key or b"", []).append(int(item.record.value or b"0"))
         for item in committed(world.broker.partition(("counts", partition))):
@@ -133,6 +136,8 @@ def _results(world: World) -> Iterator[str]:
     for key, counts in outputs.items():
         if counts != list(range(1, len(counts) + 1)):
             yield f"the counts of {key!r} are {counts}: something was lost or applied twice"
+        if len(counts) > inputs[key]:
+            yield f"{key!r} was counted {len(counts)} times for {inputs[key]} records"
     last = {key: counts[-1] for key, counts in outputs.items()}
     if state != last:
         yield f"the changelogs say {state}, the outputs {last}"

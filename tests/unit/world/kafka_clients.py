@@ -46,13 +46,14 @@ class Network:
     """Who reaches the brokers.
 
     ``cut``: processes and hosts, by name, that do not. ``deaf``: {process: words of the requests
-    whose answers it does not get}.
+    whose answers it does not get}. ``mute``: {process: words of the requests that get nowhere}.
     """
 
     clock: Clock
     broker: Broker
     cut: set[str] = field(default_factory=set)
     deaf: dict[str, str] = field(default_factory=dict)
+    mute: dict[str, str] = field(default_factory=dict)
 
     def reaches(self, process: Process | None) -> bool:
         """Whether a request of the process is answered now."""
@@ -70,7 +71,11 @@ class Network:
         process = clock.current.process if clock.current else None
         clock.point(words)
         clock.sleep(_LATENCY_MS)
-        if not clock.wait_for(lambda: self.reaches(process), max(limit_s, 0.001) * 1000):
+        limit_ms = max(limit_s, 0.001) * 1000
+        if process is not None and self.mute.get(process.name, "\0") in words:
+            clock.sleep(limit_ms)
+            raise timed_out(words)
+        if not clock.wait_for(lambda: self.reaches(process), limit_ms):
             raise timed_out(words)
         found = act()
         if process is not None and self.deaf.get(process.name, "\0") in words:
@@ -152,6 +157,8 @@ class ModelConsumer:
         self._tells_end = properties.get("enable.partition.eof") is True
         self._assigned: dict[Place, _Assigned] = {}
         self._fetched: deque[Message] = deque()
+        current = network.clock.current
+        self._process = current.process if current else None
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
         """Reads these from their offsets."""
@@ -166,10 +173,8 @@ class ModelConsumer:
         """The next record or end; None when none came in time."""
         clock = self._network.clock
         if not self._fetched:
-            process = clock.current.process if clock.current else None
-            patience_ms = timeout * 1000 if timeout >= 0 else None
-            clock.wait_for(lambda: self._may_fetch(process), patience_ms)
-            self._fetch(process)
+            clock.wait_for(self._may_fetch, timeout * 1000 if timeout >= 0 else None)
+            self._fetch()
         return self._fetched.popleft() if self._fetched else None
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
@@ -205,8 +210,8 @@ class ModelConsumer:
     def _end(self, log: Partition) -> int:
         return log.stable_end if self._is_committed else log.end
 
-    def _may_fetch(self, process: Process | None) -> bool:
-        if not self._network.reaches(process):
+    def _may_fetch(self) -> bool:
+        if not self._network.reaches(self._process):
             return False
         return any(self._has_news(place, at) for place, at in self._assigned.items())
 
@@ -214,10 +219,10 @@ class ModelConsumer:
         end = self._end(self._network.broker.partition(place))
         return at.position < end or (self._tells_end and at.told_end < end)
 
-    def _fetch(self, process: Process | None) -> None:
+    def _fetch(self) -> None:
         """An end is told once, when the position has reached it; also of an empty range."""
         for place, at in self._assigned.items():
-            if not self._may_fetch(process) or not self._has_news(place, at):
+            if not self._may_fetch() or not self._has_news(place, at):
                 continue
             self._network.clock.point(f"fetch {place[0]}")
             log = self._network.broker.partition(place)

@@ -1,0 +1,263 @@
+"""Schedules of I1-I8: incarnations that come late, and transactions that go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from homeport.container.api import MessageCollector
+from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.input_consumer import MicroBatch
+from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.progress.commit import Send, TransactionContent, sends_in_order
+from homeport.container.runtime import start_up
+from homeport.container.runtime.environment import Permit
+from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.run_loop import RunLoop
+from homeport.job_coordinator.model.ids import Host
+from tests.unit.world.clock import Process
+from tests.unit.world.containers import Count
+from tests.unit.world.judges import counted
+from tests.unit.world.rules import schedule
+from tests.unit.world.scene import Scene
+
+OWN_INIT = "init homeport.j.1.processor.0.1"
+
+
+def _first_child(scene: Scene) -> Process:
+    """0@1, which has not done anything yet."""
+    scene.attempt()
+    scene.until(lambda: scene.hosts.has_child("0@1"), "0@1 is there")
+    return scene.hosts.child("0@1")
+
+
+def _freeze(scene: Scene, host: str) -> None:
+    """The whole machine stands still, its NodeManager too."""
+    scene.cluster.hosts[Host(host)] = False
+    scene.hosts.freeze(host)
+
+
+def _wakes_up(scene: Scene, child: Process) -> None:
+    """Its machine goes on; nobody hears its launcher, and its clock says that its lease is good."""
+    scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
+    scene.hosts.thaw(child.host)
+
+
+def _until_started(scene: Scene, name: str) -> None:
+    scene.until(lambda: scene.has_fact("container:started", name), f"{name} has started")
+
+
+# -- I3
+
+
+def goes_on_whatever_the_head_says(patch: pytest.MonkeyPatch) -> None:
+    """The start takes its fences to be enough."""
+    patch.setattr(start_up, "require_newest", lambda *_: None)
+
+
+def looks_before_it_fences(patch: pytest.MonkeyPatch) -> None:
+    """The coordinator stream is read first, and the ids are initialised afterwards."""
+    require, begin = start_up.require_newest, start_up.fence_and_begin
+
+    def look_and_begin(job: ContainerJob, permit: Permit, *rest: Any) -> TransactionalProducer:  # noqa: ANN401 - as the product's
+        with start_up.open_coordinator_stream(job, start_up.Phases()) as stream:
+            require(stream, permit)
+        return begin(job, permit, *rest)
+
+    patch.setattr(start_up, "fence_and_begin", look_and_begin)
+    patch.setattr(start_up, "require_newest", lambda *_: None)
+
+
+@schedule("I3", goes_on_whatever_the_head_says, "0@1 wrote to task 0 after 0@2")
+@schedule("I3", looks_before_it_fences, "0@1 wrote to task 0 after 0@2")
+def a_machine_stands_still_before_an_init(scene: Scene) -> None:
+    """0@2 has fenced 0@1 and works. The init of 0@1 comes then, and Kafka accepts it."""
+    child = _first_child(scene)
+    child.stop_at(OWN_INIT)
+    scene.until(lambda: child.is_stopped, "0@1 is about to initialise its id")
+    _freeze(scene, "a")
+    _until_started(scene, "0@2")
+    scene.work(2)
+    _wakes_up(scene, child)
+    scene.produce(2)
+    scene.run(2000)
+    scene.judge()
+
+
+def fences_nobody(patch: pytest.MonkeyPatch) -> None:
+    """A start initialises its own id only."""
+    begin = start_up.fence_and_begin
+
+    def begin_alone(job: ContainerJob, permit: Permit, *rest: Any) -> TransactionalProducer:  # noqa: ANN401 - as the product's
+        return begin(job, replace(permit, fence=()), *rest)
+
+    patch.setattr(start_up, "fence_and_begin", begin_alone)
+
+
+@schedule("I3", fences_nobody, "0@1 wrote to task 0 after 0@2")
+def a_machine_stands_still_before_it_sends(scene: Scene) -> None:
+    """0@1 has computed a transaction, of which nothing is in Kafka yet; 0@2 takes over."""
+    attempt = scene.working()
+    child = scene.hosts.child("0@1")
+    scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
+    child.stop_at("send to out")
+    scene.produce(2)
+    scene.until(lambda: child.is_stopped, "0@1 is about to send")
+    _freeze(scene, "a")
+    _until_started(scene, "0@2")
+    scene.until(lambda: counted(scene.world) == scene.produced, "0@2 has counted all")
+    _wakes_up(scene, child)
+    scene.run(2000)
+    scene.judge()
+
+
+# -- I5
+
+
+def sends_outputs_as_they_come(patch: pytest.MonkeyPatch) -> None:
+    """Every batch's outputs leave at once, within a transaction that ends when it is due."""
+    process = RunLoop._process
+
+    def process_and_send(loop: RunLoop, batch: MicroBatch) -> None:
+        process(loop, batch)
+        producer, outputs = loop._parts.producer._producer, loop._parts.outputs
+        for send in outputs.sends:
+            producer.produce(send.topic, value=send.value, key=send.key)
+        producer.flush()
+        outputs.clear()
+
+    patch.setattr(RunLoop, "_process", process_and_send)
+
+
+@schedule("I5", sends_outputs_as_they_come, "0@1 was ended, which was at work")
+def a_batch_takes_longer_than_a_transaction_may(scene: Scene) -> None:
+    """The broker ends transactions that are open for ten seconds, and fences their producers."""
+    at_once = Count.process_batch
+
+    def slowly(task: Count, table: pa.Table, collector: MessageCollector) -> None:
+        scene.clock.sleep(25_000)
+        at_once(task, table, collector)
+
+    scene.working()
+    child = scene.hosts.child("0@1")
+    scene.produce()
+    scene.run(500)
+    scene.world.patch.setattr(Count, "process_batch", slowly)
+    scene.produce()
+    scene.run(27_000)
+    scene.require(child.is_alive, "0@1 was ended, which was at work")
+    scene.require(counted(scene.world) == scene.produced, "not all was counted")
+    scene.judge()
+
+
+# -- I6
+
+
+def commits_what_it_has(patch: pytest.MonkeyPatch) -> None:
+    """A container that is told to stop commits what it has done so far."""
+    drop = RunLoop._drop
+
+    def commit_and_drop(loop: RunLoop) -> None:
+        parts = loop._parts
+        if loop._stop.is_set() and parts.outputs.sends:
+            content = TransactionContent(parts.outputs.sends, parts.storage.changes(), {})
+            parts.storage.apply(parts.producer.commit(sends_in_order(content, "", None)))
+        drop(loop)
+
+    patch.setattr(RunLoop, "_drop", commit_and_drop)
+
+
+@schedule("I6", commits_what_it_has, "was counted 6 times for 3 records", partitions=2)
+def a_container_is_stopped_between_two_tasks(scene: Scene) -> None:
+    """One task has done its part of a batch, the other one is at it when SIGTERM comes."""
+    at_once = Count.process_batch
+
+    def slowly(task: Count, table: pa.Table, collector: MessageCollector) -> None:
+        scene.clock.sleep(300)
+        at_once(task, table, collector)
+
+    child = _first_child(scene)
+    _until_started(scene, "0@1")
+    scene.world.patch.setattr(Count, "process_batch", slowly)
+    # Keys whose outputs come to where their inputs were.
+    scene.produce(3, b"l", partition=0)
+    scene.produce(3, b"k", partition=1)
+    scene.run(500)
+    child.terminate()
+    _until_started(scene, "0@2")
+    scene.run(2000)
+    scene.require(counted(scene.world) >= scene.produced, "not all was counted")
+    scene.judge()
+
+
+# -- I7
+
+
+def unknown_is_taken_for_committed(patch: pytest.MonkeyPatch) -> None:
+    """Whoever does not hear how a commit went, goes on."""
+    commit = TransactionalProducer.commit
+
+    def commit_and_hope(
+        producer: TransactionalProducer, sends: Iterable[Send]
+    ) -> dict[tuple[str, int], int]:
+        try:
+            return commit(producer, sends)
+        except TransactionError as error:
+            if "outcome is unknown" in str(error):
+                return producer._reports
+            raise
+
+    patch.setattr(TransactionalProducer, "commit", commit_and_hope)
+
+
+@schedule("I7", unknown_is_taken_for_committed, "it is not so that all is counted")
+def kafka_is_out_of_reach_at_a_commit(scene: Scene) -> None:
+    """The commit never gets there, and the broker aborts the transaction after its time."""
+    scene.working()
+    scene.run(100)
+    child = scene.hosts.child("0@1")
+    child.stop_at("commit homeport.j.1.processor.0.1")
+    scene.produce(2)
+    scene.until(lambda: child.is_stopped, "all is sent")
+    scene.world.network.cut.add("a")
+    child.go_on()
+    scene.run(31_000)
+    scene.world.network.cut.clear()
+    scene.until(lambda: counted(scene.world) == scene.produced, "all is counted", 20_000)
+    scene.judge()
+
+
+def unknown_is_tried_again(patch: pytest.MonkeyPatch) -> None:
+    """Whoever does not hear how a commit went, sends all of it once more."""
+    commit = TransactionalProducer.commit
+
+    def commit_again(
+        producer: TransactionalProducer, sends: Iterable[Send]
+    ) -> dict[tuple[str, int], int]:
+        listed = list(sends)
+        try:
+            return commit(producer, listed)
+        except TransactionError as error:
+            if "outcome is unknown" in str(error):
+                return commit(producer, listed)
+            raise
+
+    patch.setattr(TransactionalProducer, "commit", commit_again)
+
+
+@schedule("I7", unknown_is_tried_again, "something was lost or applied twice")
+def the_answer_to_a_commit_is_lost(scene: Scene) -> None:
+    """It is committed, and the container cannot know."""
+    scene.working()
+    child = scene.hosts.child("0@1")
+    scene.world.network.deaf[child.name] = "commit"
+    scene.work(2)
+    scene.world.network.deaf.clear()
+    scene.run(32_000)
+    scene.judge()
+    scene.work()
+    scene.judge()
