@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from types import FrameType
 
+import hypothesis
 import pytest
 
 _HERE = Path(__file__).parent
@@ -19,8 +20,10 @@ def _terminated(_number: int, _frame: FrameType | None) -> None:
 
 
 def pytest_configure() -> None:
-    """SIGTERM ends a run as Ctrl-C does: fixtures stop what they started."""
+    """SIGTERM ends a run as Ctrl-C does: fixtures stop what they started. No test asserts times."""
     signal.signal(signal.SIGTERM, _terminated)
+    hypothesis.settings.register_profile("homeport", deadline=None)
+    hypothesis.settings.load_profile("homeport")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -157,8 +157,6 @@ class ModelConsumer:
         self._tells_end = properties.get("enable.partition.eof") is True
         self._assigned: dict[Place, _Assigned] = {}
         self._fetched: deque[Message] = deque()
-        current = network.clock.current
-        self._process = current.process if current else None
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
         """Reads these from their offsets."""
@@ -173,8 +171,10 @@ class ModelConsumer:
         """The next record or end; None when none came in time."""
         clock = self._network.clock
         if not self._fetched:
-            clock.wait_for(self._may_fetch, timeout * 1000 if timeout >= 0 else None)
-            self._fetch()
+            process = clock.current.process if clock.current else None
+            patience_ms = timeout * 1000 if timeout >= 0 else None
+            clock.wait_for(lambda: self._may_fetch(process), patience_ms)
+            self._fetch(process)
         return self._fetched.popleft() if self._fetched else None
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
@@ -210,8 +210,8 @@ class ModelConsumer:
     def _end(self, log: Partition) -> int:
         return log.stable_end if self._is_committed else log.end
 
-    def _may_fetch(self) -> bool:
-        if not self._network.reaches(self._process):
+    def _may_fetch(self, process: Process | None) -> bool:
+        if not self._network.reaches(process):
             return False
         return any(self._has_news(place, at) for place, at in self._assigned.items())
 
@@ -219,10 +219,10 @@ class ModelConsumer:
         end = self._end(self._network.broker.partition(place))
         return at.position < end or (self._tells_end and at.told_end < end)
 
-    def _fetch(self) -> None:
+    def _fetch(self, process: Process | None) -> None:
         """An end is told once, when the position has reached it; also of an empty range."""
         for place, at in self._assigned.items():
-            if not self._may_fetch() or not self._has_news(place, at):
+            if not self._may_fetch(process) or not self._has_news(place, at):
                 continue
             self._network.clock.point(f"fetch {place[0]}")
             log = self._network.broker.partition(place)

@@ -1,0 +1,170 @@
+"""Random schedules: faults by chance, every rule on; then calm, and everything must be exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from tests.unit.world.am import Attempt
+from tests.unit.world.clock import Process
+from tests.unit.world.judges import counted
+from tests.unit.world.scene import Scene
+from tests.unit.world.world import LEASE_MS
+
+_SIGKILL_AFTER_MS = 250
+_CALM_MS = 120_000
+
+
+class Chaos:
+    """Faults in one scene, drawn from ``seed``. The job has two containers and two tasks."""
+
+    def __init__(self, scene: Scene, seed: int) -> None:
+        self._scene = scene
+        self._random = Random(seed)  # noqa: S311 - no secret
+        self._attempt: Attempt = scene.attempt()
+        self._faults: list[Callable[[], None]] = [
+            self._kill_child,
+            self._kill_launcher,
+            self._stop_child,
+            self._stop_launcher,
+            self._stop_host,
+            self._isolate_host,
+            self._cut_host_from_kafka,
+            self._cut_am_from_hosts,
+            self._broker_is_away,
+            self._slow_markers,
+            self._kill_driver,
+            self._stop_driver,
+            self._kill_keeper,
+            self._stop_keeper,
+            self._am_dies,
+            self._am_is_orphaned,
+        ]
+
+    def suffer(self, faults: int) -> None:
+        """So many faults have hit a working job, one by one or over one another."""
+        scene = self._scene
+        for _ in range(faults):
+            scene.run(self._random.choice([50, 300, 1000, 3000, 6000]))
+            for partition in range(scene.world.partitions):
+                scene.produce(2, b"k%d" % partition, partition)
+            fault = self._random.choice(self._faults)
+            scene.clock.tell(f"=== {fault.__name__[1:]}")
+            fault()
+            scene.judge()
+
+    def calm_down(self) -> None:
+        """Everything works again, all that was produced is counted, and the judges are content."""
+        scene = self._scene
+        scene.clock.tell("=== calm")
+        scene.world.network.cut.clear()
+        scene.world.links.mend()
+        scene.world.broker.is_up = True
+        scene.world.broker.marker_delay_ms = 1
+        for host in scene.cluster.hosts:
+            scene.cluster.hosts[host] = True
+        for process in scene.clock.processes:
+            process.go_on()
+        all_counted = "all that was produced is counted"
+        scene.until(lambda: counted(scene.world) >= scene.produced, all_counted, _CALM_MS)
+        scene.run(2 * LEASE_MS)
+        scene.judge()
+
+    # -- containers and hosts
+
+    def _one(self, among: list[Process]) -> Process | None:
+        alive = [p for p in among if p.is_alive]
+        return self._random.choice(alive) if alive else None
+
+    def _later(self, action: Callable[[], None]) -> None:
+        self._scene.clock.at(self._random.choice([200, 1000, 2500, 5000, 9000]), action)
+
+    def _kill_child(self) -> None:
+        if process := self._one(self._scene.hosts.children):
+            process.kill()
+
+    def _kill_launcher(self) -> None:
+        if process := self._one(self._scene.hosts.launchers):
+            process.kill()
+
+    def _stop_child(self) -> None:
+        self._stop(self._one(self._scene.hosts.children))
+
+    def _stop_launcher(self) -> None:
+        self._stop(self._one(self._scene.hosts.launchers))
+
+    def _stop(self, process: Process | None) -> None:
+        if process is not None:
+            process.stop()
+            self._later(process.go_on)
+
+    def _host(self) -> str:
+        return str(self._random.choice(sorted(self._scene.cluster.hosts)))
+
+    def _stop_host(self) -> None:
+        for process in self._scene.hosts.of(self._host()):
+            process.stop()
+            self._later(process.go_on)
+
+    def _isolate_host(self) -> None:
+        links, host = self._scene.world.links, self._host()
+        links.isolate(host)
+        self._later(lambda: links.cut.difference_update({(host, "*"), ("*", host)}))
+
+    def _cut_host_from_kafka(self) -> None:
+        cut, host = self._scene.world.network.cut, self._host()
+        cut.add(host)
+        self._later(lambda: cut.discard(host))
+
+    def _cut_am_from_hosts(self) -> None:
+        links, am, host = self._scene.world.links, self._attempt.host, self._host()
+        pair = self._random.choice([(host, am), (am, host)])
+        links.cut.add(pair)
+        self._later(lambda: links.cut.discard(pair))
+
+    # -- Kafka
+
+    def _broker_is_away(self) -> None:
+        broker = self._scene.world.broker
+        broker.is_up = False
+
+        def comes_back() -> None:
+            broker.is_up = True
+
+        self._later(comes_back)
+
+    def _slow_markers(self) -> None:
+        self._scene.world.broker.marker_delay_ms = self._random.choice([1, 20, 300])
+
+    # -- the AM
+
+    def _kill_driver(self) -> None:
+        if process := self._attempt.children[1].process:
+            process.kill()
+
+    def _stop_driver(self) -> None:
+        self._stop(self._attempt.children[1].process)
+
+    def _kill_keeper(self) -> None:
+        if process := self._attempt.children[0].process:
+            process.kill()
+
+    def _stop_keeper(self) -> None:
+        self._stop(self._attempt.children[0].process)
+
+    def _am_dies(self) -> None:
+        """YARN ends the containers of the attempt, as it does, and begins the next one."""
+        self._attempt.supervisor.kill()
+        for container in self._attempt.yarn.containers.values():
+            if process := container.process:
+                process.terminate()
+                self._scene.clock.at(_SIGKILL_AFTER_MS, process.kill)
+        self._next_attempt()
+
+    def _am_is_orphaned(self) -> None:
+        """The AM's NodeManager dies: the AM lives on, and YARN begins the next attempt."""
+        self._next_attempt()
+
+    def _next_attempt(self) -> None:
+        number = self._attempt.rank.attempt + 1
+        self._attempt = self._scene.attempt(attempt=number, host=f"am{number}")
