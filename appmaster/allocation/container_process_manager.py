@@ -4,9 +4,8 @@ PURE: no I/O, clock, randomness, logging. Same state and event, same bytes out. 
 before any instruction is run (``instructions`` has the whole contract).
 
 Rules for editing: a handler changes the draft and nothing else; whom to ask and which launcher to
-take is ``container_allocator``'s, after every event, in ``_settle``. A new event needs a class in
-``events``, a handler in ``_HANDLERS``, a row in ``TRANSITIONS`` if it befalls a container, and a
-test per phase.
+take is ``container_allocator``'s, after every event, in ``_settle``. A new event needs a class, a
+handler in ``_HANDLERS``, a row in ``TRANSITIONS`` if it befalls a container, a test per phase.
 
 Decisions.
 
@@ -66,7 +65,7 @@ from homeport.appmaster.allocation.instructions import (
     StopContainer,
 )
 from homeport.appmaster.allocation.job_end import begin_ending, end_of_all, order_stop
-from homeport.appmaster.allocation.retries import fail, longer_series
+from homeport.appmaster.allocation.retries import charge_again, fail, longer_series
 from homeport.appmaster.allocation.state import (
     LIVE,
     TERMINAL,
@@ -159,6 +158,7 @@ def _on_job_model_published(draft: Draft, event: JobModelPublished) -> None:
             home=last_host if draft.settings.host_affinity_enabled else None,
             unfenced=tuple(Predecessor(incarnation) for incarnation in sorted(unfenced)),
         )
+    charge_again(draft, event.failures)
 
 
 def _on_hosts_observed(draft: Draft, event: HostsObserved) -> None:
@@ -166,9 +166,9 @@ def _on_hosts_observed(draft: Draft, event: HostsObserved) -> None:
     exclusion.hosts_observed(draft)
 
 
-def _on_shutdown_requested(draft: Draft, _event: ShutdownRequested) -> None:
+def _on_shutdown_requested(draft: Draft, event: ShutdownRequested) -> None:
     if draft.phase in {JobPhase.NEW, JobPhase.ACTIVE}:
-        begin_ending(draft, JobResult.KILLED, "shut down on request")
+        begin_ending(draft, JobResult(event.result), event.diagnostics)
     else:
         draft.count_stale()
 

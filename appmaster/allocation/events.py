@@ -61,19 +61,29 @@ class Timer:
 
 
 @dataclass(frozen=True, slots=True)
+class ChargedFailures:
+    """What an earlier driver has charged to a processor, and for how long that counts, in ms."""
+
+    count: int
+    left_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobModelPublished:
     """The JobModel that the permits of this job will name is in the coordinator stream.
 
     Shapes: ``processors`` {processor_id: host it last ran on, None where unknown}, all active;
     ``epochs`` {processor_id: last epoch ever permitted} (absent: 0); ``unfenced`` {processor_id:
     every incarnation that was permitted to own one of its tasks and that no later one reported
-    fenced} (its own last one need not be listed: it belongs there always).
+    fenced} (its own last one need not be listed: it belongs there always); ``failures``
+    {processor_id: what is charged to it already} (absent: nothing).
     """
 
     version: int
     processors: Mapping[ProcessorId, Host | None]
     epochs: Mapping[ProcessorId, int] = field(default_factory=dict)
     unfenced: Mapping[ProcessorId, tuple[Incarnation, ...]] = field(default_factory=dict)
+    failures: Mapping[ProcessorId, ChargedFailures] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"version {self.version}, {len(self.processors)} processors"
@@ -213,10 +223,16 @@ class FencedByDriver:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownRequested:
-    """Somebody entitled to it asked for the orderly end of the job."""
+    """The orderly end of the job: somebody entitled asked for it, or an earlier driver began it.
+
+    ``result``: one of YARN's final states, which the job ends with.
+    """
+
+    result: str = "KILLED"
+    diagnostics: str = "shut down on request"
 
     def __str__(self) -> str:
-        return ""
+        return self.result
 
 
 Event = (

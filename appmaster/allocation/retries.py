@@ -12,7 +12,11 @@ PURE. Two reasons to wait, both of which spare a fault that lasts from using up 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.events import ChargedFailures
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.job_end import begin_ending
 from homeport.appmaster.allocation.state import (
@@ -23,6 +27,7 @@ from homeport.appmaster.allocation.state import (
     retry_delay_timer,
     retry_window_timer,
 )
+from homeport.job_coordinator.model.ids import ProcessorId
 
 LAUNCH_RETRY_MS = 1_000
 LAUNCH_RETRY_MAX_MS = 30_000
@@ -92,3 +97,22 @@ def fail(
     )
     if settings.fail_job_after_retries:
         begin_ending(draft, JobResult.FAILED, diagnostics)
+
+
+def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) -> None:
+    """What an earlier driver charged still counts; who was given up then stays so."""
+    retry_count = draft.settings.retry_count
+    for container in draft.each():
+        charged = failures.get(container.processor_id)
+        if charged is None:
+            continue
+        again = draft.change(container, failures=charged.count)
+        if 0 <= retry_count < charged.count:
+            story = (
+                f"processor {container.processor_id} failed {charged.count} times, "
+                f"cluster-manager.container.retry.count is {retry_count}"
+            )
+            given_up = replace(again, phase=ContainerPhase.FAILED, last_failure=story)
+            draft.containers[container.processor_id] = given_up
+        else:
+            draft.set_timer(retry_window_timer(container.processor_id), charged.left_ms)

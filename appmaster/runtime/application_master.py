@@ -15,7 +15,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.allocation.events import (
+    ChargedFailures,
+    JobModelPublished,
+    ShutdownRequested,
+)
 from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
@@ -25,12 +29,13 @@ from homeport.appmaster.runtime import takeover
 from homeport.appmaster.runtime.am_container import AmContainer
 from homeport.appmaster.runtime.attempt_files import (
     RequestLedger,
+    StartedLedger,
     inheritance,
     load_model,
     save_model,
 )
 from homeport.appmaster.runtime.backend import DriverBackend
-from homeport.appmaster.runtime.clocks import boot_ms
+from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.driver import Driver
 from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.fencing import fence_incarnation
@@ -39,6 +44,7 @@ from homeport.appmaster.runtime.hold_back import Inheritance
 from homeport.appmaster.runtime.job_status import JobIdentity
 from homeport.appmaster.runtime.keeper_link import KeeperLink
 from homeport.appmaster.runtime.lease_table import margin_ms
+from homeport.appmaster.runtime.remembered import charged_failures
 from homeport.appmaster.runtime.supervision import EXIT_ENDED, EXIT_FINAL
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
@@ -56,7 +62,9 @@ from homeport.job_coordinator.history.writer import HistoryWriter, history_direc
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.managers import Rank, StopManager
+from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
+from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 from homeport.job_coordinator.model.job_model import JobModel
 
@@ -119,6 +127,18 @@ def driver_settings(config: Config) -> DriverSettings:
     )
 
 
+def settings_of(
+    container: AmContainer, stream: CoordinatorStreamStore, config: Config
+) -> DriverSettings:
+    """What the configuration and earlier drivers tell the driver."""
+    ending = JobEndManager(stream).read(container.rank.submission)
+    return replace(
+        driver_settings(config),
+        witnessed=frozenset(StopManager(stream).read()),
+        ending=ShutdownRequested(ending.result, ending.diagnostics) if ending else None,
+    )
+
+
 def allocator_settings(container: AmContainer, config: Config) -> AllocatorSettings:
     """What the allocator needs of the configuration."""
     manager = ClusterManagerConfig.of(config)
@@ -155,14 +175,8 @@ async def serve(
     config = model.config
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
     history = history_of(container, job)
-    # Who had a permit before this attempt is waited for, not adopted.
-    own = [i for i in permitted(published) if i not in found.permitted]
-    settings = replace(
-        driver_settings(config),
-        adopt=tuple(own) if heartbeat.starts > 1 else (),
-        inherited=found,
-        witnessed=frozenset(StopManager(stream).read()),
-    )
+    adopt = () if heartbeat.starts == 1 else permitted(published, found)
+    settings = replace(settings_of(container, stream, config), inherited=found, adopt=adopt)
     attempts = YarnConfig.of(config).am_max_attempts
     driver = Driver(
         settings=settings,
@@ -183,6 +197,7 @@ async def serve(
         version=published.version,
         resources=resources,
         history=history,
+        started=StartedLedger(container.folder),
     )
     host = manager.url_host or container.names.address(container.host)
     wanted_port = heartbeat.port or manager.url_port
@@ -199,11 +214,14 @@ async def serve(
     return end.result
 
 
-def permitted(published: JobModelPublished) -> tuple[Incarnation, ...]:
-    """The last incarnation of each processor that has ever had a permit."""
-    return tuple(
-        Incarnation(p, e) for p, e in published.epochs.items() if p in published.processors
-    )
+def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:
+    """The last incarnation of each processor that this attempt has permitted.
+
+    Who had a permit before is waited for, not adopted.
+    """
+    epochs = published.epochs.items()
+    last = (Incarnation(p, e) for p, e in epochs if p in published.processors)
+    return tuple(i for i in last if i not in found.permitted)
 
 
 def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourceManager) -> None:
@@ -252,12 +270,37 @@ def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
         takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
         found = inheritance(container.folder, Inheritance(boot_ms(), takeover.permits(stream)))
         model = prepare_model(container, stream)
-        published = takeover.publish(model, stream, container.known_host)
+        published = replace(
+            takeover.publish(model, stream, container.known_host),
+            failures=failures(stream, model.config, is_first=is_first(container, heartbeat)),
+        )
         log.info("JobModel version %d: %d containers", published.version, len(model.containers))
         url = f"{rest.url}/proxy/{container.application_id}/"
         return asyncio.run(
             serve(container, stream, resources, model, published, url, heartbeat, found)
         )
+
+
+def is_first(container: AmContainer, heartbeat: Heartbeat) -> bool:
+    """Whether this is the first driver of the application."""
+    return container.attempt == 1 and heartbeat.starts == 1
+
+
+def failures(
+    stream: CoordinatorStreamStore, config: Config, *, is_first: bool
+) -> dict[ProcessorId, ChargedFailures]:
+    """What earlier drivers of the application have charged; a new one begins with nothing."""
+    retries = RetryManager(stream)
+    if is_first:
+        retries.forget()
+        return {}
+    manager = ClusterManagerConfig.of(config)
+    return charged_failures(
+        retries.read(),
+        retry_count=manager.retry_count,
+        window_ms=manager.retry_window_ms,
+        now_ms=wall_ms(),
+    )
 
 
 def report_failure(container: AmContainer, error: HomeportError) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from homeport.appmaster.runtime.hold_back import Inheritance
 from homeport.config.errors import HomeportError
+from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -19,6 +20,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 
 _LEDGER_NAME = "requests"
+_STARTED_NAME = "started.jsonl"
 _MODEL_NAME = "job-model.json"
 _INHERITANCE_NAME = "inheritance.json"
 
@@ -47,6 +49,26 @@ class RequestLedger:
         """The next driver will know."""
         with self._path.open("ab") as file:
             file.write(f"{skein_id} {request_id}\n".encode())
+
+
+class StartedLedger:
+    """What stream containers have reported of their start: one line each, appended."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _STARTED_NAME
+
+    def read(self) -> tuple[Started, ...]:
+        """All reports in their order; a last line that is not whole is left out."""
+        try:
+            lines = self._path.read_bytes().split(b"\n")[:-1]
+        except FileNotFoundError:
+            return ()
+        return tuple(Started.from_json(parse_object(line, "a start")) for line in lines)
+
+    def add(self, message: Started) -> None:
+        """The next driver will know."""
+        with self._path.open("ab") as file:
+            file.write(compact_json(message.to_json()) + b"\n")
 
 
 def save_model(folder: Path, model: JobModel) -> None:

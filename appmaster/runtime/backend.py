@@ -24,6 +24,7 @@ from homeport.appmaster.allocation.instructions import (
     order_for,
 )
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
+from homeport.appmaster.runtime.attempt_files import StartedLedger
 from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.driver import Driver
 from homeport.appmaster.runtime.driver_settings import DriverSettings
@@ -58,6 +59,7 @@ class DriverBackend:
         version: int,
         resources: ClusterResourceManager,
         history: HistoryWriter,
+        started: StartedLedger,
     ) -> None:
         self._driver = driver
         self._settings = settings
@@ -66,6 +68,11 @@ class DriverBackend:
         self._version = version
         self._resources = resources
         self._history = history
+        self._started = started
+        self._told: set[Incarnation] = set()
+        for known in started.read():
+            self._told.add(known.incarnation)
+            driver.status.started(known)
 
     def job_model(self, version: int | None) -> JobModel | None:
         """The JobModel; None for a version other than the present one."""
@@ -142,6 +149,9 @@ class DriverBackend:
         """A stream container has started."""
         self._require_known(message.incarnation)
         self._driver.status.started(message)
+        if message.incarnation not in self._told:
+            self._told.add(message.incarnation)
+            self._started.add(message)
         self._history.event(
             "started",
             message.incarnation.processor_id,
@@ -171,7 +181,7 @@ class DriverBackend:
 
     async def shutdown(self) -> None:
         """The orderly end of the job has been ordered."""
-        self._driver.post(ShutdownRequested())
+        self._driver.end_job(ShutdownRequested())
 
     def status(self) -> Mapping[str, Any]:
         """The state of the job."""

@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar
 
 from homeport.appmaster.allocation import invariants
@@ -26,6 +25,7 @@ from homeport.appmaster.allocation.events import (
     JobModelPublished,
     LauncherSilent,
     ResourceEnded,
+    ShutdownRequested,
     Timer,
     TimerFired,
     describe,
@@ -60,12 +60,14 @@ from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, 
 from homeport.appmaster.runtime.adoption import Adoption
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.driver_settings import DriverSettings
+from homeport.appmaster.runtime.event_queue import EventQueue
 from homeport.appmaster.runtime.fencing import FencingDesk
 from homeport.appmaster.runtime.hold_back import HoldBack
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.keeper_link import Keeper
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.runtime.lease_desk import LeaseDesk
+from homeport.appmaster.runtime.remembered import permit_message, records_of
 from homeport.appmaster.runtime.resource_desk import ResourceDesk
 from homeport.appmaster.runtime.stream_desk import StreamDesk
 from homeport.config.errors import InvariantViolation, UnavailableError
@@ -81,18 +83,9 @@ _POLL_S = 0.5
 _LEASES_POLL_S = 0.25
 _HOSTS_POLL_S = 1.0
 _RETRY_S = 1.0
-_ANSWER_LIMIT_S = 2.0
 _FAREWELL_S = 5.0
 
 log = logging.getLogger("driver")
-
-
-@dataclass(slots=True)
-class _Item:
-    """One event in the queue, and who waits for what it leads to."""
-
-    event: Event
-    answer: asyncio.Future[Decision] | None = None
 
 
 class Driver:
@@ -116,6 +109,7 @@ class Driver:
         self.adoption = Adoption(settings.adopt)
         self.hold_back = HoldBack(settings.inherited, settings.isolation_ms, settings.witnessed)
         self._has_begun = False
+        self._shutdown: ShutdownRequested | None = settings.ending
         self.leases = LeaseDesk(keeper)
         self.fencing = FencingDesk(fence, self.post)
         self._published = published
@@ -125,7 +119,7 @@ class Driver:
         self.status = JobStatus(identity, wall_ms)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.localities: Mapping[ProcessorId, Host] = {}
-        self._queue: asyncio.Queue[_Item] = asyncio.Queue()
+        self._queue = EventQueue()
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._snapshot: Snapshot | None = None
         self._hosts: tuple[Host, ...] | None = None
@@ -201,23 +195,21 @@ class Driver:
 
     async def _take_events(self) -> EndJob:
         while self._end is None:
-            item = await self._queue.get()
+            item = await self._queue.take()
             try:
-                decision = await self._take(item.event)
+                item.decided(await self._take(item.event))
             except BaseException as e:
-                if item.answer is not None and not item.answer.done():
-                    item.answer.set_exception(UnavailableError(f"the AM attempt ends: {e}"))
+                item.failed(e)
                 raise
-            if item.answer is not None and not item.answer.done():
-                item.answer.set_result(decision)
         return self._end
 
     async def _take(self, event: Event) -> Decision:
         """One event, from the step to the instructions."""
         decision = step(self._state, event)
         invariants.check_step(self._state, decision.state, describe(event))
-        if decision.records:
-            await self._desk.append(decision.records)
+        submission = self.status.identity.rank.submission
+        remembered = records_of(self._state, decision.state, submission, wall_ms())
+        await self._desk.append([*map(permit_message, decision.records), *remembered])
         self._state = decision.state
         self._tell(event, decision)
         for instruction in decision.instructions:
@@ -309,21 +301,11 @@ class Driver:
 
     def post(self, event: Event) -> None:
         """Hands in an event that nobody waits for."""
-        self._queue.put_nowait(_Item(event))
+        self._queue.post(event)
 
     async def ask(self, event: Event) -> Decision:
-        """The decision on ``event``, once it has been taken.
-
-        Raises:
-            UnavailableError: it takes longer than the caller may wait; it will still be taken.
-        """
-        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self._queue.put_nowait(_Item(event, answer))
-        try:
-            return await asyncio.wait_for(asyncio.shield(answer), _ANSWER_LIMIT_S)
-        except TimeoutError:
-            answer.add_done_callback(_retrieved)
-            raise UnavailableError("the AM is busy; ask again") from None
+        """The decision on ``event``; UnavailableError where it takes too long."""
+        return await self._queue.ask(event)
 
     # ------------------------------------------------------------------ watchers
 
@@ -378,6 +360,7 @@ class Driver:
                 # Nothing of the application can be told or learned any more.
                 raise UnavailableError("the supervisor is gone: this attempt is over")
             await self._begin_if_due()
+            self._end_if_due()
             held = {c.resource_id for c in self._state.containers if c.phase in LIVE}
             for launcher in self.launchers.silent(boot_ms(), {r for r in held if r is not None}):
                 self._launcher_gone(launcher)
@@ -428,6 +411,16 @@ class Driver:
                 await self.leases.ended(incarnation)
             self.account_for(incarnation, f"has stopped: {cause}")
 
+    def end_job(self, request: ShutdownRequested) -> None:
+        """The job ends in order, once it is known what an earlier driver has left running."""
+        self._shutdown = self._shutdown or request
+        self._end_if_due()
+
+    def _end_if_due(self) -> None:
+        if self._shutdown is not None and self.adoption.is_complete:
+            self.post(self._shutdown)
+            self._shutdown = None
+
     async def _begin_if_due(self) -> None:
         """Placing begins, once, when nothing of lower ranks can run any more (safety A4)."""
         now_ms = boot_ms()
@@ -472,9 +465,3 @@ class Driver:
 
     def _event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
         self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
-
-
-def _retrieved(answer: asyncio.Future[Decision]) -> None:
-    """Keeps asyncio from reporting an exception that nobody waits for any more."""
-    if not answer.cancelled():
-        answer.exception()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from homeport.appmaster.allocation.events import ShutdownRequested
 from homeport.appmaster.runtime.hold_back import NOTHING, Inheritance
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -16,7 +17,7 @@ class DriverSettings:
     ``environment``: what every launcher gets. ``adopt``: what an earlier driver of this attempt may
     have left running.
     ``inherited``: what this attempt found; ``isolation_ms``: how long that may run on unseen;
-    ``witnessed``: those of it that have stopped.
+    ``witnessed``: those of it that have stopped. ``ending``: the end that an earlier driver began.
     """
 
     check_in_interval_ms: int
@@ -27,3 +28,4 @@ class DriverSettings:
     inherited: Inheritance = NOTHING
     isolation_ms: int = 0
     witnessed: frozenset[Incarnation] = frozenset()
+    ending: ShutdownRequested | None = None

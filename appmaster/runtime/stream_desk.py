@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from homeport.appmaster.allocation.instructions import Record
 from homeport.appmaster.runtime.takeover import OutrankedError
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.managers import (
     EpochManager,
     FenceReport,
     LocalityManager,
-    ProcessorEpoch,
     Rank,
-    StopManager,
-    processor_epoch_message,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -62,15 +59,9 @@ class StreamDesk:
         """Why the stream was not read or written the last time; None where it was."""
         return self._write_fault or self._read_fault
 
-    async def append(self, records: Iterable[Record]) -> None:
-        """The records are in the stream. Tries until they are, as nothing can go on without."""
-        messages = [
-            processor_epoch_message(
-                r.processor_id, ProcessorEpoch(r.epoch, r.model_version, r.fence)
-            )
-            for r in records
-        ]
-        while True:
+    async def append(self, messages: list[CoordinatorStreamMessage]) -> None:
+        """All are in the stream, or none: until they are, as nothing can go on without."""
+        while messages:
             try:
                 await self._write(messages)
             except UnavailableError as e:

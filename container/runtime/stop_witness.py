@@ -21,7 +21,7 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.managers import StopManager
+from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

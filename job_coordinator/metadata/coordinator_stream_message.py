@@ -48,11 +48,13 @@ class MessageType(StrEnum):
     SET_JOB_MODEL_VERSION = "set-job-model-version"
     SET_FAILOVER = "set-failover"
     SET_RETRY_STATE = "set-retry-state"
+    SET_JOB_END = "set-job-end"
 
 
 SUBMISSION_KEY = "submission"
 AM_EPOCH_KEY = "am"
 JOB_MODEL_VERSION_KEY = "job-model"
+JOB_END_KEY = "job-end"
 _KNOWN_TYPES = frozenset(t.value for t in MessageType)
 
 
@@ -322,6 +324,18 @@ def set_stopped(processor_id: str, epoch: int, cause: str) -> CoordinatorStreamM
     """The incarnation ``epoch`` of the processor has stopped: it was waited for (safety P1)."""
     values = {"epoch": str(epoch), "cause": cause}
     return CoordinatorStreamMessage(MessageType.SET_STOPPED, processor_id, values)
+
+
+def set_retry_state(processor_id: str, count: int, since_ms: int) -> CoordinatorStreamMessage:
+    """So many failures of the processor are charged; the last one was then, in ms since 1970."""
+    values = {"count": str(count), "since": str(since_ms)}
+    return CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, processor_id, values)
+
+
+def set_job_end(submission: int, result: str, diagnostics: str) -> CoordinatorStreamMessage:
+    """That submission of the job ends with the result: what runs is being stopped."""
+    values = {"submission": str(submission), "result": result, "diagnostics": diagnostics}
+    return CoordinatorStreamMessage(MessageType.SET_JOB_END, JOB_END_KEY, values)
 
 
 def set_job_model_version(version: int, digest: str) -> CoordinatorStreamMessage:

@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-def _read_all(
+def read_all(
     stream: CoordinatorStream,
     message_type: MessageType,
     read: Callable[[CoordinatorStreamMessage], _T | None],
@@ -66,7 +66,7 @@ class ConfigManager:
 
     def read(self) -> Config:
         """The configuration as of the last catch-up; a record without a value is left out."""
-        texts = _read_all(self._stream, MessageType.SET_CONFIG, lambda m: m.value("value"))
+        texts = read_all(self._stream, MessageType.SET_CONFIG, lambda m: m.value("value"))
         return Config(texts)
 
     def written(self) -> Config:
@@ -112,7 +112,7 @@ class LocalityManager:
 
     def read_tasks(self) -> dict[TaskName, Host]:
         """{task: host it last ran on}, tasks without a record left out."""
-        found = _read_all(self._stream, MessageType.SET_TASK_HOST, _host)
+        found = read_all(self._stream, MessageType.SET_TASK_HOST, _host)
         return {TaskName(task): host for task, host in found.items()}
 
     def read_processors(self) -> dict[ProcessorId, Host]:
@@ -122,7 +122,7 @@ class LocalityManager:
         by name where several have as many. The processor's own record counts where none of its
         tasks has one.
         """
-        own = _read_all(self._stream, MessageType.SET_CONTAINER_HOST, _host)
+        own = read_all(self._stream, MessageType.SET_CONTAINER_HOST, _host)
         hosts = {ProcessorId(processor_id): host for processor_id, host in own.items()}
         votes: dict[ProcessorId, Counter[Host]] = {}
         tasks = self.read_tasks()
@@ -204,7 +204,7 @@ class TaskAssignmentManager:
 
     def read(self) -> dict[TaskName, ProcessorId]:
         """{task: processor}."""
-        found = _read_all(
+        found = read_all(
             self._stream, MessageType.SET_TASK_CONTAINER, lambda m: m.value("containerId")
         )
         return {TaskName(task): ProcessorId(processor) for task, processor in found.items()}
@@ -353,7 +353,7 @@ class EpochManager:
 
     def read_fenced(self) -> dict[ProcessorId, FenceReport]:
         """{processor: its last report}; one that cannot be read counts as none was made."""
-        found = _read_all(
+        found = read_all(
             self._stream,
             MessageType.SET_FENCED,
             lambda m: FenceReport(
@@ -382,40 +382,6 @@ class EpochManager:
     def write_job_model_version(self, version: JobModelVersion) -> None:
         """The stream says that ``version`` is in force."""
         self._stream.write([wire.set_job_model_version(version.version, version.digest)])
-
-
-class StopManager:
-    """Which incarnations have stopped, by the word of who waited for them: set-stopped.
-
-    Source: safety A4, P1.
-    """
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
-
-    def read(self) -> dict[Incarnation, str]:
-        """{incarnation: cause}, the last one of each processor.
-
-        A damaged record is left out: who has no record is waited for, which is always right.
-        """
-        found = _read_all(self._stream, MessageType.SET_STOPPED, _stop)
-        return {
-            Incarnation(ProcessorId(processor_id), epoch): cause
-            for processor_id, (epoch, cause) in found.items()
-        }
-
-    @staticmethod
-    def message(incarnation: Incarnation, cause: str) -> CoordinatorStreamMessage:
-        """The record that says that the incarnation has stopped."""
-        return wire.set_stopped(incarnation.processor_id, incarnation.epoch, cause)
-
-    def write(self, incarnation: Incarnation, cause: str) -> None:
-        """The stream says that the incarnation has stopped."""
-        self._stream.write([self.message(incarnation, cause)])
-
-
-def _stop(message: CoordinatorStreamMessage) -> tuple[int, str]:
-    return wire.number(message, "epoch"), message.value("cause") or ""
 
 
 def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:

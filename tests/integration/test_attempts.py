@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from yarn_jobs import Job, alive, pids_of, wait_for
@@ -92,3 +93,23 @@ def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job
 def is_jvm(line: str) -> bool:
     """Whether this is the command line of Skein's AM itself, not of a shell around it."""
     return APPLICATION_MASTER in line and line.startswith(("/", "java")) and "bash" not in line
+
+
+def test_an_end_that_was_ordered_survives_its_driver(make_job: Callable[[str], Job]) -> None:
+    """The driver dies while a container still stops: the next one goes on, and says the same."""
+    job = make_job("ending")
+    job.produce(60)
+    job.run()
+    child = job.settled()["0"]
+    os.kill(child, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(job.kill)
+        wait_for(lambda: job.get("v1/status")["job"]["state"] == "ending", job)
+        (driver,) = programs(job, ".application_master")
+        os.kill(driver, signal.SIGKILL)
+        wait_for(lambda: programs(job, ".application_master") not in ([], [driver]), job)
+        os.kill(child, signal.SIGCONT)
+        assert done.result() == f"stopped {job.application_id} in order"
+    ended = job.application()
+    assert (ended.final_status, ended.diagnostics) == ("KILLED", "shut down on request")
+    job.judge_history()

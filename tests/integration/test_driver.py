@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from homeport.appmaster.allocation.instructions import EndJob, JobResult
 from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.allocation.state import AllocatorSettings
 from homeport.appmaster.cluster_resource_manager import ResourceReport
+from homeport.appmaster.runtime.attempt_files import StartedLedger
 from homeport.appmaster.runtime.backend import DriverBackend
 from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.driver import Driver
@@ -35,7 +37,13 @@ from homeport.job_coordinator.http.messages import (
 )
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
-from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank, StopManager
+from homeport.job_coordinator.metadata.lifecycle import (
+    JobEnd,
+    JobEndManager,
+    RetryManager,
+    StopManager,
+)
+from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
@@ -147,6 +155,7 @@ class Am:
         permitted: tuple[Incarnation, ...] = (),
         retries: int = 0,
         inherited: tuple[Incarnation, ...] = (),
+        ending: ShutdownRequested | None = None,
     ) -> None:
         self.cluster = Cluster()
         self.keeper = InMemoryKeeper()
@@ -157,6 +166,7 @@ class Am:
         writer = HistoryWriter(history, "driver", "nm1")
         found = Inheritance(boot_ms(), inherited)
         settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, permitted, found, ISOLATION_MS)
+        settings = replace(settings, ending=ending)
         self.driver = Driver(
             settings=settings,
             allocator=AllocatorSettings(
@@ -185,6 +195,7 @@ class Am:
             version=1,
             resources=self.cluster,
             history=writer,
+            started=StartedLedger(history.parent),
         )
 
     def fence(self, incarnation: Incarnation) -> None:
@@ -242,11 +253,12 @@ def drive(
     permitted: tuple[Incarnation, ...] = (),
     retries: int = 0,
     inherited: tuple[Incarnation, ...] = (),
+    ending: ShutdownRequested | None = None,
 ) -> tuple[Am, EndJob]:
     """Runs a driver and, beside it, ``story``, which must lead to the job's end."""
 
     async def both() -> tuple[Am, EndJob]:
-        am = Am(history, permitted, retries, inherited)
+        am = Am(history, permitted, retries, inherited, ending)
         async with asyncio.timeout(3 * LIMIT_S):
             end, _ = await asyncio.gather(am.driver.run("http://am/"), told(am))
         return am, end
@@ -291,6 +303,7 @@ def test_a_life_in_order(tmp_path: Path) -> None:
     assert am.events() == ["hold-back-over", "permit-granted", "started", "stop-ordered"]
     am.stream.catch_up()
     assert StopManager(am.stream).read() == {FIRST: "stopped"}
+    assert JobEndManager(am.stream).read(1) == JobEnd(1, "KILLED", "shut down on request")
 
 
 def test_launchers_go_on_while_records_cannot_be_written(tmp_path: Path) -> None:
@@ -331,6 +344,8 @@ def test_a_failed_job_ends_with_its_story(tmp_path: Path) -> None:
 
     am, end = drive(tmp_path, story)
     assert end.result is JobResult.FAILED
+    am.stream.catch_up()
+    assert RetryManager(am.stream).read()[P0].count == 1
     assert am.cluster.finished is not None
     diagnostics = am.cluster.finished[1]
     assert "processor 0 epoch 1 on nm1: failed, exit code 1\nTraceback\nKeyError: 7" in diagnostics
@@ -455,6 +470,21 @@ def test_a_higher_rank_ends_a_driver_that_writes_nothing(tmp_path: Path) -> None
 
     with pytest.raises(OutrankedError):
         drive(tmp_path, story)
+
+
+def test_an_end_under_way_goes_on_when_it_is_known_what_runs(tmp_path: Path) -> None:
+    """Nothing is stopped, and nothing ends, before what was permitted is found."""
+
+    async def story(am: Am) -> None:
+        am.cluster.asked.append((RequestId(1), NM1, {}))
+        await asyncio.sleep(1)
+        assert not am.driver.is_ending
+        assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+
+    ending = ShutdownRequested("FAILED", "what an earlier driver said")
+    _, end = drive(tmp_path, story, permitted=(FIRST,), ending=ending)
+    assert end == EndJob(JobResult.FAILED, "what an earlier driver said")
 
 
 async def until_permitted(am: Am) -> Order:

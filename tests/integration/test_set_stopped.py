@@ -16,7 +16,7 @@ from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.http.messages import OrderKind
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
-from homeport.job_coordinator.metadata.managers import StopManager
+from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -43,6 +43,8 @@ def test_a_driver_that_is_killed_ten_times_disturbs_nobody(make_job: Callable[[s
     wait_for(lambda: bool(pids(job)), job)
     before, epochs = pids(job), {p: c["epoch"] for p, c in job.containers().items()}
     version = job.get("v1/status")["job"]["model_version"]
+    restored = {p: c["restored"] for p, c in job.containers().items()}
+    assert all(restored.values())
     for kill in range(1, KILLS + 1):
         victim = driver(job)
         assert victim is not None
@@ -52,6 +54,7 @@ def test_a_driver_that_is_killed_ten_times_disturbs_nobody(make_job: Callable[[s
         assert driver(job) != victim
     job.expects(500 + 100 * KILLS)
     assert {p: c["epoch"] for p, c in job.containers().items()} == epochs
+    assert {p: c["restored"] for p, c in job.containers().items()} == restored
     status = job.get("v1/status")
     assert status["job"]["model_version"] == version
     assert status["job"]["attempt"] == 1

@@ -109,7 +109,7 @@ def test_each_event_is_told_in_one_short_line() -> None:
         describe(rest_over("0")): "TimerFired retry-delay:0",
         describe(started("0", 3)): "ContainerStarted 0@3",
         describe(stopped("0", 3)): "ContainerStopped 0@3 failed, exit code 1",
-        describe(ShutdownRequested()): "ShutdownRequested",
+        describe(ShutdownRequested()): "ShutdownRequested KILLED",
         named(None): "nothing",
     }
     assert list(told) == list(told.values())

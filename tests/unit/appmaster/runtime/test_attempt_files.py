@@ -6,12 +6,14 @@ from pathlib import Path
 
 from homeport.appmaster.runtime.attempt_files import (
     RequestLedger,
+    StartedLedger,
     inheritance,
     load_model,
     save_model,
 )
 from homeport.appmaster.runtime.hold_back import Inheritance
 from homeport.config.config import Config
+from homeport.job_coordinator.http.messages import Restored, RestoreKind, Started
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
@@ -25,6 +27,22 @@ def test_the_ledger_gives_back_what_it_was_told(tmp_path: Path) -> None:
     with (tmp_path / "requests").open("a") as file:
         file.write("h-2_0 ")
     assert RequestLedger(tmp_path).read() == {"h-0_0": RequestId(1), "h-1_0": RequestId(7)}
+
+
+def test_reports_of_starts_come_back(tmp_path: Path) -> None:
+    """In a new process too; a line that is not whole is nobody's."""
+    assert StartedLedger(tmp_path).read() == ()
+    incarnation = Incarnation(ProcessorId("0"), 3)
+    counts = {"Partition 0": Restored(RestoreKind.TAIL, 4, 9, 6)}
+    reports = (
+        Started(Incarnation(ProcessorId("1"), 1), {}, {"restore": 0.5}),
+        Started(incarnation, {"counts": counts}, {}),
+    )
+    for report in reports:
+        StartedLedger(tmp_path).add(report)
+    with (tmp_path / "started.jsonl").open("a") as file:
+        file.write('{"processor_id"')
+    assert StartedLedger(tmp_path).read() == reports
 
 
 def test_the_model_comes_back_with_its_secrets_in_a_private_file(tmp_path: Path) -> None:

@@ -95,6 +95,16 @@ _GOLDEN = [
         b'{"epoch":"5","cause":"signalled"}',
     ),
     (
+        wire.set_retry_state("0", 2, 1795247638752),
+        b'[1,"set-retry-state","0"]',
+        b'{"count":"2","since":"1795247638752"}',
+    ),
+    (
+        wire.set_job_end(3, "KILLED", "shut down on request"),
+        b'[1,"set-job-end","job-end"]',
+        b'{"submission":"3","result":"KILLED","diagnostics":"shut down on request"}',
+    ),
+    (
         wire.set_job_model_version(3, "abc"),
         b'[1,"set-job-model-version","job-model"]',
         b'{"version":"3","digest":"abc"}',

@@ -25,7 +25,6 @@ from homeport.job_coordinator.metadata.managers import (
     LocalityManager,
     ProcessorEpoch,
     Rank,
-    StopManager,
     Submission,
     TaskAssignmentManager,
 )
@@ -181,21 +180,6 @@ def test_epochs_are_read_back(stream: InMemoryCoordinatorStream) -> None:
     assert manager.read_am_epoch() == AmEpoch(high, (low,))
     assert manager.read_processor_epochs() == {P0: permit}
     assert manager.read_job_model_version() == JobModelVersion(1, "abc")
-
-
-def test_stops_are_read_back(stream: InMemoryCoordinatorStream) -> None:
-    """The last one of each processor, with its cause; a damaged record is no evidence."""
-    manager = StopManager(stream)
-    assert manager.read() == {}
-    manager.write(Incarnation(P0, 4), "ordered")
-    manager.write(Incarnation(P0, 5), "signalled")
-    manager.write(Incarnation(P1, 9), "killed")
-    stream.catch_up()
-    stops = {Incarnation(P0, 5): "signalled", Incarnation(P1, 9): "killed"}
-    assert manager.read() == stops
-    stream.write([CoordinatorStreamMessage(MessageType.SET_STOPPED, P1, {"epoch": "x"})])
-    stream.catch_up()
-    assert manager.read() == {Incarnation(P0, 5): "signalled"}
 
 
 def test_reports_of_fences_are_read_back(stream: InMemoryCoordinatorStream) -> None:

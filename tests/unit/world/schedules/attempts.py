@@ -10,7 +10,8 @@ from homeport.appmaster.runtime import stream_desk, takeover
 from homeport.appmaster.runtime.hold_back import HoldBack
 from homeport.appmaster.runtime.supervision import Vitals
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank, StopManager
+from homeport.job_coordinator.metadata.lifecycle import StopManager
+from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank
 from tests.unit.world import am
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene

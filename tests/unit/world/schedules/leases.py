@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable
 import pytest
 
 from homeport.appmaster.allocation import exclusion, invariants
-from homeport.appmaster.allocation.instructions import Record
 from homeport.appmaster.runtime import lease_table
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
 from homeport.appmaster.runtime.stream_desk import StreamDesk
 from homeport.job_coordinator.http.messages import LeaseAnswer
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.world.rules import schedule
@@ -115,8 +115,8 @@ def permits_go_before_their_records(patch: pytest.MonkeyPatch) -> None:
     append = StreamDesk.append
     on_their_way = set()
 
-    async def begun(desk: StreamDesk, records: Iterable[Record]) -> None:
-        on_their_way.add(asyncio.ensure_future(append(desk, records)))
+    async def begun(desk: StreamDesk, messages: list[CoordinatorStreamMessage]) -> None:
+        on_their_way.add(asyncio.ensure_future(append(desk, messages)))
 
     patch.setattr(StreamDesk, "append", begun)
 

@@ -1,0 +1,65 @@
+"""The driver's queue of events, and who waits for what one of them leads to."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.events import Event
+from homeport.config.errors import UnavailableError
+
+_ANSWER_LIMIT_S = 2.0
+
+
+@dataclass(slots=True)
+class Item:
+    """One event in the queue."""
+
+    event: Event
+    answer: asyncio.Future[Decision] | None = None
+
+    def decided(self, decision: Decision) -> None:
+        """Who waits is told."""
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_result(decision)
+
+    def failed(self, error: BaseException) -> None:
+        """Who waits is told that there will be no decision."""
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(UnavailableError(f"the AM attempt ends: {error}"))
+
+
+class EventQueue:
+    """Events in the order in which they came. To be used on one event loop."""
+
+    def __init__(self) -> None:
+        self._items: asyncio.Queue[Item] = asyncio.Queue()
+
+    async def take(self) -> Item:
+        """The next one, once there is one."""
+        return await self._items.get()
+
+    def post(self, event: Event) -> None:
+        """Hands in an event that nobody waits for."""
+        self._items.put_nowait(Item(event))
+
+    async def ask(self, event: Event) -> Decision:
+        """The decision on ``event``, once it has been taken.
+
+        Raises:
+            UnavailableError: it takes longer than the caller may wait; it will still be taken.
+        """
+        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._items.put_nowait(Item(event, answer))
+        try:
+            return await asyncio.wait_for(asyncio.shield(answer), _ANSWER_LIMIT_S)
+        except TimeoutError:
+            answer.add_done_callback(_retrieved)
+            raise UnavailableError("the AM is busy; ask again") from None
+
+
+def _retrieved(answer: asyncio.Future[Decision]) -> None:
+    """Keeps asyncio from reporting an exception that nobody waits for any more."""
+    if not answer.cancelled():
+        answer.exception()

@@ -1,0 +1,56 @@
+"""What the next driver must know of a step besides its permits: retries, and the end of the job.
+
+Decides only; the time is given. What changed is read off the states before and after the step, and
+is written, as permits are, before anything follows from it (design 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from homeport.appmaster.allocation.events import ChargedFailures
+from homeport.appmaster.allocation.instructions import Record
+from homeport.appmaster.allocation.state import AllocatorState
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.lifecycle import (
+    JobEnd,
+    JobEndManager,
+    RetryManager,
+    RetryState,
+)
+from homeport.job_coordinator.metadata.managers import ProcessorEpoch, processor_epoch_message
+from homeport.job_coordinator.model.ids import ProcessorId
+
+
+def permit_message(record: Record) -> CoordinatorStreamMessage:
+    """The record of a permit, in the stream's form."""
+    permit = ProcessorEpoch(record.epoch, record.model_version, record.fence)
+    return processor_epoch_message(record.processor_id, permit)
+
+
+def records_of(
+    before: AllocatorState, after: AllocatorState, submission: int, now_ms: int
+) -> Iterator[CoordinatorStreamMessage]:
+    """The records that a step asks for; ``now_ms`` in ms since 1970."""
+    for old in before.containers:
+        new = after.container(old.processor_id)
+        if new is not None and new.failures != old.failures:
+            yield RetryManager.message(new.processor_id, RetryState(new.failures, now_ms))
+    if before.ending is None and after.ending is not None:
+        result, diagnostics = after.ending.result.value, after.ending.diagnostics
+        yield JobEndManager.message(JobEnd(submission, result, diagnostics))
+
+
+def charged_failures(
+    states: Mapping[ProcessorId, RetryState], *, retry_count: int, window_ms: int, now_ms: int
+) -> dict[ProcessorId, ChargedFailures]:
+    """What still counts of what earlier drivers have charged.
+
+    Who was given up stays given up. A clock that went back forgives nothing.
+    """
+    found = {}
+    for processor_id, state in states.items():
+        left_ms = min(window_ms, state.since_ms + window_ms - now_ms)
+        if left_ms > 0 or 0 <= retry_count < state.count:
+            found[processor_id] = ChargedFailures(state.count, max(left_ms, 1))
+    return found

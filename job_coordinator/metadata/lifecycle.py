@@ -1,0 +1,119 @@
+"""Managers of what becomes of incarnations and of the job: stops, charged failures, the end.
+
+They read and write as those in ``managers`` do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.metadata.managers import read_all
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+class StopManager:
+    """Which incarnations have stopped, by the word of who waited for them: set-stopped.
+
+    Source: safety A4, P1.
+    """
+
+    def __init__(self, stream: CoordinatorStream) -> None:
+        self._stream = stream
+
+    def read(self) -> dict[Incarnation, str]:
+        """{incarnation: cause}, the last one of each processor.
+
+        A damaged record is left out: who has no record is waited for, which is always right.
+        """
+        found = read_all(self._stream, MessageType.SET_STOPPED, _stop)
+        return {
+            Incarnation(ProcessorId(processor_id), epoch): cause
+            for processor_id, (epoch, cause) in found.items()
+        }
+
+    @staticmethod
+    def message(incarnation: Incarnation, cause: str) -> CoordinatorStreamMessage:
+        """The record that says that the incarnation has stopped."""
+        return wire.set_stopped(incarnation.processor_id, incarnation.epoch, cause)
+
+    def write(self, incarnation: Incarnation, cause: str) -> None:
+        """The stream says that the incarnation has stopped."""
+        self._stream.write([self.message(incarnation, cause)])
+
+
+@dataclass(frozen=True)
+class RetryState:
+    """Failures charged to a processor; when the last one was, in ms since 1970."""
+
+    count: int
+    since_ms: int
+
+
+class RetryManager:
+    """What is charged to processors: set-retry-state."""
+
+    def __init__(self, stream: CoordinatorStream) -> None:
+        self._stream = stream
+
+    def read(self) -> dict[ProcessorId, RetryState]:
+        """{processor: what is charged to it}, those without a failure left out."""
+        found = read_all(self._stream, MessageType.SET_RETRY_STATE, _retry_state)
+        return {ProcessorId(processor_id): state for processor_id, state in found.items()}
+
+    @staticmethod
+    def message(processor_id: ProcessorId, state: RetryState) -> CoordinatorStreamMessage:
+        """The record that says what is charged to the processor."""
+        if state.count == 0:
+            return wire.tombstone(MessageType.SET_RETRY_STATE, processor_id)
+        return wire.set_retry_state(processor_id, state.count, state.since_ms)
+
+    def forget(self) -> None:
+        """Nothing is charged to anybody."""
+        known = self._stream.latest(MessageType.SET_RETRY_STATE)
+        self._stream.write([wire.tombstone(MessageType.SET_RETRY_STATE, key) for key in known])
+
+
+def _retry_state(message: CoordinatorStreamMessage) -> RetryState:
+    return RetryState(wire.number(message, "count"), wire.number(message, "since"))
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """How a submission of the job ends, once that has been decided."""
+
+    submission: int
+    result: str
+    diagnostics: str
+
+
+class JobEndManager:
+    """The end that is under way, so that it goes on whoever drives it: set-job-end."""
+
+    def __init__(self, stream: CoordinatorStream) -> None:
+        self._stream = stream
+
+    def read(self, submission: int) -> JobEnd | None:
+        """The end of that submission; None while none has been decided."""
+        found = read_all(self._stream, MessageType.SET_JOB_END, _job_end).get(wire.JOB_END_KEY)
+        return found if found is not None and found.submission == submission else None
+
+    @staticmethod
+    def message(end: JobEnd) -> CoordinatorStreamMessage:
+        """The record that says that the job ends."""
+        return wire.set_job_end(end.submission, end.result, end.diagnostics)
+
+
+def _job_end(message: CoordinatorStreamMessage) -> JobEnd:
+    result = message.value("result") or ""
+    return JobEnd(wire.number(message, "submission"), result, message.value("diagnostics") or "")
+
+
+def _stop(message: CoordinatorStreamMessage) -> tuple[int, str]:
+    return wire.number(message, "epoch"), message.value("cause") or ""

@@ -1,0 +1,68 @@
+"""What a step leaves for the next driver, and what that one makes of it. Times are given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeport.appmaster.allocation.events import ChargedFailures
+from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.state import (
+    AllocatorSettings,
+    AllocatorState,
+    ContainerState,
+    Ending,
+    initial_state,
+)
+from homeport.appmaster.runtime.remembered import charged_failures, records_of
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.lifecycle import RetryState
+from homeport.job_coordinator.model.ids import ProcessorId
+
+P0, P1 = ProcessorId("0"), ProcessorId("1")
+SETTINGS = AllocatorSettings(
+    host_affinity_enabled=True,
+    retry_count=2,
+    retry_window_ms=60_000,
+    fail_job_after_retries=True,
+    request_timeout_ms=1,
+    check_in_timeout_ms=1,
+)
+
+
+def state(*failures: int) -> AllocatorState:
+    """So many failures of the processors 0, 1 and on."""
+    containers = (ContainerState(ProcessorId(str(i)), failures=n) for i, n in enumerate(failures))
+    return replace(initial_state(SETTINGS), containers=tuple(containers))
+
+
+def test_a_step_that_charges_nothing_asks_for_no_record() -> None:
+    """Nor does the first one, which takes over what was charged before."""
+    assert list(records_of(state(1, 0), state(1, 0), 3, 5000)) == []
+    assert list(records_of(initial_state(SETTINGS), state(1, 0), 3, 5000)) == []
+
+
+def test_what_is_charged_and_forgiven_is_recorded() -> None:
+    """With the time of the last failure; a window that has passed leaves nothing."""
+    found = list(records_of(state(1, 1), state(2, 0), 3, 5000))
+    assert found == [wire.set_retry_state("0", 2, 5000), wire.tombstone("set-retry-state", "1")]
+
+
+def test_an_end_is_recorded_once() -> None:
+    """When it is decided, with the submission that it ends."""
+    ending = replace(state(0), ending=Ending(JobResult.KILLED, "why"))
+    assert list(records_of(state(0), ending, 3, 5000)) == [wire.set_job_end(3, "KILLED", "why")]
+    assert list(records_of(ending, ending, 3, 5000)) == []
+
+
+def test_what_was_charged_counts_for_the_rest_of_its_window() -> None:
+    """Not longer; but who was given up stays so, and a clock that went back helps nobody."""
+
+    def left(count: int, since_ms: int) -> ChargedFailures | None:
+        states = {P0: RetryState(count, since_ms)}
+        found = charged_failures(states, retry_count=2, window_ms=60_000, now_ms=100_000)
+        return found.get(P0)
+
+    assert left(2, 50_000) == ChargedFailures(2, 10_000)
+    assert left(2, 40_000) is None
+    assert left(3, 40_000) == ChargedFailures(3, 1)
+    assert left(1, 200_000) == ChargedFailures(1, 60_000)
