@@ -38,9 +38,10 @@ from homeport.job_coordinator.metadata.managers import (
     ProcessorEpoch,
     Rank,
     TaskAssignmentManager,
+    processor_epoch_message,
 )
 from homeport.job_coordinator.model.codec import encode_job_model
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 
@@ -141,6 +142,8 @@ def publish(
 ) -> JobModelPublished:
     """The JobModel is in the stream, as one transaction; the event that tells the allocator of it.
 
+    The same transaction raises the epochs of processors that lose a task.
+
     Args:
         model: a sound JobModel.
         stream: read to its head.
@@ -152,9 +155,11 @@ def publish(
     if before is None or before.digest != digest:
         version += 1
     tasks = {t.task_name: (p, t) for p, c in model.containers.items() for t in c.tasks.values()}
+    assignment = {name: processor_id for name, (processor_id, _) in tasks.items()}
     stream.write(
         [
-            *TaskAssignmentManager(stream).messages({n: p for n, (p, _) in tasks.items()}),
+            *_raised(stream, assignment),
+            *TaskAssignmentManager(stream).messages(assignment),
             *ChangelogPartitionManager(stream).messages(
                 {name: task.changelog_partition for name, (_, task) in tasks.items()}
             ),
@@ -170,6 +175,25 @@ def publish(
         epochs={p: permit.epoch for p, permit in permits.items()},
         unfenced={p: unfenced(p, version, permits, stream) for p in model.containers},
     )
+
+
+def _raised(
+    stream: CoordinatorStream, assignment: Mapping[TaskName, ProcessorId]
+) -> Iterator[wire.CoordinatorStreamMessage]:
+    """Higher epochs, which nobody is permitted to use, of processors that lose a task (safety I2).
+
+    An incarnation that has its permit and has not begun yet finds that it was overtaken, also where
+    its processor is retired. What the last permit says of model and fences stays, so that all who
+    may have owned a task are listed for its gainers.
+    """
+    before = TaskAssignmentManager(stream).read()
+    losers = {p for task, p in before.items() if assignment.get(task) != p}
+    reports = EpochManager(stream).read_fenced()
+    for processor_id, last in sorted(EpochManager(stream).read_processor_epochs().items()):
+        if processor_id in losers:
+            fence = _chain(processor_id, last, reports)
+            raised = ProcessorEpoch(last.epoch + 1, last.model_version, fence)
+            yield processor_epoch_message(processor_id, raised)
 
 
 def _version_messages(

@@ -109,7 +109,7 @@ def parent_of(pid: int) -> int:
 
 
 def test_who_wakes_up_late_has_nothing_accepted(make_job: Callable[[str], Job]) -> None:
-    """SIGKILL, or SIGSTOP for three leases, of container, launcher, both, and a whole node."""
+    """SIGKILL, or SIGSTOP for three leases, of container and launcher; then of a whole node."""
     job = make_job("zombies")
     watched = Watched(job)
     watched.produce()
@@ -117,10 +117,8 @@ def test_who_wakes_up_late_has_nothing_accepted(make_job: Callable[[str], Job]) 
     job.wait_until_running()
     job.expects(watched.produced)
 
-    hit_container(watched, signal.SIGKILL)
-    hit_launcher(watched, signal.SIGKILL)
-    hit_container(watched, signal.SIGSTOP)
-    hit_launcher(watched, signal.SIGSTOP)
+    hit_container_and_launcher(watched, signal.SIGKILL)
+    hit_container_and_launcher(watched, signal.SIGSTOP)
     pause_a_node(watched)
 
     writers, batches = watched.writers(), watched.batches()
@@ -134,28 +132,23 @@ def test_who_wakes_up_late_has_nothing_accepted(make_job: Callable[[str], Job]) 
     has_a_sound_history(job)
 
 
-def hit_container(watched: Watched, number: signal.Signals) -> None:
-    """The stream container alone: its launcher sees its end, or that it does not beat."""
-    victim = watched.container("0")
-    os.kill(victim["pid"], number)
-    watched.produce()
-    began = time.monotonic()
-    watched.is_succeeded("0", victim["epoch"])
-    stand_still(began, number)
-    watched.wake(victim["pid"])
+def hit_container_and_launcher(watched: Watched, number: signal.Signals) -> None:
+    """A stream container alone, and, of another processor, the launcher alone.
 
-
-def hit_launcher(watched: Watched, number: signal.Signals) -> None:
-    """The launcher alone: its child dies with it, or ends itself when the lease is over."""
-    victim = watched.container("1")
-    launcher = parent_of(victim["pid"])
-    os.kill(launcher, number)
-    watched.produce()
+    The one's launcher sees its end, or that it does not beat; the other's child dies with it, or
+    ends itself when the lease is over.
+    """
+    container, child = watched.container("0"), watched.container("1")
+    launcher = parent_of(child["pid"])
+    for pid in (container["pid"], launcher):
+        os.kill(pid, number)
     began = time.monotonic()
-    wait_for(lambda: not alive(victim["pid"]), watched.job)
-    watched.is_succeeded("1", victim["epoch"])
+    watched.produce()
+    wait_for(lambda: not alive(child["pid"]), watched.job)
+    watched.is_succeeded("0", container["epoch"])
+    watched.is_succeeded("1", child["epoch"])
     stand_still(began, number)
-    watched.wake(launcher)
+    watched.wake(container["pid"], launcher)
 
 
 def pause_a_node(watched: Watched) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeport.appmaster.runtime.takeover import (
@@ -176,3 +178,40 @@ def test_who_has_reported_under_the_present_model_need_not_fence_older_ones_agai
     permits = {P0: ProcessorEpoch(3, 2, (Incarnation(P1, 5),)), P1: ProcessorEpoch(5, 1)}
     _report(stream, P0, 3)
     assert unfenced(P0, 2, permits, stream) == (Incarnation(P0, 3),)
+
+
+def test_a_new_model_raises_the_epochs_of_all_that_lose_a_task(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """One transaction with the model; retired ones too; gainers list who may have owned a task.
+
+    Whoever has an old permit and has not begun then finds that it was overtaken (safety I2).
+    """
+    publish(model(3), stream, same)
+    epochs = EpochManager(stream)
+    epochs.write_processor_epoch(P0, ProcessorEpoch(4, 1))
+    epochs.write_processor_epoch(P1, ProcessorEpoch(2, 1, (Incarnation(P1, 1),)))
+    epochs.write_processor_epoch(P2, ProcessorEpoch(7, 1, (Incarnation(P2, 6),)))
+    _report(stream, P2, 7)
+    lost = {P1: ProcessorEpoch(3, 1, (Incarnation(P1, 1), Incarnation(P1, 2)))}
+    lost[P2] = ProcessorEpoch(8, 1, (Incarnation(P2, 7),))
+    published = publish(model(1), stream, same)
+    assert epochs.read_processor_epochs() == {P0: ProcessorEpoch(4, 1), **lost}
+    assert published.version == 2
+    assert dict(published.epochs) == {P0: 4, P1: 3, P2: 8}
+    gainer = published.unfenced[P0]
+    assert {Incarnation(P0, 4), Incarnation(P1, 2), Incarnation(P2, 7)} < set(gainer)
+    # A driver that starts again finds it done.
+    assert publish(model(1), stream, same) == published
+    assert epochs.read_processor_epochs() == {P0: ProcessorEpoch(4, 1), **lost}
+
+
+def test_a_model_that_moves_no_task_raises_nothing(stream: InMemoryCoordinatorStream) -> None:
+    """Another configuration is a new version, and every epoch stays."""
+    publish(model(3), stream, same)
+    EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(4, 1))
+    stream.catch_up()
+    before = dict(EpochManager(stream).read_processor_epochs())
+    other = replace(model(3), config=Config({**model(3).config, "task.commit.ms": "1"}))
+    assert publish(other, stream, same).version == 2
+    assert dict(EpochManager(stream).read_processor_epochs()) == before
