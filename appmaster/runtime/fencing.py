@@ -51,6 +51,7 @@ class FencingDesk:
         self._post = post
         self._reports: dict[ProcessorId, int] = {}
         self._stopped: set[Incarnation] = set()
+        self._tried: set[Incarnation] = set()
         self._under_way: set[asyncio.Task[None]] = set()
         self._pool = ThreadPoolExecutor(_AT_ONCE, "fencing")
 
@@ -61,7 +62,8 @@ class FencingDesk:
     def stopped(self, incarnation: Incarnation) -> None:
         """Its launcher waited for it. Those for which Kafka was away are tried again, too."""
         self._stopped.add(incarnation)
-        for each in sorted(self._stopped):
+        for each in sorted(self._stopped - self._tried):
+            self._tried.add(each)
             self._begin(each, is_stopped=True)
 
     def reported(self, reports: Mapping[ProcessorId, FenceReport]) -> None:
@@ -91,8 +93,11 @@ class FencingDesk:
             await loop.run_in_executor(self._pool, self._fence, incarnation)
         except HomeportError as e:
             log.warning("%s is not fenced yet, its successor will do it: %s", name, e)
+            if is_stopped:
+                self._tried.discard(incarnation)
             return
         log.info("%s is fenced", name)
-        if is_stopped and incarnation in self._stopped:
+        if is_stopped:
             self._stopped.discard(incarnation)
+            self._tried.discard(incarnation)
             self._post(FencedByDriver(incarnation))
