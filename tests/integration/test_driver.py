@@ -163,6 +163,7 @@ class Am:
         self.history_folder = history
         self.fenced: list[Incarnation] = []
         self.not_fenced: list[Incarnation] = []
+        self.fence_fault: UnavailableError | None = None
         writer = HistoryWriter(history, "driver", "nm1")
         found = Inheritance(boot_ms(), inherited)
         settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, permitted, found, ISOLATION_MS)
@@ -200,9 +201,9 @@ class Am:
 
     def fence(self, incarnation: Incarnation) -> None:
         """Fenced; called in a thread."""
-        if self.stream.fault is not None:
+        if self.fence_fault is not None:
             self.not_fenced.append(incarnation)
-            raise self.stream.fault
+            raise self.fence_fault
         self.fenced.append(incarnation)
 
     async def check_in(

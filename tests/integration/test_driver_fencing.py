@@ -43,10 +43,10 @@ def test_who_was_waited_for_is_fenced_by_the_driver_and_listed_no_more(tmp_path:
 
     async def story(am: Am) -> None:
         await am.started()
-        am.stream.fault = UnavailableError("Kafka is away")
+        am.fence_fault = UnavailableError("Kafka is away")
         await am.backend.stopped(Stopped(FIRST, StopCause.FAILED, 1))
         await am.until(lambda: am.not_fenced == [FIRST])
-        am.stream.fault = None
+        am.fence_fault = None
         await am.until_order(OrderKind.RUN)
         second = Incarnation(P0, 2)
         assert listed(am) == [FIRST, second]
