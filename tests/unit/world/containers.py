@@ -118,15 +118,18 @@ class Hosts:
     def freeze(self, host: str) -> None:
         """The machine stands still, its clocks too, as one whose hypervisor holds it."""
         self._frozen[host] = self.clock.now_ms
-        for process in self.of(host):
+        for process in self._all_on(host):
             process.stop()
 
     def thaw(self, host: str) -> None:
         """It goes on, and does not know that time has passed."""
         missed_ms = self.clock.now_ms - self._frozen.pop(host)
         self.clock.missed_ms[host] = self.clock.missed_ms.get(host, 0) + missed_ms
-        for process in self.of(host):
+        for process in self._all_on(host):
             process.go_on()
+
+    def _all_on(self, host: str) -> list[Process]:
+        return [p for p in self.clock.processes if p.host == host and p.is_alive]
 
     # -- how they are started
 
@@ -144,6 +147,8 @@ class Hosts:
             "LOGGED_STORE_BASE_DIR": str(folder / "state"),
         }
         self.launchers.append(process)
+        if host in self._frozen:
+            process.stop()
         process.spawn(launcher.main)
         del attempt
         return process

@@ -57,6 +57,8 @@ class Partition:
     open: dict[Writer, int] = field(default_factory=dict)
     aborted: set[int] = field(default_factory=set)
     """Offsets of records whose transaction was aborted."""
+    compacted: set[int] = field(default_factory=set)
+    """Offsets of records that compaction has taken out."""
     oldest: int = 0
 
     @property
@@ -72,7 +74,7 @@ class Partition:
     def committed(self, start: int, end: int) -> Iterator[Record]:
         """The records of [start, end) that a reader of committed records is given."""
         for record in self.records[start:end]:
-            if record.marker is None and record.offset not in self.aborted:
+            if record.marker is None and record.offset not in self.aborted | self.compacted:
                 yield record
 
 
@@ -98,13 +100,16 @@ class Broker:
     def __init__(self, clock: Clock) -> None:
         self.marker_delay_ms = 1
         self.is_up = True
+        self.delete_retention_ms = 86_400_000
+        self.topic_ids: dict[str, str] = {}
         self.partitions: dict[Place, Partition] = {}
         self._clock = clock
         self._ids: dict[str, _Id] = {}
         self._clock.at(SWEEP_MS, self._sweep)
 
     def create(self, topic: str, partitions: int = 1) -> None:
-        """The topic is there, empty."""
+        """The topic is there, empty; one that is made anew has another id."""
+        self.topic_ids[topic] = f"{topic}-{len(self.topic_ids)}-{self._clock.now_ms}"
         for number in range(partitions):
             self.partitions[topic, number] = Partition()
 

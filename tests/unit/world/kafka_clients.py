@@ -303,19 +303,25 @@ class ModelAdmin:
     ) -> dict[str, Future[_Described]]:
         """{topic: its id}."""
         return {
-            name: self._ask(f"describe {name}", request_timeout, partial(_Described, name))
+            name: self._ask(
+                f"describe {name}",
+                request_timeout,
+                partial(_Described, self._network.broker.topic_ids[name]),
+            )
             for name in names.topic_names
         }
 
     def describe_configs(
         self, resources: Sequence[ConfigResource], *, request_timeout: float = _DEFAULT_REQUEST_S
     ) -> dict[ConfigResource, Future[dict[str, _Entry]]]:
-        """{topic: how long it keeps deletions, a day}."""
+        """{topic: how long it keeps deletions}."""
         return {
             resource: self._ask(
                 f"describe {resource.name}",
                 request_timeout,
-                lambda: {"delete.retention.ms": _Entry("86400000")},
+                lambda: {
+                    "delete.retention.ms": _Entry(str(self._network.broker.delete_retention_ms))
+                },
             )
             for resource in resources
         }

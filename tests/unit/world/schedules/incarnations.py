@@ -9,6 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from homeport.appmaster.allocation import container_allocator
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.state import ContainerState
+from homeport.appmaster.runtime import takeover
+from homeport.appmaster.runtime.fencing import FencingDesk
 from homeport.container.api import MessageCollector
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
@@ -24,6 +29,7 @@ from tests.unit.world.containers import Count
 from tests.unit.world.judges import counted
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
+from tests.unit.world.world import config_of
 
 OWN_INIT = "init homeport.j.1.processor.0.1"
 
@@ -49,6 +55,78 @@ def _wakes_up(scene: Scene, child: Process) -> None:
 
 def _until_started(scene: Scene, name: str) -> None:
     scene.until(lambda: scene.has_fact("container:started", name), f"{name} has started")
+
+
+# -- I1
+
+
+def lists_the_last_one_only(patch: pytest.MonkeyPatch) -> None:
+    """A permit names the immediate predecessor."""
+    permit = container_allocator.permit
+
+    def permit_after_the_last(draft: Draft, container: ContainerState, *rest: Any) -> None:  # noqa: ANN401 - as the product's
+        permit(draft, draft.change(container, unfenced=container.unfenced[-1:]), *rest)
+
+    patch.setattr(container_allocator, "permit", permit_after_the_last)
+
+
+@schedule("I1", lists_the_last_one_only, "0@1 wrote to task 0 after 0@3")
+def the_successor_of_a_sleeper_never_fenced_it(scene: Scene) -> None:
+    """Two machines stand still: one in a transaction of 0@1, one before the first fence of 0@2."""
+    attempt = scene.working()
+    child = scene.hosts.child("0@1")
+    scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
+    child.stop_at("send to out")
+    scene.produce(2)
+    scene.until(lambda: child.is_stopped, "0@1 is about to send")
+    _freeze(scene, "a")
+    scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 is there")
+    second = scene.hosts.child("0@2")
+    second.stop_at(OWN_INIT)
+    scene.until(lambda: second.is_stopped, "0@2 is about to fence 0@1")
+    _freeze(scene, second.host)
+    _until_started(scene, "0@3")
+    scene.until(lambda: counted(scene.world) == scene.produced, "0@3 has counted all")
+    _wakes_up(scene, child)
+    scene.run(2000)
+    scene.judge()
+
+
+# -- I2
+
+
+def raises_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A new model is published, and the epochs stay as they are."""
+    patch.setattr(takeover, "_raised", lambda *_: iter(()))
+
+
+@schedule("I2", raises_nothing, "0@1 wrote to task 1 after 1@1", partitions=2)
+def a_sleeper_begins_under_the_model_before(scene: Scene) -> None:
+    """0@1 has both tasks and has not begun when its machine, its AM's too, stands still.
+
+    The next submission has two containers. 1@1 has one of those tasks, and no incarnation of
+    processor 0 is permitted yet when 0@1 begins.
+    """
+    old = scene.attempt(host="a")
+    scene.until(lambda: scene.hosts.has_child("0@1"), "0@1 is there")
+    child = scene.hosts.child("0@1")
+    child.stop_at(OWN_INIT)
+    scene.until(lambda: child.is_stopped, "0@1 is about to initialise its id")
+    _freeze(scene, "a")
+    scene.world.config = config_of(2, {})
+    scene.world.deploy()
+    scene.attempt(submission=2)
+    scene.until(lambda: len(scene.hosts.launchers) > 1, "the next attempt has a launcher")
+    scene.hosts.launchers[1].stop()
+    _until_started(scene, "1@1")
+    scene.produce(2, b"k", partition=1)
+    scene.until(lambda: counted(scene.world) == 2, "1@1 has counted")
+    # The AM of before hears 0@1, and not yet that its time is over.
+    scene.world.network.cut |= {old.driver.name, old.keeper.name}
+    _wakes_up(scene, child)
+    scene.produce(2, b"k", partition=1)
+    scene.run(2500)
+    scene.judge()
 
 
 # -- I3
@@ -112,6 +190,41 @@ def a_machine_stands_still_before_it_sends(scene: Scene) -> None:
     scene.until(lambda: counted(scene.world) == scene.produced, "0@2 has counted all")
     _wakes_up(scene, child)
     scene.run(2000)
+    scene.judge()
+
+
+# -- I4
+
+
+def leaves_it_to_the_successor(patch: pytest.MonkeyPatch) -> None:
+    """The driver initialises nobody's id."""
+    patch.setattr(FencingDesk, "lost", lambda *_: None)
+
+
+@schedule(
+    "I4",
+    leaves_it_to_the_successor,
+    "it is not so that 1@2 has started",
+    containers=2,
+    partitions=2,
+)
+def a_lost_transaction_is_open_in_the_checkpoint_topic(scene: Scene) -> None:
+    """0@1 stands still in it, its successor has no launcher yet, and 1@1 dies.
+
+    1@2 reads the checkpoints to their head, which it cannot pass while they are undecided: Kafka
+    itself ends the transaction after 10 s, or up to 20.
+    """
+    scene.attempt()
+    scene.until(lambda: scene.started() == 2, "both have started")
+    child = scene.hosts.child("0@1")
+    child.stop_at("commit homeport.j.1.processor.0.1")
+    scene.produce(2, b"l")
+    scene.until(lambda: child.is_stopped, "0@1 has sent all")
+    _freeze(scene, child.host)
+    scene.until(lambda: len(scene.hosts.launchers) > 2, "a launcher for 0@2 is there")
+    scene.hosts.launchers[2].stop()
+    scene.hosts.child("1@1").kill()
+    scene.until(lambda: scene.has_fact("container:started", "1@2"), "1@2 has started", 3000)
     scene.judge()
 
 

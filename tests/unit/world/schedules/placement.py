@@ -1,0 +1,94 @@
+"""Schedules of P2 and P3: hosts that live, hosts that are silent, and hosts that come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.appmaster.allocation import early_requests, exclusion
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.events import Timer, TimerKind
+from homeport.job_coordinator.model.ids import Host
+from tests.unit.world.rules import schedule
+from tests.unit.world.scene import Scene
+
+
+def _only(scene: Scene, *hosts: str) -> None:
+    """These hosts are live for YARN, and no others."""
+    for host in scene.cluster.hosts:
+        scene.cluster.hosts[host] = str(host) in hosts
+
+
+def _until_revoked(scene: Scene, name: str) -> None:
+    scene.until(lambda: scene.has_fact("driver:revoked", name), f"the lease of {name} is over")
+
+
+# -- P2
+
+
+def asks_when_the_evidence_is_in(patch: pytest.MonkeyPatch) -> None:
+    """YARN's word that a container has ended leads to nothing."""
+    patch.setattr(early_requests, "settle", lambda _: None)
+
+
+@schedule("P2", asks_when_the_evidence_is_in, "home was not asked at once")
+def a_launcher_is_killed_and_its_host_lives(scene: Scene) -> None:
+    """Its end is reported. What must wait for the lease is the permit, and nothing else."""
+    attempt = scene.working()
+    scene.hosts.launcher_of(scene.hosts.child("0@1")).kill()
+    scene.run(1500)
+    asked = [c.host for c in attempt.yarn.containers.values()]
+    scene.require(asked == [Host("a"), Host("a")], "home was not asked at once")
+    scene.require(not scene.has_fact("driver:permit-granted", "0@2"), "YARN's word was evidence")
+    scene.work()
+    scene.judge()
+
+
+def a_silent_host_is_asked(patch: pytest.MonkeyPatch) -> None:
+    """As long as the ResourceManager calls a host live, it is taken for live."""
+    patch.setattr(exclusion, "launcher_fell_silent", lambda *_: None)
+
+
+@schedule("P2", a_silent_host_is_asked, "it is not so that 0@2 has started")
+def a_machine_is_silent_and_nothing_is_reported(scene: Scene) -> None:
+    """The ResourceManager will call it lost in ten minutes. Home cannot be asked before that."""
+    scene.working()
+    scene.hosts.freeze("a")
+    _until_revoked(scene, "0@1")
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", 2000)
+    scene.work()
+    scene.judge()
+
+
+# -- P3
+
+
+def excluded_for_good(patch: pytest.MonkeyPatch) -> None:
+    """Whoever fell silent once is not asked any more, as long as it is called live."""
+    over = exclusion.time_is_over
+
+    def never_over(draft: Draft, timer: Timer) -> None:
+        if timer.kind is TimerKind.EXCLUSION and timer.host is not None:
+            exclusion.probe_failed(draft, timer.host)
+        else:
+            over(draft, timer)
+
+    patch.setattr(exclusion, "time_is_over", never_over)
+
+
+@schedule("P3", excluded_for_good, "host a is not asked, which lives")
+def two_machines_fall_silent_one_after_the_other(scene: Scene) -> None:
+    """The first one is back when the second one goes; the ResourceManager never noticed."""
+    scene.working()
+    _only(scene, "a", "b")
+    scene.run(1500)
+    scene.hosts.freeze("a")
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.hosts.thaw("a")
+    scene.run(exclusion.EXCLUSION_MS)
+    scene.hosts.freeze("b")
+    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
+    decisions = [str(f.fields["instructions"]) for f in scene.world.facts_of("driver:decision")]
+    is_asked = any("RequestResource 3 on a'" in told for told in decisions)
+    scene.require(is_asked, "host a is not asked, which lives")
+    scene.work()
+    scene.judge()

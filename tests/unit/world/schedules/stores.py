@@ -1,0 +1,205 @@
+"""Schedules of S1-S5: what a store's directory says, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from homeport.container.api import MessageCollector
+from homeport.container.progress import restore
+from homeport.container.progress.restore import LocalState, RestorePlan
+from homeport.container.storage import directory, managers
+from homeport.container.storage.managers import ContainerStorage, Position
+from tests.unit.world.clock import Process
+from tests.unit.world.containers import Count
+from tests.unit.world.judges import committed, counted
+from tests.unit.world.rules import schedule
+from tests.unit.world.scene import Scene
+from tests.unit.world.world import CHECKPOINTS
+
+
+def _only(scene: Scene, *hosts: str) -> None:
+    """These hosts are live for YARN, and no others."""
+    for host in scene.cluster.hosts:
+        scene.cluster.hosts[host] = str(host) in hosts
+
+
+def _open_on(scene: Scene, host: str) -> list[Process]:
+    """Who lives there and has a store open."""
+    return [p for p in scene.hosts.of(host) if p in scene.hosts.stores]
+
+
+# -- S1
+
+
+def writes_the_position_by_itself(patch: pytest.MonkeyPatch) -> None:
+    """The position goes into the store first, and the values after it."""
+
+    def apply(storage: ContainerStorage, positions: Mapping[Position, int]) -> None:
+        for item in storage._opened:
+            if item.overlay is None or not item.overlay.entries():
+                continue
+            item.position = positions["counts", item.task.changelog_partition]
+            item.opened().write({}, item.position)
+            item.opened().write(item.overlay.entries(), None)
+            item.overlay.clear()
+
+    patch.setattr(ContainerStorage, "apply", apply)
+
+
+@schedule("S1", writes_the_position_by_itself, "something was lost or applied twice")
+def a_store_is_flushed_while_it_is_being_written(scene: Scene) -> None:
+    """RocksDB flushes whenever it likes; then the container is killed, and comes home."""
+    scene.working()
+    scene.run(100)
+    child = scene.hosts.child("0@1")
+    child.stop_at("write to counts", 2)
+    scene.produce(2)
+    scene.run(1500)
+    scene.hosts.stores[child][-1].flush()
+    child.kill()
+    scene.work()
+    scene.judge()
+
+
+def offset_is_the_truth(patch: pytest.MonkeyPatch) -> None:
+    """OFFSET is written before the flush, and at a start it is what counts."""
+    plan = restore.plan_restore
+
+    def commit(storage: ContainerStorage) -> int:
+        for item in storage._opened:
+            if item.position is not None and item.config.changelog is not None:
+                partition = item.task.changelog_partition
+                item.directory.write_offset(item.config.changelog, partition, item.position)
+                item.opened().flush()
+                item.committed_offset = item.position
+        return 1
+
+    def plan_by_offset(local: LocalState, *rest: Any) -> RestorePlan:  # noqa: ANN401 - as the product's
+        return plan(replace(local, position=local.offset_file), *rest)
+
+    patch.setattr(ContainerStorage, "commit", commit)
+    patch.setattr(managers, "plan_restore", plan_by_offset)
+
+
+@schedule("S1", offset_is_the_truth, "something was lost or applied twice")
+def a_container_is_killed_before_a_flush(scene: Scene) -> None:
+    """What RocksDB had in memory is gone; the container comes home."""
+    scene.working()
+    child = scene.hosts.child("0@1")
+    scene.work(2)
+    child.stop_at("flush counts")
+    scene.until(lambda: child.is_stopped, "a commit is about to flush")
+    child.kill()
+    scene.work()
+    scene.judge()
+
+
+# -- S2 and S3
+
+
+def _move(scene: Scene, child: str, host: str) -> None:
+    """The machine of the child dies with all that runs there; its job goes on at ``host``."""
+    gone = scene.hosts.child(child).host
+    _only(scene, host)
+    for process in scene.hosts.of(gone):
+        process.kill()
+
+
+def never_stale(patch: pytest.MonkeyPatch) -> None:
+    """However long a store was away, its position counts."""
+    patch.setattr(restore, "stale_fault", lambda *_: None)
+
+
+@schedule("S2", never_stale, "a key that was deleted is back")
+def a_deletion_is_compacted_away_while_a_store_is_elsewhere(scene: Scene) -> None:
+    """Host a dies; the key is deleted on host b, and later Kafka forgets the deletion, too.
+
+    Back on host a, the store that was left there has the key still.
+    """
+    retention_ms = scene.world.broker.delete_retention_ms = 3000
+    at_once = Count.process_batch
+
+    def forget(task: Count, table: pa.Table, _: MessageCollector) -> None:
+        for key in table.column("key").to_pylist():
+            task._counts.delete(key)
+
+    scene.working()
+    scene.run(100)
+    _move(scene, "0@1", "b")
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.world.patch.setattr(Count, "process_batch", forget)
+    scene.produce()
+    scene.run(1500)
+    scene.world.patch.setattr(Count, "process_batch", at_once)
+    scene.run(retention_ms)
+    log = scene.world.broker.partition(("counts", 0))
+    log.compacted |= {record.offset for record in log.records if record.key == b"k"}
+    _move(scene, "0@2", "a")
+    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
+    scene.produce()
+    scene.run(1500)
+    *_, last = committed(scene.world.broker.partition(("out", 0)))
+    scene.require(last.record.value == b"1", "a key that was deleted is back")
+
+
+def takes_any_topic_for_its_own(patch: pytest.MonkeyPatch) -> None:
+    """Offsets are compared, whatever topic they are of."""
+    patch.setattr(restore, "_foreign", lambda *_: None)
+
+
+@schedule("S3", takes_any_topic_for_its_own, "something was lost or applied twice")
+def topics_are_made_anew_under_a_store(scene: Scene) -> None:
+    """They have grown beyond the position of the store on host a when the task comes home."""
+    scene.working()
+    scene.run(100)
+    for process in scene.hosts.of("a"):
+        process.kill()
+    _only(scene)
+    for topic in ("in", "out", "counts", CHECKPOINTS):
+        scene.world.broker.create(topic)
+    scene.produced = 0
+    _only(scene, "b")
+    for _ in range(3):
+        scene.produce(2, b"l")
+        scene.until(lambda: counted(scene.world) == scene.produced, "the input is counted")
+    _move(scene, "0@2", "a")
+    scene.work(2)
+    scene.judge()
+
+
+# -- S5
+
+
+def takes_no_lock(patch: pytest.MonkeyPatch) -> None:
+    """A directory is opened by whoever comes."""
+    unlocked = SimpleNamespace(LOCK_EX=0, LOCK_NB=0, flock=lambda *_: None)
+    patch.setattr(directory, "fcntl", unlocked)
+
+
+@schedule("S5", takes_no_lock, "two have the store of task 0 open")
+def a_launcher_and_its_child_stand_still_at_home(scene: Scene) -> None:
+    """Their lease is over and 0@2 comes home, where 0@1 has the store open still.
+
+    The NodeManager is away while the lease runs out, and kills nobody; then it is back.
+    """
+    scene.working()
+    child = scene.hosts.child("0@1")
+    parent = scene.hosts.launcher_of(child)
+    _only(scene)
+    child.stop()
+    parent.stop()
+    scene.until(lambda: scene.has_fact("driver:revoked", "0@1"), "the lease of 0@1 is over")
+    scene.run(1000)
+    _only(scene, "a")
+    scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 has come home")
+    scene.run(50)
+    scene.require(len(_open_on(scene, "a")) < 2, "two have the store of task 0 open")
+    parent.kill()
+    scene.work()
+    scene.judge()
