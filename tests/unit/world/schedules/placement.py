@@ -7,6 +7,7 @@ import pytest
 from homeport.appmaster.allocation import early_requests, exclusion
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import Timer, TimerKind
+from homeport.appmaster.allocation.instructions import CancelRequest, Instruction
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
@@ -90,5 +91,31 @@ def two_machines_fall_silent_one_after_the_other(scene: Scene) -> None:
     decisions = [str(f.fields["instructions"]) for f in scene.world.facts_of("driver:decision")]
     is_asked = any("RequestResource 3 on a'" in told for told in decisions)
     scene.require(is_asked, "host a is not asked, which lives")
+    scene.work()
+    scene.judge()
+
+
+def cancels_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A launcher that is given up is left where it is."""
+    instruct = Draft.instruct
+
+    def instruct_others(draft: Draft, instruction: Instruction) -> None:
+        if not isinstance(instruction, CancelRequest):
+            instruct(draft, instruction)
+
+    patch.setattr(Draft, "instruct", instruct_others)
+
+
+@schedule("P3", cancels_nothing, "the silent launcher holds its place for ever")
+def a_launcher_and_its_child_stand_still(scene: Scene) -> None:
+    """Their machine is well. They would keep its memory, and the lock of the store at home."""
+    scene.working()
+    child = scene.hosts.child("0@1")
+    parent = scene.hosts.launcher_of(child)
+    child.stop()
+    parent.stop()
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    is_gone = not parent.is_alive and not child.is_alive
+    scene.require(is_gone, "the silent launcher holds its place for ever")
     scene.work()
     scene.judge()

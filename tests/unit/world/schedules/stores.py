@@ -12,7 +12,7 @@ import pytest
 
 from homeport.container.api import MessageCollector
 from homeport.container.progress import restore
-from homeport.container.progress.restore import LocalState, RestorePlan
+from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
 from homeport.container.storage import directory, managers
 from homeport.container.storage.managers import ContainerStorage, Position
 from tests.unit.world.clock import Process
@@ -170,6 +170,30 @@ def topics_are_made_anew_under_a_store(scene: Scene) -> None:
         scene.until(lambda: counted(scene.world) == scene.produced, "the input is counted")
     _move(scene, "0@2", "a")
     scene.work(2)
+    scene.judge()
+
+
+def trusts_a_position_beyond_the_end(patch: pytest.MonkeyPatch) -> None:
+    """A store that is ahead of its changelog has nothing to read, and goes on."""
+    fault = restore._fault
+
+    def without_the_end(local: LocalState, changelog: ChangelogRange) -> str | None:
+        head = max(changelog.head, (local.position or 0) + 1)
+        return fault(local, replace(changelog, head=head))
+
+    patch.setattr(restore, "_fault", without_the_end)
+
+
+@schedule("S3", trusts_a_position_beyond_the_end, "something was lost or applied twice")
+def kafka_has_lost_its_last_records(scene: Scene) -> None:
+    """The topics are the same, and shorter than the store knew them. What Kafka says is true."""
+    scene.working()
+    scene.run(100)
+    for process in scene.hosts.of("a"):
+        process.kill()
+    for topic in ("out", "counts", CHECKPOINTS):
+        scene.world.broker.partition((topic, 0)).records.clear()
+    scene.until(lambda: counted(scene.world) == scene.produced, "all is counted once more")
     scene.judge()
 
 
