@@ -20,6 +20,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from producer_ids import Batch, batches_in, transactional_ids, trespasses
 from yarn_jobs import PARTITIONS, Job, alive, wait_for
 
+from homeport.config.config import Config
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.managers import EpochManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from local_cluster.jars import default_cache
@@ -130,6 +134,54 @@ def test_who_wakes_up_late_has_nothing_accepted(make_job: Callable[[str], Job]) 
         wrote = {writers[b.producer_id] for place, f in batches.items() if kind in place for b in f}
         assert wrote == set(writers.values())
     has_a_sound_history(job)
+
+
+def test_another_number_of_containers_fences_all_former_owners(
+    make_job: Callable[[str], Job],
+) -> None:
+    """Tasks move to other processors: exact, and each owner's batches come after its forerunners'.
+
+    The epoch of the one that is retired was raised with the model (safety I2).
+    """
+    job = make_job("fewer")
+    watched = Watched(job)
+    watched.produce()
+    job.run()
+    job.wait_until_running()
+    job.expects(watched.produced)
+    assert job.kill() == f"stopped {job.application_id} in order"
+
+    watched.produce()
+    job.run("job.container.count=2")
+    after = job.wait_until_running()
+    assert {p: c["epoch"] for p, c in after.items()} == {"0": 2, "1": 2}
+    assert epochs_of(job) == {"0": 2, "1": 2, "2": 2}
+    job.expects(watched.produced)
+    watched.produce()
+    job.expects(watched.produced)
+    known = {
+        transactional_id(job.name, "1", incarnation): incarnation
+        for incarnation in (Incarnation(ProcessorId(p), e) for p in "012" for e in (1, 2))
+    }
+    ids = transactional_ids(job.servers)
+    writers = {producer: known[name] for producer, name in ids.items() if name in known}
+    assert job.kill() == f"stopped {job.application_id} in order"
+    # Of the changelog, each partition has one owner at a time, whatever its processor is called.
+    for place, batches in watched.batches().items():
+        if "counts" in place:
+            epochs = [writers[b.producer_id].epoch for b in batches]
+            assert epochs == sorted(epochs), place
+            assert set(epochs) == {1, 2}, place
+    has_a_sound_history(job)
+
+
+def epochs_of(job: Job) -> dict[str, int]:
+    """{processor: the last epoch that the coordinator stream has of it}."""
+    config = Config(job.values)
+    topic = JobConfig.of(config).coordinator_topic
+    with CoordinatorStreamStore(SystemConfig.of(config, "kafka"), topic, source="test") as stream:
+        stream.bootstrap()
+        return {p: e.epoch for p, e in EpochManager(stream).read_processor_epochs().items()}
 
 
 def hit_container_and_launcher(watched: Watched, number: signal.Signals) -> None:
