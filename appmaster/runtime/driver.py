@@ -316,7 +316,7 @@ class Driver:
         self.status.failed(f"{brief(order)}: {error}")
         if isinstance(order, RequestResource):
             # Not at once: what refuses now will refuse again.
-            ended = ResourceEnded(request_id=order.request_id)
+            ended = ResourceEnded(order.request_id, story=str(error))
             asyncio.get_running_loop().call_later(_RETRY_S, self.post, ended)
 
     async def _watch_resources(self) -> None:

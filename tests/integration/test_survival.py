@@ -84,7 +84,8 @@ def test_without_keeper_or_launcher_for_a_while_nobody_is_lost(
 ) -> None:
     """SIGKILL of the keeper: nobody expires. Of a launcher: its child dies with it, and only that.
 
-    Then a launcher stops for three leases: its child ends by itself before a successor runs.
+    Home is asked while the lease runs on; the permit comes afterwards. Then a launcher stops for
+    three leases: its child ends by itself before a successor runs.
     """
     job = make_job("leased")
     job.produce(100)
@@ -98,11 +99,15 @@ def test_without_keeper_or_launcher_for_a_while_nobody_is_lost(
     time.sleep(2 * LEASE_S)
     assert pids(job) == before
 
-    child = before["0"]
+    child, host = before["0"], job.containers()["0"]["host"]
     os.kill(parent_of(child), signal.SIGKILL)
     wait_for(lambda: not alive(child), job)
     wait_for(lambda: job.containers()["0"]["epoch"] == 2, job)
     job.wait_until_running()
+    assert job.containers()["0"]["host"] == host
+    # YARN's word that its container ended is no evidence, but reason enough to ask home.
+    early = [i for told in job.decisions("ResourceEnded request") for i in told]
+    assert [i for i in early if i.startswith("RequestResource") and i.endswith(f" on {host}")]
     wait_for(lambda: bool(pids(job)), job)
     assert {p: pid for p, pid in pids(job).items() if p != "0"} == {
         p: pid for p, pid in before.items() if p != "0"

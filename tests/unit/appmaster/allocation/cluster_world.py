@@ -51,7 +51,10 @@ from tests.unit.appmaster.allocation.conftest import SETTINGS, model
 
 @dataclass(frozen=True)
 class Launcher:
-    """A launcher process. ``ran``: all it has run or refused; ``report``: not delivered yet."""
+    """A launcher process. ``ran``: all it has run or refused; ``report``: not delivered yet.
+
+    ``is_denied``: Skein has said, wrongly, that it ended: nobody can have it cancelled any more.
+    """
 
     resource_id: ResourceId
     host: Host
@@ -61,6 +64,7 @@ class Launcher:
     ran: tuple[tuple[Incarnation, StopCause], ...] = ()
     report: ContainerStopped | None = None
     has_checked_in: bool = False
+    is_denied: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,9 +142,9 @@ def _fed(world: World, event: Event) -> tuple[World, LauncherOrder | None]:
     world = replace(world, state=decision.state)
     for instruction in decision.instructions:
         if isinstance(instruction, RequestResource):
+            asleep = [x for x in world.asleep if x.has_checked_in and not x.is_denied]
             assert not any(
-                x.host == instruction.host and x.has_checked_in and x.resource_id not in world.dead
-                for x in world.asleep
+                x.host == instruction.host and x.resource_id not in world.dead for x in asleep
             ), "a silent launcher is cancelled before its host is asked again"
             asked = (instruction.request_id, instruction.host)
             world = replace(world, pending=(*world.pending, asked))
@@ -320,7 +324,8 @@ def faults(world: World) -> Moves:
         yield f"{launcher.resource_id} dies", world.without_launcher(launcher)
         yield "answer lost", polled(world, launcher, is_answer_lost=True)
         yield "check-in delayed", replace(world, late=poll_of(launcher))
-        yield "Skein errs", fed(world, ResourceEnded(request_id=launcher.request_id))
+        denied = world.with_launcher(replace(launcher, is_denied=True))
+        yield "Skein errs", fed(denied, ResourceEnded(request_id=launcher.request_id))
         if launcher.has_checked_in:
             yield f"{launcher.resource_id} isolated", _isolated(world, launcher)
         if launcher.report is not None:
