@@ -6,8 +6,9 @@ container that is well. Decides only; no clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
+from homeport.job_coordinator.model.ids import RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 
@@ -33,3 +34,45 @@ class Adoption:
             return False
         self._pending.discard(incarnation)
         return True
+
+
+class Unheard:
+    """Containers that an earlier driver asked for, and whose launchers this driver has not heard.
+
+    One that stays silent for L + M has ended its child, or stands still, and then it holds its
+    memory, and its state directories' locks, against those that come after it: it must be ended.
+    Where an incarnation has lost its lease that nobody has spoken for, one stands still already.
+
+    Args:
+        first_own: the first request of this driver. now_ms: when it began. patience_ms: L + M.
+    """
+
+    def __init__(self, first_own: int, now_ms: int, patience_ms: int) -> None:
+        self._first_own = first_own
+        self._until_ms = now_ms + patience_ms
+        self._settled: set[RequestId] = set()
+
+    def lease_lost(self) -> None:
+        """An incarnation that was waited for has lost its lease: nobody is waited for any more."""
+        self._until_ms = 0
+
+    def overdue(
+        self,
+        running: Mapping[RequestId, ResourceId],
+        heard: Collection[ResourceId],
+        now_ms: int,
+    ) -> tuple[RequestId, ...]:
+        """Those that must be ended now, each told once, in order.
+
+        Args:
+            running: the containers that the cluster manager calls running.
+            heard: whose launchers have checked in and are not known to be gone.
+            now_ms: the time.
+        """
+        inherited = {r for r in running if r < self._first_own} - self._settled
+        self._settled |= {r for r in inherited if running[r] in heard}
+        if now_ms < self._until_ms:
+            return ()
+        found = tuple(sorted(inherited - self._settled))
+        self._settled.update(found)
+        return found

@@ -57,7 +57,7 @@ from homeport.appmaster.allocation.state import (
     initial_state,
 )
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
-from homeport.appmaster.runtime.adoption import Adoption
+from homeport.appmaster.runtime.adoption import Adoption, Unheard
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.event_queue import EventQueue
@@ -118,6 +118,7 @@ class Driver:
         self._history = history
         self.status = JobStatus(identity, wall_ms)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
+        self._unheard = Unheard(resources.next_request_id, boot_ms(), self.launchers.limit_ms)
         self.localities: Mapping[ProcessorId, Host] = {}
         self._queue = EventQueue()
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
@@ -339,10 +340,24 @@ class Driver:
                     self.launchers.ended(report.resource_id, end)
         if self._hosts is None or not self.adoption.is_complete:
             return
+        self._end_unheard(reports)
         snapshot = Snapshot(tuple(r.container for r in reports), self._hosts)
         for event in events_between(self._snapshot, snapshot):
             self.post(event)
         self._snapshot = snapshot
+
+    def _end_unheard(self, reports: tuple[ResourceReport, ...]) -> None:
+        running = {
+            r.container.request_id: r.resource_id
+            for r in reports
+            if r.container.state is SkeinContainerState.RUNNING
+            and r.container.request_id is not None
+            and r.resource_id is not None
+        }
+        heard = {launcher.resource_id for launcher in self.launchers.all()}
+        for request_id in self._unheard.overdue(running, heard, boot_ms()):
+            log.warning("the launcher of request %d is not heard: ended", request_id)
+            self._skein.order(CancelRequest(request_id))
 
     async def _watch_hosts(self) -> None:
         while True:
@@ -377,6 +392,8 @@ class Driver:
             live = {c.incarnation for c in running} | set(self.adoption.pending)
             for incarnation in await self.leases.revoked(live):
                 self._event("revoked", incarnation)
+                if incarnation in self.adoption.pending:
+                    self._unheard.lease_lost()
                 self.fencing.lost(incarnation)
                 if self.runs(incarnation):
                     self._lose_launcher_of(incarnation)

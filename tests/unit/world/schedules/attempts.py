@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from homeport.appmaster.runtime import stream_desk, takeover
+from homeport.appmaster.runtime.adoption import Unheard
 from homeport.appmaster.runtime.hold_back import HoldBack
 from homeport.appmaster.runtime.supervision import Vitals
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
@@ -175,4 +176,31 @@ def a_launcher_has_told_kafka_of_the_stop(scene: Scene) -> None:
     patience_ms = ISOLATION_MS + LEASE_MS
     started = "0@2 has started"
     scene.until(lambda: scene.has_fact("container:started", "0@2"), started, patience_ms)
+    scene.judge()
+
+
+def the_frozen_are_left_alone(patch: pytest.MonkeyPatch) -> None:
+    """A new driver ends no container but those whose launchers it has heard itself."""
+    patch.setattr(Unheard, "overdue", lambda *_: ())
+
+
+@schedule("A3", the_frozen_are_left_alone, "the next one runs")
+def a_driver_dies_while_a_launcher_and_its_child_stand_still(scene: Scene) -> None:
+    """Launcher and child of 0@1 are stopped for good, and then the driver dies.
+
+    The next driver learns that 0@1 has lost its lease, and of no launcher that it ran below. Unless
+    it has that container ended, the frozen child holds the lock of its store against all that
+    come home, until the retry keys give up.
+    """
+    attempt = scene.working()
+    for process in scene.hosts.of("a"):
+        process.stop()
+    attempt.driver.kill()
+    newer = {f"0@{epoch}" for epoch in range(2, 9)}
+
+    def has_one_started() -> bool:
+        return any(scene.has_fact("container:started", who) for who in newer)
+
+    scene.until(has_one_started, "the next one runs", 30_000)
+    scene.work()
     scene.judge()
