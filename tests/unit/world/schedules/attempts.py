@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
 
-from homeport.appmaster.runtime import stream_desk, takeover
+from homeport.appmaster.runtime import application_master, stream_desk, takeover
 from homeport.appmaster.runtime.adoption import Unheard
 from homeport.appmaster.runtime.hold_back import HoldBack
-from homeport.appmaster.runtime.supervision import Vitals
+from homeport.appmaster.runtime.supervision import Verdict, Vitals
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank
+from homeport.job_coordinator.model.incarnation import am_transactional_id
 from tests.unit.world import am
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
@@ -203,4 +205,51 @@ def a_driver_dies_while_a_launcher_and_its_child_stand_still(scene: Scene) -> No
 
     scene.until(has_one_started, "the next one runs", 30_000)
     scene.work()
+    scene.judge()
+
+
+def each_start_has_an_id_of_its_own(patch: pytest.MonkeyPatch) -> None:
+    """A driver writes under an id that no other start of its rank has had."""
+    starts = itertools.count(1)
+
+    def id_of(name: str, job_id: str, submission: int, application: str, attempt: int) -> str:
+        own = am_transactional_id(name, job_id, submission, application, attempt)
+        return f"{own}.{next(starts)}"
+
+    patch.setattr(application_master, "am_transactional_id", id_of)
+
+
+@schedule("A1", each_start_has_an_id_of_its_own, "0@1 has started")
+def a_driver_dies_with_an_open_transaction(scene: Scene) -> None:
+    """The first permit is in the log and its transaction still open when the driver is killed.
+
+    The next driver of the same rank takes the same id, which ends what was open. Under another one
+    it would wait for the transaction's time-out, and for the broker to look for it.
+    """
+    attempt = scene.attempt()
+    scene.until(lambda: bool(scene.hosts.launchers), "a launcher comes")
+    attempt.driver.stop_at("commit homeport.j.1.am")
+    scene.until(lambda: attempt.driver.is_stopped, "the permit is being committed")
+    attempt.driver.kill()
+    who = "0@1 has started"
+    scene.until(lambda: scene.has_fact("container:started", "0@1"), who, 8000)
+    scene.judge()
+
+
+def no_word_is_final(patch: pytest.MonkeyPatch) -> None:
+    """The supervisor starts again whatever has ended."""
+    patch.setattr(am, "verdict_of", lambda _: Verdict.RESTART)
+
+
+@schedule("A2", no_word_is_final, "of attempt 1 still lives")
+def an_orphan_finds_a_higher_rank(scene: Scene) -> None:
+    """The NodeManager of attempt 1 dies, its AM lives on; attempt 2 takes the job over.
+
+    The orphan must end for good, supervisor and keeper included.
+    """
+    old = scene.working()
+    scene.attempt(attempt=2, host="am2")
+    scene.run(5000)
+    living = [p.name for p in scene.clock.processes if p.is_alive and p.host == old.host]
+    scene.require(not living, f"{', '.join(living)} of attempt 1 still lives")
     scene.judge()

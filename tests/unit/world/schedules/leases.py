@@ -8,16 +8,20 @@ from collections.abc import Collection, Iterable
 import pytest
 
 from homeport.appmaster.allocation import exclusion, invariants
-from homeport.appmaster.runtime import lease_table
+from homeport.appmaster.runtime import lease_keeper, lease_table
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
 from homeport.appmaster.runtime.stream_desk import StreamDesk
+from homeport.container.runtime import lease_memory
 from homeport.job_coordinator.http.messages import LeaseAnswer
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.managers import Rank
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
+from tests.unit.world.schedules.attempts import unwatched
 from tests.unit.world.world import LEASE_MS, MARGIN_MS
 
 HEALTHY = "a healthy container was killed"
@@ -212,4 +216,28 @@ def the_am_s_own_network_fails(scene: Scene) -> None:
     scene.world.links.mend()
     scene.until(lambda: scene.started() == 6, "all have started again")
     scene.require("at once" in str(attempt.status()), "nobody is told that the AM may be at fault")
+    scene.judge()
+
+
+def a_keeper_sees_no_rank(patch: pytest.MonkeyPatch) -> None:
+    """Neither keeper nor driver looks who has taken over; Kafka answers, and that is enough."""
+
+    def look(stream: CoordinatorStreamStore, guard: RenewalGuard, _rank: Rank) -> None:
+        sent_ms = lease_memory.boot_ms()
+        stream.catch_up()
+        guard.fetched_ms = sent_ms
+
+    patch.setattr(lease_keeper, "look", look)
+    unwatched(patch)
+
+
+@schedule("L2", a_keeper_sees_no_rank, "0@1 on a still ran")
+def an_orphan_s_keeper_is_heard_by_everybody(scene: Scene) -> None:
+    """The NodeManager of attempt 1 dies: its AM reaches Kafka and its containers as before.
+
+    Attempt 2 waits G + L + M, and relies on the old keeper to have seen its rank by then.
+    """
+    scene.working()
+    scene.attempt(attempt=2, host="am2")
+    scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 begins")
     scene.judge()
