@@ -23,6 +23,8 @@ Condition = Callable[[], bool]
 Body = Callable[[], object]
 
 _JOIN_S = 5.0
+_TURN_S = 60.0
+"""Of real time: whoever computes longer will do so for ever."""
 _ENDLESS = 20_000
 """More turns than any world takes at one instant."""
 _ROUTINE = (
@@ -83,6 +85,7 @@ class Clock:
         self._numbers = itertools.count()
         self._began_ms = self.now_ms
         self._at_once = 0
+        self._is_lost = False
 
     # -- for schedules
 
@@ -130,7 +133,9 @@ class Clock:
         return "\n".join([verdict, "", *self.story[-lines:]])
 
     def close(self) -> None:
-        """No thread of any process is left."""
+        """No thread of any process is left, unless one keeps its turn: those end with pytest."""
+        if self._is_lost:
+            return
         for process in self.processes:
             process.kill()
         self.failure = None
@@ -182,6 +187,17 @@ class Clock:
         """``action`` is done that much later, by nobody's thread."""
         due = _Due(self.now_ms + round(delay_ms), next(self._numbers), action)
         heapq.heappush(self._queue, due)
+
+    def await_turn(self) -> None:
+        """The thread that was given the turn has given it back.
+
+        Raises:
+            StuckError: it has not, after more than any turn takes.
+        """
+        self._is_lost = True  # also where pytest is being ended meanwhile
+        if not self.back.acquire(timeout=_TURN_S):
+            raise StuckError(self.told(f"a turn took more than {_TURN_S:g} s"))
+        self._is_lost = False
 
     def _do_next(self) -> None:
         due = heapq.heappop(self._queue)
@@ -276,7 +292,7 @@ class Thread:
         self.waits_for = None
         self._clock.current = self
         self._turn.release()
-        self._clock.back.acquire()
+        self._clock.await_turn()
         self._clock.current = None
 
     def _run(self) -> None:
