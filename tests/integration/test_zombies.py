@@ -204,7 +204,7 @@ def hit_container_and_launcher(watched: Watched, number: signal.Signals) -> None
 
 
 def pause_a_node(watched: Watched) -> None:
-    """Launcher, container and NodeManager stand still together, and wake up together."""
+    """Launcher, container and NodeManager stand still together; the container wakes up first."""
     job = watched.job
     am_host = next(n["host"] for n in job.cluster.status()["nodes"] if n["address"] in job.url)
     moved = {p: c for p, c in job.wait_until_running().items() if c["host"] != am_host}
@@ -219,9 +219,11 @@ def pause_a_node(watched: Watched) -> None:
             watched.is_succeeded(processor, victim["epoch"])
         stand_still(began, signal.SIGSTOP)
         assert all(alive(v["pid"]) for v in victims.values())
+        # By themselves at first: nobody kills them, only their own deadline and the fence are left.
+        watched.wake(*(v["pid"] for v in victims.values()))
     finally:
         job.cluster.resume_node(node)
-    watched.wake(*(v["pid"] for v in victims.values()), *launchers)
+    watched.wake(*launchers)
 
 
 def stand_still(began: float, number: signal.Signals) -> None:
