@@ -19,6 +19,9 @@ HANG_LIMIT_MS = 5000
 START_LIMIT_MS = 60_000
 """How long a child may take to its first beat: on a busy machine, imports take seconds."""
 
+SHORT_LIVES_LIMIT = 15
+"""After so many short lives in a row another start here is not worth it: the attempt ends."""
+
 _STANDSTILL_MS = 1500
 _HEALTHY_MS = 5000
 _PAUSES_MS = (0, 100, 250, 500, 1000)
@@ -48,6 +51,7 @@ class Vitals:
     beat_ms: int
     looked_ms: int
     has_beaten: bool = False
+    has_served: bool = False
     in_a_row: int = 0
 
     @classmethod
@@ -60,6 +64,15 @@ class Vitals:
         self.has_beaten = True
         self.beat_ms = now_ms
 
+    def served(self) -> None:
+        """The child has come to where others can reach it."""
+        self.has_served = True
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether every start of late has failed."""
+        return self.in_a_row >= SHORT_LIVES_LIMIT
+
     def is_hung(self, now_ms: int) -> bool:
         """Whether the child has been silent for the whole limit while we were watching."""
         if now_ms - self.looked_ms > _STANDSTILL_MS:
@@ -70,9 +83,10 @@ class Vitals:
     def died(self, now_ms: int) -> int:
         """The child is gone; how long to wait before the next start, in ms.
 
-        At once after a healthy life; each short life in a row makes it longer, up to a bound.
+        At once after a healthy life; each short life in a row makes it longer, up to a bound. A
+        life that never came to serve anybody counts as short, however long it waited for Kafka.
         """
-        if now_ms - self.started_ms >= _HEALTHY_MS:
+        if self.has_served and now_ms - self.started_ms >= _HEALTHY_MS:
             self.in_a_row = 0
         pause_ms = _PAUSES_MS[min(self.in_a_row, len(_PAUSES_MS) - 1)]
         self.in_a_row += 1
@@ -81,4 +95,4 @@ class Vitals:
     def started(self, now_ms: int) -> None:
         """The child has been started again."""
         self.started_ms = self.beat_ms = self.looked_ms = now_ms
-        self.has_beaten = False
+        self.has_beaten = self.has_served = False

@@ -3,7 +3,8 @@
 Its children are programs of their own, started from the main thread with parent-death signal
 SIGKILL (the signal follows the thread). One that dies is started again at once, on the port it had;
 one that stops beating is killed first. The supervisor itself ends only with a child's final word,
-with Skein's JVM (its parent), or by SIGTERM, which it passes down.
+with a child that fails at every start, so that another attempt gets its chance, with Skein's JVM
+(its parent), or by SIGTERM, which it passes down.
 Source: design 2; safety A3.
 
 It imports next to nothing: it shares the AM's memory with its children.
@@ -18,10 +19,12 @@ import os
 import selectors
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType
 
 from homeport.appmaster.runtime.heartbeat import PIPE_VARIABLE, PORT_VARIABLE, STARTS_VARIABLE
@@ -33,6 +36,8 @@ from homeport.appmaster.runtime.supervision import (
 )
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
+EXIT_HOPELESS = 3
+DIAGNOSTICS_NAME = "supervisor.stderr"
 
 PROGRAMS = {
     "keeper": (sys.executable, "-m", "homeport.appmaster.runtime.lease_keeper"),
@@ -41,6 +46,7 @@ PROGRAMS = {
 
 _TICK_S = 0.2
 _TERM_S = 2.0
+_TAIL_BYTES = 3000
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -83,6 +89,11 @@ class Child:
             log.error("the %s does not beat: killed", self.name)
             self._process.kill()
         return None
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it fails at every start."""
+        return self._vitals.is_hopeless
 
     def signal(self, number: signal.Signals) -> None:
         """The process, if there is one, has been sent the signal."""
@@ -131,6 +142,7 @@ class Child:
         for line in lines:
             if line.startswith(b"port "):
                 self._port = line[5:].decode()
+                self._vitals.served()
 
     def _forget(self) -> None:
         os.close(self._pipe)
@@ -181,6 +193,9 @@ class Supervisor:
             log.warning("the %s has ended with exit code %d", child.name, exit_code)
             if verdict_of(exit_code) is Verdict.END:
                 return 0 if exit_code == EXIT_ENDED else 1
+            if child.is_hopeless:
+                tell_why(f"the {child.name} fails at every start", os.environ)
+                return EXIT_HOPELESS
         return None
 
     def _watch(self, pid_fd: int) -> None:
@@ -198,6 +213,29 @@ class Supervisor:
 
     def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
         self._terminated = True
+
+
+def tell_why(story: str, environment: Mapping[str, str]) -> None:
+    """The story, with the last lines of our log, is where YARN looks for an attempt's diagnostics.
+
+    That is the file of the AM container's log folder that was written last among those with
+    ``stderr`` in their names (``yarn.nodemanager.container.stderr.pattern``).
+    """
+    log.error("%s: this attempt is over", story)
+    folder = environment.get("LOG_DIRS", "").split(",")[0]
+    with contextlib.suppress(OSError):
+        lines = _last_lines()
+        if folder:
+            (Path(folder) / DIAGNOSTICS_NAME).write_bytes(f"{story}\n".encode() + lines)
+
+
+def _last_lines() -> bytes:
+    """The end of what we and our children have written, where that is a file."""
+    if not stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+        return b""
+    with Path(f"/proc/self/fd/{sys.stdout.fileno()}").open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        return file.read()
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:

@@ -8,6 +8,7 @@ from homeport.appmaster.runtime.supervision import (
     EXIT_ENDED,
     EXIT_FINAL,
     HANG_LIMIT_MS,
+    SHORT_LIVES_LIMIT,
     START_LIMIT_MS,
     Verdict,
     Vitals,
@@ -77,4 +78,33 @@ def test_the_first_start_is_at_once_and_the_next_ones_within_a_bound() -> None:
     assert pauses == sorted(pauses)
     assert pauses[-1] == 1000
     vitals.started(100)
+    vitals.served()
     assert vitals.died(60_000) == 0
+
+
+def test_after_so_many_short_lives_in_a_row_there_is_no_hope() -> None:
+    """At the limit, not before; one life that served for a while starts the count again."""
+    vitals = Vitals.at(0)
+    for _ in range(SHORT_LIVES_LIMIT - 1):
+        vitals.started(0)
+        vitals.served()
+        vitals.died(1000)
+    assert not vitals.is_hopeless
+    vitals.started(0)
+    vitals.served()
+    vitals.died(5000)
+    assert not vitals.is_hopeless
+    for _ in range(SHORT_LIVES_LIMIT - 1):
+        vitals.started(0)
+        vitals.died(1000)
+    assert vitals.is_hopeless
+
+
+def test_a_life_that_never_served_is_short_however_long_it_was() -> None:
+    """Each of its starts waits ten seconds for a Kafka that never comes."""
+    vitals = Vitals.at(0)
+    for _ in range(SHORT_LIVES_LIMIT):
+        assert not vitals.is_hopeless
+        vitals.started(0)
+        vitals.died(12_000)
+    assert vitals.is_hopeless
