@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.keeper_link import incarnations_from_json, incarnations_to_json
 from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
 from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.http.listening import listen, stop_accepting
 from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
@@ -39,6 +41,7 @@ class LeaseServer:
         self._token = token.strip().encode()
         self._url = ""
         self._runners: list[web.AppRunner] = []
+        self._listener: socket.socket | None = None
 
     async def start(self, host: str, port: int, socket_path: Path | None) -> str:
         """Both doors are open; the URL for launchers.
@@ -48,7 +51,7 @@ class LeaseServer:
         """
         try:
             public = await self._runner([web.post("/v1/lease", self._renew)])
-            await web.TCPSite(public, host, port).start()
+            self._listener = await listen(public, host, port)
             if socket_path is not None:
                 await asyncio.to_thread(socket_path.unlink, missing_ok=True)
                 local = await self._runner(
@@ -69,6 +72,9 @@ class LeaseServer:
 
     async def stop(self) -> None:
         """Both doors are closed."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await stop_accepting(listener)
         while self._runners:
             await self._runners.pop().cleanup()
 

@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import logging
 import re
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -24,6 +25,7 @@ from aiohttp import ETag, web
 from homeport.config import keys
 from homeport.config.errors import UnavailableError, WireError
 from homeport.config.secrets import masked
+from homeport.job_coordinator.http.listening import listen, stop_accepting
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
 from homeport.job_coordinator.model.codec import encode_container_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
@@ -100,6 +102,7 @@ class JobCoordinatorServer:
         self._host = host
         self._port = port
         self._runner: web.AppRunner | None = None
+        self._listener: socket.socket | None = None
         self._encoded: dict[bool, tuple[JobModel, bytes, ETag]] = {}
 
     async def start(self) -> tuple[str, int]:
@@ -111,7 +114,7 @@ class JobCoordinatorServer:
         runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=_SHUTDOWN_S)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._host, self._port).start()
+            self._listener = await listen(runner, self._host, self._port)
         except OSError as error:
             await runner.cleanup()
             raise UnavailableError(
@@ -125,6 +128,9 @@ class JobCoordinatorServer:
     async def stop(self) -> None:
         """The port is closed, requests under way have ended; to stop again changes nothing."""
         runner, self._runner = self._runner, None
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await stop_accepting(listener)
         if runner is not None:
             await runner.cleanup()
 

@@ -13,9 +13,6 @@ from launchers import FIRST, LEASE_MS, LIMIT_S, SECOND, Am, Running, is_alive, w
 
 from homeport.job_coordinator.http.messages import OrderKind, StopCause
 
-# A server that goes while a launcher is connecting leaves the connection to the collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 Launch = Callable[..., Running]
 
 
