@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from homeport.config.errors import ConfigError, HomeportError
 
 if TYPE_CHECKING:
+    from py4j.clientserver import JavaClient
     from pyspark.sql import SparkSession
 
     from homeport.container.spark.micro_batch import SparkPipeline
@@ -126,6 +127,7 @@ class LocalSpark:
         self._process = self._launch()
         self._prepare = prepare
         self._pipeline: Future[SparkPipeline] = Future()
+        self._gateway_client: JavaClient | None = None
         self._thread = threading.Thread(target=self._connect, name="spark-start", daemon=True)
         self._thread.start()
 
@@ -160,6 +162,10 @@ class LocalSpark:
 
         It holds nothing that is worth an orderly end, which would take a second.
         """
+        if self._gateway_client is not None:
+            # A thread of py4j's tells the JVM of every frame that the collector has found, and logs
+            # a traceback where nobody listens any more.
+            self._gateway_client.is_connected = False
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGKILL)
@@ -198,7 +204,7 @@ class LocalSpark:
     def _connect(self) -> None:
         try:
             # Imported while the JVM starts, and only in containers with a pipeline.
-            from pyspark.sql import SparkSession  # noqa: PLC0415
+            from pyspark.sql import SparkSession  # noqa: PLC0415 - as said above
 
             port, secret = self._gateway()
             os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
@@ -207,7 +213,11 @@ class LocalSpark:
             builder = SparkSession.builder
             for key, value in properties(self._settings, self._archive).items():
                 builder = builder.config(key, value)
-            self._pipeline.set_result(self._prepare(builder.getOrCreate()))
+            session = builder.getOrCreate()
+            gateway = session.sparkContext._gateway  # noqa: SLF001 - pyspark's only way to it
+            if gateway is not None:
+                self._gateway_client = gateway._gateway_client  # noqa: SLF001 - py4j's, as above
+            self._pipeline.set_result(self._prepare(session))
         except HomeportError as error:
             self._pipeline.set_exception(error)
         except Exception as error:  # noqa: BLE001 - handed to the thread that waits for it
