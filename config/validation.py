@@ -296,7 +296,7 @@ def _check_sizes(config: Config) -> None:
             "write 0 for any free port",
         )
     heap_mb = keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
-    if heap_mb is not None and heap_mb > manager.container_memory_mb:
+    if heap_mb is not None and heap_mb >= manager.container_memory_mb:
         raise ConfigError(
             keys.TASK_SPARK_DRIVER_MEMORY_MB.name,
             str(heap_mb),

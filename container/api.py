@@ -53,13 +53,13 @@ class KeyValueStore(Protocol):
     def get_all(self, keys: list[Any]) -> dict[Any, Any]:
         """The values of those of ``keys`` that have one."""
 
-    def put(self, key: Any, value: Any) -> None:  # noqa: ANN401
+    def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - a user's value
         """``key`` has ``value``; None deletes it."""
 
-    def delete(self, key: Any) -> None:  # noqa: ANN401
+    def delete(self, key: Any) -> None:  # noqa: ANN401 - a user's value
         """``key`` has no value."""
 
-    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
+    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - a user's value
         """Pairs with start <= key < end, by the key's bytes, as they stand at the call."""
 
     def all(self) -> Iterator[tuple[Any, Any]]:

@@ -42,7 +42,7 @@ def _bytes_in(value: Any) -> bytes:  # noqa: ANN401 - what user code put
     return bytes(value)
 
 
-def _string_in(value: Any) -> bytes:  # noqa: ANN401
+def _string_in(value: Any) -> bytes:  # noqa: ANN401 - a user's value
     if not isinstance(value, str):
         raise TypeError(f"the serde 'string' carries str, not {type(value).__name__}")
     return value.encode()
@@ -55,11 +55,11 @@ def _string_out(data: bytes) -> str:
         raise WireError(f"not UTF-8: {data[:80]!r}") from None
 
 
-def _json_in(value: Any) -> bytes:  # noqa: ANN401
+def _json_in(value: Any) -> bytes:  # noqa: ANN401 - a user's value
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _json_out(data: bytes) -> Any:  # noqa: ANN401
+def _json_out(data: bytes) -> Any:  # noqa: ANN401 - a user's value
     try:
         return json.loads(data)
     except ValueError:
@@ -69,7 +69,7 @@ def _json_out(data: bytes) -> Any:  # noqa: ANN401
 def _packed(name: str, form: str, kind: type) -> Serde:
     packer = struct.Struct(form)
 
-    def to_bytes(value: Any) -> bytes:  # noqa: ANN401
+    def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
         if not isinstance(value, kind) or isinstance(value, bool):
             raise TypeError(
                 f"the serde {name!r} carries {kind.__name__}, not {type(value).__name__}"
@@ -79,7 +79,7 @@ def _packed(name: str, form: str, kind: type) -> Serde:
         except struct.error:
             raise TypeError(f"{value!r} does not fit the serde {name!r}") from None
 
-    def from_bytes(data: bytes) -> Any:  # noqa: ANN401
+    def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
         try:
             return packer.unpack(data)[0]
         except struct.error:

@@ -161,7 +161,7 @@ def _child(prefix: Path, options: str) -> tuple[float, float]:
 def _session(options: str) -> Iterator[object]:
     """A Spark session with JVM ``options``; at the end its JVM has really gone."""
     from pyspark.core.context import SparkContext  # noqa: PLC0415 - only the child has pyspark
-    from pyspark.sql import SparkSession  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - only the child has it
 
     builder = SparkSession.builder.master("local[2]").appName("archive")
     for key, value in SPARK_CONF.items():
@@ -181,8 +181,8 @@ def _session(options: str) -> Iterator[object]:
 def _run(options: str) -> None:
     """Start a session, do what a stream container does with its batches, print the seconds."""
     import pyarrow as pa  # noqa: PLC0415 - only the child has it
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-    from pyspark.sql import functions as f  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - only the child has it
+    from pyspark.sql import functions as f  # noqa: PLC0415 - only the child has it
 
     start = time.monotonic()
     with _session(options) as session:

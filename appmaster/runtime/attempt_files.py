@@ -43,7 +43,7 @@ class RequestLedger:
             return {}
         whole, _, _ = text.rpartition("\n")
         pairs = (line.split() for line in whole.splitlines())
-        return {pair[0]: RequestId(int(pair[1])) for pair in pairs if len(pair) == 2}  # noqa: PLR2004
+        return {pair[0]: RequestId(int(pair[1])) for pair in pairs if len(pair) == 2}  # noqa: PLR2004 - a pair
 
     def add(self, skein_id: str, request_id: RequestId) -> None:
         """The next driver will know."""

@@ -159,7 +159,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)  # noqa: FBT003 - the standard library's signature
-        self._wake_out.setblocking(False)  # noqa: FBT003
+        self._wake_out.setblocking(False)  # noqa: FBT003 - the standard library's signature
         self._selector.register(self._wake_out, selectors.EVENT_READ)
         self._children = [Child(name, command, self._watch) for name, command in programs.items()]
 

@@ -37,7 +37,7 @@ class TypedStore:
         """``key`` has no value."""
         self._overlay.put(self._key_bytes(key), None)
 
-    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
+    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - a user's value
         """Pairs with start <= key < end, in the order of the key's bytes."""
         return self._typed(self._overlay.scan(self._key_bytes(start), self._key_bytes(end)))
 
@@ -45,7 +45,7 @@ class TypedStore:
         """All pairs in the order of the key's bytes."""
         return self._typed(self._overlay.scan())
 
-    def _key_bytes(self, key: Any) -> bytes:  # noqa: ANN401
+    def _key_bytes(self, key: Any) -> bytes:  # noqa: ANN401 - a user's value
         if key is None:
             raise ValueError("a store's key may not be None")
         return self._key.to_bytes(key)

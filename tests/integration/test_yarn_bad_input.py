@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
@@ -90,6 +91,9 @@ def assert_refused(
         ({"yarn.python.executable": "/bin/false"}, r"'/bin/false': .*; name an interpreter"),
         ({"cluster-manager.container.memory.mb": "9999999"}, r"memory\.mb = '9999999': .*; write"),
         ({"job.container.count": "many"}, r"job\.container\.count = 'many': .*; "),
+        ({"job.systemstreampartition.grouper.factory": "mine"}, r"= 'mine': no such grouper.*; "),
+        ({"job.hotstandby.enabled": "true"}, r"= 'true': hot standby needs host affinity; "),
+        ({"cluster-manager.container.check-in.interval.ms": "20000"}, r"= '20000': .*below.*; "),
         ({"job.container.count": "3"}, r"job\.container\.count = '3': .*only 2 tasks.*; "),
         (
             {"systems.kafka.consumer.bootstrap.servers": "127.0.0.1:1"},
@@ -108,6 +112,40 @@ def test_each_fault_is_one_line_and_writes_nothing(
     values = {k: v for k, v in (good | change).items() if v is not None}
     done = run_job(values, tmp_path, cluster.env())
     assert_refused(done, cluster, pattern)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "cleanup", "rule"),
+    [
+        (2, "compact", "it has 2 partitions and must have 1"),
+        (1, "delete", "its cleanup.policy is 'delete' and must be 'compact'"),
+    ],
+)
+def test_a_coordinator_stream_of_the_wrong_shape_is_left_alone(
+    cluster: LocalCluster,
+    good: dict[str, str],
+    tmp_path: Path,
+    partitions: int,
+    cleanup: str,
+    rule: str,
+) -> None:
+    """One line names the topic, what it is and what it must be; nothing is written to it."""
+    job = f"misshapen-{cleanup}"
+    topic = f"__samza_coordinator_{job}_1"
+    servers: dict[str, str | int | float | bool]
+    servers = {"bootstrap.servers": cluster.bootstrap_servers}
+    made = NewTopic(topic, partitions, 1, config={"cleanup.policy": cleanup})
+    AdminClient(servers).create_topics([made])[topic].result(30)
+    done = run_job({**good, "job.name": job}, tmp_path, cluster.env())
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(f"error: topic = '{topic}': {rule}; .*\n", done.stderr), done.stderr
+    reader = Consumer({**servers, "group.id": "nobody"})
+    try:
+        ends = [reader.get_watermark_offsets(TopicPartition(topic, p)) for p in range(partitions)]
+    finally:
+        reader.close()
+    assert ends == [(0, 0)] * partitions
+    assert ResourceManagerRest.from_environment(cluster.env()).applications(f"{job}_1") == ()
 
 
 def test_a_resource_manager_that_does_not_answer_is_named(
