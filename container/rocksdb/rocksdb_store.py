@@ -23,6 +23,7 @@ from rocksdict import (
 )
 
 from homeport.config.errors import StoreError
+from homeport.container.disk_space import DiskFullError, room_on_disk_of
 
 POSITION_KEY = b"\x00homeport.position"
 """Reserved: hidden from all reads, refused for user keys. Its value is the offset in decimal."""
@@ -71,6 +72,7 @@ class RocksDbStore:
         """Opens or creates the store.
 
         Raises:
+            DiskFullError: there is no room for what opening writes.
             StoreError: RocksDB cannot open the directory.
         """
         self.path = path
@@ -78,7 +80,10 @@ class RocksDbStore:
         # A property, which the binding's stubs take for a method.
         self._options.disable_wal = True  # type: ignore[method-assign,assignment]
         try:
-            self._db = Rdict(str(path), memory.options())
+            with room_on_disk_of(path):
+                self._db = Rdict(str(path), memory.options())
+        except DiskFullError:
+            raise
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise StoreError(f"{path}: RocksDB cannot open it: {error}") from None
 
@@ -113,7 +118,11 @@ class RocksDbStore:
         return _until(items, end)
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
-        """Applies all of ``entries`` (None deletes) and the position, or nothing."""
+        """Applies all of ``entries`` (None deletes) and the position, or nothing.
+
+        Raises:
+            DiskFullError: an earlier flush in the background found no room.
+        """
         batch = WriteBatch(raw_mode=True)
         for key, value in entries.items():
             if value is None:
@@ -122,11 +131,13 @@ class RocksDbStore:
                 batch.put(key, value)
         if position is not None:
             batch.put(POSITION_KEY, str(position).encode())
-        self._db.write(batch, self._options)
+        with room_on_disk_of(self.path):
+            self._db.write(batch, self._options)
 
     def flush(self) -> None:
-        """All that was written is on the disk."""
-        self._db.flush(True)  # noqa: FBT003 - wait for it
+        """All that was written is on the disk; DiskFullError where there is no room for it."""
+        with room_on_disk_of(self.path):
+            self._db.flush(True)  # noqa: FBT003 - wait for it
 
     def close(self) -> None:
         """The directory may be opened by another."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.system_stream import SystemStream
+from homeport.container.disk_space import room_on_disk_of
 from homeport.container.progress import offset_file, store_meta
 
 _LOCK_FILE = ".homeport-lock"
@@ -26,13 +27,15 @@ class StoreDirectory:
         """Makes and locks the directory.
 
         Raises:
+            DiskFullError: there is no room for it.
             StoreError: another process holds it, or it cannot be made.
         """
         self.path = path
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            # Python's descriptors are close-on-exec: neither the JVM nor a worker inherits them.
-            self._lock = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+            with room_on_disk_of(path):
+                path.mkdir(parents=True, exist_ok=True)
+                # Python's descriptors are close-on-exec: neither JVM nor workers inherit them.
+                self._lock = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise StoreError(f"{path}: it cannot be made: {error.strerror}") from None
         try:
@@ -88,7 +91,11 @@ class StoreDirectory:
         return offset_file.decode(data)
 
     def write_offset(self, changelog: SystemStream, partition: int, offset: int) -> None:
-        """OFFSET and OFFSET-v2 name ``offset``, also after a power cut."""
+        """OFFSET and OFFSET-v2 name ``offset``, also after a power cut.
+
+        Raises:
+            DiskFullError: there is no room for them; each says what it said before.
+        """
         texts = {
             offset_file.OFFSET_FILE: offset_file.offset_text(offset),
             offset_file.OFFSET_V2_FILE: offset_file.offset_v2_text(
@@ -98,18 +105,19 @@ class StoreDirectory:
         self._write(texts)
 
     def write_meta(self, meta: store_meta.StoreMeta) -> None:
-        """STORE-META says ``meta``, also after a power cut."""
+        """STORE-META says ``meta``, also after a power cut; DiskFullError without room for it."""
         self._write({store_meta.META_FILE: store_meta.meta_text(meta)})
 
     def _write(self, texts: Mapping[str, str]) -> None:
-        for name, text in texts.items():
-            temporary = self.path / f"{name}.tmp"
-            with temporary.open("wb") as file:
-                file.write(offset_file.encode(text))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path / name)
-        _sync_directory(self.path)
+        with room_on_disk_of(self.path):
+            for name, text in texts.items():
+                temporary = self.path / f"{name}.tmp"
+                with temporary.open("wb") as file:
+                    file.write(offset_file.encode(text))
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(self.path / name)
+            _sync_directory(self.path)
 
     def release(self) -> None:
         """Another may open the directory."""

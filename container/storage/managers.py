@@ -12,6 +12,7 @@ from typing import Protocol
 from homeport.config.errors import StoreError, WireError
 from homeport.config.sections import StoreConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.disk_space import DiskFullError
 from homeport.container.progress.commit import Changes
 from homeport.container.progress.directories import task_directory
 from homeport.container.progress.restore import (
@@ -152,6 +153,9 @@ class ContainerStorage:
         try:
             rocks = RocksDbStore(directory.path, self._memory)
             local = LocalState(exists=True, position=rocks.position, offset_file=offset, meta=meta)
+        except DiskFullError:
+            # No fault of the store's: rebuilding it would throw away what is whole.
+            raise
         except StoreError as error:
             if rocks is not None:
                 rocks.close()
