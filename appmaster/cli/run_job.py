@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -22,8 +23,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from homeport.appmaster.cli import preflight
-from homeport.appmaster.yarn.job_package import package_path, prepared
+from homeport.appmaster.cli import preflight, submission_claim
+from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
@@ -57,6 +58,7 @@ TRACKING_URL_KEY = "yarn.am.tracking.url"
 _POLL_S = 0.3
 _PROGRESS_S = 5.0
 _ANSWER_LIMIT_S = 180.0
+_CLAIM_LIMIT_S = 30.0
 _KILL_MARGIN_S = 15.0
 _YARN_KILL_LIMIT_S = 60.0
 _STORY_LINES = 4
@@ -126,6 +128,12 @@ class Waiter:
             yield
             self._pause.wait(_POLL_S)
 
+    def polls_telling(self, what: str) -> Iterator[None]:
+        """As ``polls``; says what is being waited for."""
+        for _ in self.polls():
+            self.tell(what)
+            yield
+
     def tell(self, what: str) -> None:
         """``what`` is being waited for; said if nothing has been said for a while."""
         if self.elapsed_s - self._told_s >= _PROGRESS_S:
@@ -181,21 +189,9 @@ def run(job: Job) -> None:
     with prepared(path) as package:
         preflight.check_classes(config, python, package.import_path)
         say("checked: configuration, Kafka, YARN, package, classes")
-        number = take_submission(job)
-        submission = Submission(
-            config=config,
-            number=number,
-            hosts=known_hosts(config, job.rest.running_hosts()),
-            package=package.archive,
-            python=python,
-            hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
-        )
-        log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
-        application_id = submit(submission, log, os.environ)
+        number, application_id = submit_once(job, package, python)
     say(f"submitted {application_id}")
-    with job.stream() as store:
-        managers.EpochManager(store).write_submission(managers.Submission(number, application_id))
-        url = await_am(job, store, application_id)
+    url = await_am(job, number, application_id)
     print(f"application {application_id}")
     print(f"JobModel    {url}")
     print(f"status      {url}v1/status")
@@ -228,41 +224,80 @@ def with_written_keys(job: Job) -> Job:
     return replace(job, config=config)
 
 
-def take_submission(job: Job) -> int:
-    """The coordinator stream exists, holds the configuration and the number that is returned."""
+def submit_once(job: Job, package: PreparedPackage, python: str) -> tuple[int, str]:
+    """The job is submitted, once, whoever else tries: its submission number and application.
+
+    Raises:
+        ConfigError: it runs already, perhaps because another run-job was a moment earlier.
+        HomeportError: it could not be submitted.
+    """
     config = job.config
     section = JobConfig.of(config)
     system = SystemConfig.of(config, section.coordinator_system)
     TopicAdmin(system).ensure(coordinator_topic_spec(section))
     with job.stream() as store:
+        number = submission_claim.take_number(
+            store,
+            uuid.uuid4().hex,
+            lambda: Waiter(_CLAIM_LIMIT_S).polls_telling("another run-job is submitting this job"),
+            lambda: preflight.check_not_running(config, job.rest),
+        )
         epochs = managers.EpochManager(store)
-        last = epochs.read_submission()
-        number = (last.number if last else 0) + 1
-        epochs.write_submission(managers.Submission(number))
-        managers.ConfigManager(store).replace(config, SOURCE)
-    return number
+        try:
+            managers.ConfigManager(store).replace(config, SOURCE)
+            submission = Submission(
+                config=config,
+                number=number,
+                hosts=known_hosts(config, job.rest.running_hosts()),
+                package=package.archive,
+                python=python,
+                hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
+            )
+            log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
+            submission_claim.require_newest(store, number)
+            application_id = submit(submission, log, os.environ)
+        except BaseException:
+            # Also when interrupted: the next run-job need not wait for this one.
+            with contextlib.suppress(HomeportError):
+                epochs.write_submission(managers.Submission(number, submission_claim.WITHDRAWN))
+            raise
+    return number, application_id
 
 
-def await_am(job: Job, store: CoordinatorStreamStore, application_id: str) -> str:
-    """The URL at which the AM of this application answers.
+def await_am(job: Job, number: int, application_id: str) -> str:
+    """The URL at which the AM of this application answers; the stream names the application.
+
+    The job is submitted: a Kafka or a ResourceManager that is away for a while is waited for.
 
     Raises:
         UnavailableError: the application ended, or does not answer in time.
     """
     waiter, state = Waiter(_ANSWER_LIMIT_S), "unknown to YARN"
-    for _ in waiter.polls():
-        application = job.rest.application(application_id)
-        state = application.state if application else state
-        if application is not None and not application.is_active:
-            raise UnavailableError(f"{end_of(application)}; {_ADVICE}: {log_place(application)}")
-        url = am_url(store, application_id)
-        if url is not None and is_answering(url):
-            return url
-        waiter.tell(f"waiting for the AM ({state})")
-    raise UnavailableError(
-        f"the AM of {application_id} does not answer after {_ANSWER_LIMIT_S:.0f} s ({state}): "
-        f"see {job.rest.url}/cluster/app/{application_id}"
-    )
+    with contextlib.ExitStack() as opened:
+        store: CoordinatorStreamStore | None = None
+        for _ in waiter.polls():
+            try:
+                application = job.rest.application(application_id)
+                state = application.state if application else state
+                if application is not None and not application.is_active:
+                    break
+                if store is None:
+                    store = opened.enter_context(job.stream())
+                    named = managers.Submission(number, application_id)
+                    managers.EpochManager(store).write_submission(named)
+                url = am_url(store, application_id)
+            except UnavailableError as e:
+                waiter.tell(str(e))
+                continue
+            if url is not None and is_answering(url):
+                return url
+            waiter.tell(f"waiting for the AM ({state})")
+        else:
+            raise UnavailableError(
+                f"the AM of {application_id} does not answer after {_ANSWER_LIMIT_S:.0f} s "
+                f"({state}): see {job.rest.url}/cluster/app/{application_id}"
+            )
+    raise UnavailableError(f"{end_of(application)}; {_ADVICE}: {log_place(application)}")
 
 
 def am_url(store: CoordinatorStreamStore, application_id: str) -> str | None:

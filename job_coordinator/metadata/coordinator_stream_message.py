@@ -269,12 +269,15 @@ def set_task_container_assignment(task_name: str, processor_id: str) -> Coordina
     )
 
 
-def set_submission(number: int, application: str | None = None) -> CoordinatorStreamMessage:
+def set_submission(
+    number: int, application: str | None = None, claim: str | None = None
+) -> CoordinatorStreamMessage:
     """The job was submitted for the ``number``-th time.
 
-    ``application`` once YARN has named it (safety A1).
+    ``application`` once YARN has named it (safety A1); ``claim``: who wants to submit it.
     """
-    values = {"number": str(number)} | ({} if application is None else {"application": application})
+    known = {"application": application, "claim": claim}
+    values = {"number": str(number)} | {k: v for k, v in known.items() if v is not None}
     return CoordinatorStreamMessage(MessageType.SET_SUBMISSION, SUBMISSION_KEY, values)
 
 

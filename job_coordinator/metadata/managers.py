@@ -234,10 +234,14 @@ class TaskAssignmentManager:
 
 @dataclass(frozen=True)
 class Submission:
-    """How often the job has been submitted; the last application, once there is one."""
+    """How often the job has been submitted; the last application, once there is one.
+
+    ``claim``: of the run-job that is about to submit it.
+    """
 
     number: int
     application: str | None = None
+    claim: str | None = None
 
 
 @dataclass(frozen=True)
@@ -306,11 +310,14 @@ class EpochManager:
         message = self._stream.latest(MessageType.SET_SUBMISSION).get(wire.SUBMISSION_KEY)
         if message is None:
             return None
-        return Submission(wire.number(message, "number"), message.value("application"))
+        return Submission(
+            wire.number(message, "number"), message.value("application"), message.value("claim")
+        )
 
     def write_submission(self, submission: Submission) -> None:
         """The stream says ``submission``."""
-        self._stream.write([wire.set_submission(submission.number, submission.application)])
+        s = submission
+        self._stream.write([wire.set_submission(s.number, s.application, s.claim)])
 
     def read_am_epoch(self) -> AmEpoch | None:
         """The last AM attempt that began; None before the first one.

@@ -1,0 +1,79 @@
+"""Which of several run-jobs of one job may submit it: the first in the coordinator stream.
+
+Each writes a claim to the next submission number and reads the stream back: its one partition puts
+all claims in one order, and the first to a number has it. The others wait until that submission is
+known to YARN, where the job then runs already. Whoever died with a claim is waited for in vain, and
+then passed over. If it only stood still, it finds a higher number before it submits; and if it got
+past that too, the higher number fences it (safety A1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from homeport.job_coordinator.metadata.managers import EpochManager, Submission
+
+WITHDRAWN = "withdrawn"
+"""In place of the application: nothing was submitted under this number, and nothing will be."""
+
+
+def take_number(
+    stream: CoordinatorStream,
+    claim: str,
+    polls: Callable[[], Iterable[None]],
+    require_not_running: Callable[[], None],
+) -> int:
+    """The submission number that belongs to the holder of ``claim`` alone; it is in the stream.
+
+    Args:
+        stream: read to its head.
+        claim: a text that no other has.
+        polls: yields for as long as another's submission may be under way.
+        require_not_running: raises where an application of the job runs.
+    """
+    epochs = EpochManager(stream)
+    while True:
+        last = epochs.read_submission()
+        if last is not None and last.application is None and _has_moved_on(stream, last, polls()):
+            continue
+        require_not_running()
+        number = (last.number if last else 0) + 1
+        epochs.write_submission(Submission(number, claim=claim))
+        if _first_claim(stream, number) == claim:
+            return number
+
+
+def _has_moved_on(stream: CoordinatorStream, last: Submission, polls: Iterable[None]) -> bool:
+    epochs = EpochManager(stream)
+    for _ in polls:
+        stream.catch_up()
+        if epochs.read_submission() != last:
+            return True
+    return False
+
+
+def _first_claim(stream: CoordinatorStream, number: int) -> str | None:
+    for message in stream.catch_up():
+        is_claim = message.type == MessageType.SET_SUBMISSION and not message.is_tombstone
+        if is_claim and wire.number(message, "number") == number:
+            return message.value("claim")
+    return None
+
+
+def require_newest(stream: CoordinatorStream, number: int) -> None:
+    """Nobody has taken a higher number.
+
+    Raises:
+        UnavailableError: somebody has, who waited for this one in vain.
+    """
+    stream.catch_up()
+    last = EpochManager(stream).read_submission()
+    if last is not None and last.number > number:
+        raise UnavailableError(
+            f"submission {number} took so long that another run-job took number {last.number}: "
+            "nothing was submitted here; ask by --operation=status"
+        )
