@@ -12,9 +12,9 @@ Decisions.
 * *What is charged to the retry keys*: causes FAILED and KILLED, a lost resource unless its host is
   lost, a launcher that never came, unless its host is lost, and what YARN ends for its memory. Not
   charged: ORDERED and SIGNALLED (somebody wanted the stop: a stray SIGTERM never retires a
-  processor), LEASE_LOST (safety C6).
-  All but FINISHED start the processor again, on the same launcher where it lives. FINISHED is for
-  good.
+  processor), LEASE_LOST, told or seen by the keeper (safety C6), UNAVAILABLE (Kafka or the AM was
+  away, which must not fail the job). All but FINISHED start the processor again, on the same
+  launcher where it lives. FINISHED is for good.
 * *Retry window*: each charged failure sets a timer; when it ends the count is zero. So the count
   restarts after the window has passed since the last failure and the rest after it, as
   samza-behaviours 4.7 has it, and no time is stored. When a container rests: see ``retries``.
@@ -359,7 +359,9 @@ def _launcher_gone(
             Happening.RESOURCE_LOST,
             ContainerPhase.QUEUED,
             story=_story_of_loss(holder, launcher, ended),
-            is_charged=is_own_fault or not _is_lost(draft, launcher.host),
+            # Without any word of an end it is a lease that ran out (safety C6): perhaps Kafka was
+            # away, for all at once.
+            is_charged=is_own_fault or (ended is not None and not _is_lost(draft, launcher.host)),
         )
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from homeport.config.errors import HomeportError
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka.clients import error_of, unavailable
+from homeport.job_coordinator.kafka.connection import CHANGING, DISCONNECTED
 
 _MIB = 1024 * 1024
 _METADATA_S = 30.0
@@ -41,6 +43,15 @@ _PRODUCER = {
     "partitioner": "murmur2_random",
 }
 
+_UNANSWERED = DISCONNECTED | {
+    KafkaError._TIMED_OUT,  # noqa: SLF001 - public names of the library, written this way by it
+    KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001 - as above
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+}
+
 TRANSACTION_TIMEOUT_MS = 10_000
 """All sends of a transaction happen at its end: this does not grow with the batch (safety I5)."""
 
@@ -51,6 +62,17 @@ class FencedError(HomeportError):
 
 class TransactionError(HomeportError):
     """A transaction was not committed, or nobody knows whether it was."""
+
+
+class PartitionError(HomeportError):
+    """A partition cannot be read, and waiting would not mend it."""
+
+
+def unread(system: SystemConfig, what: str, error: KafkaError) -> HomeportError:
+    """The failure of reading ``what``: Kafka's absence, or a fault of the partition's own."""
+    if error.code() in _UNANSWERED | CHANGING:
+        return unavailable(system, what, error.str())
+    return PartitionError(f"system {system.name!r}: {what}: {error.str()}")
 
 
 def input_properties(system: SystemConfig) -> dict[str, Any]:
@@ -82,7 +104,9 @@ def producer_properties(system: SystemConfig, transactional_id: str) -> dict[str
     }
 
 
-def know_topics(client: Consumer, system: SystemConfig, topics: Iterable[str]) -> None:
+def know_topics(
+    client: Consumer | AdminClient, system: SystemConfig, topics: Iterable[str]
+) -> None:
     """The client knows the leaders of ``topics``, so that an assignment begins at once.
 
     One that comes while the client is still connecting is looked at again only by a timer, a second

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.kafka.clients import input_properties, know_topics
+from homeport.container.kafka.clients import input_properties, know_topics, unread
 from homeport.job_coordinator.kafka.clients import consumer
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -50,6 +49,7 @@ class InputConsumer:
         systems: Mapping[str, SystemConfig],
         starts: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
     ) -> None:
+        self._systems = systems
         self._readers: dict[SystemStreamPartition, list[tuple[TaskName, int]]] = {}
         for task_name, offsets in sorted(starts.items()):
             for ssp, offset in offsets.items():
@@ -73,7 +73,8 @@ class InputConsumer:
         Never waits for a batch to fill.
 
         Raises:
-            UnavailableError: a partition cannot be read any more.
+            PartitionError: a partition cannot be read any more.
+            UnavailableError: Kafka is away for longer than the library bears.
         """
         grouped: dict[SystemStreamPartition, list[Message]] = {}
         patience = timeout_s / max(1, len(self._consumers))
@@ -112,10 +113,11 @@ class InputConsumer:
         error = message.error()
         if error is None or error.retriable():
             return
-        raise UnavailableError(
-            f"input {system}.{message.topic()} partition {message.partition()} "
-            f"offset {message.offset()} cannot be read: {error.str()}"
+        what = (
+            f"reading the input {message.topic()} partition {message.partition()} "
+            f"at offset {message.offset()}"
         )
+        raise unread(self._systems[system], what, error)
 
     def _batch(self, grouped: Mapping[SystemStreamPartition, list[Message]]) -> MicroBatch | None:
         parts: dict[TaskName, list[tuple[SystemStreamPartition, list[Message]]]] = {}

@@ -20,13 +20,18 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import OffsetSpec
 
-from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.kafka.clients import know_topics, restore_properties
+from homeport.container.kafka.clients import (
+    PartitionError,
+    know_topics,
+    restore_properties,
+    unread,
+)
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.managers import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
+from homeport.job_coordinator.kafka.connection import CHANGING
 from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin
 
 _LOG = logging.getLogger(__name__)
@@ -36,15 +41,6 @@ _POLL_S = 0.1
 _PATIENCE_S = 60.0
 _PROGRESS_S = 5.0
 _PAUSE_S = 0.05
-_CHANGING = frozenset(
-    {
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-    }
-)
-"""What a broker says while a partition gets a leader; it passes by itself."""
 
 
 class LogReader:
@@ -68,7 +64,8 @@ class LogReader:
         """Oldest offset and head of each (topic, partition), uncommitted records included.
 
         Raises:
-            UnavailableError: a topic or partition does not exist, or Kafka does not answer.
+            UnavailableError: Kafka does not answer.
+            PartitionError: a topic or partition does not exist.
         """
         # The library gives these two no types.
         earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -92,21 +89,26 @@ class LogReader:
                 try:
                     found[place.topic, place.partition] = future.result().offset
                 except KafkaException as error:
-                    code = error_of(error).code()
-                    if code not in _CHANGING or time.monotonic() > deadline:
+                    cause = error_of(error)
+                    if cause.code() not in CHANGING or time.monotonic() > deadline:
                         what = f"asking the offsets of {place.topic} partition {place.partition}"
-                        raise unavailable(self._system, what, error_of(error).str()) from None
+                        raise unread(self._system, what, cause) from None
             if len(found) < len(partitions):
                 self._may_go_on(_PAUSE_S)
+                # The client goes on asking the leader that it knows, until it is made to look.
+                know_topics(self._admin, self._system, sorted({topic for topic, _ in missing}))
         return found
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
         """The id of each topic, and how long it keeps deletions.
 
         Raises:
-            UnavailableError: one does not exist, or Kafka does not answer.
+            UnavailableError: Kafka does not answer.
+            PartitionError: one does not exist.
         """
         admin = TopicAdmin(self._system)
+        for name in sorted(set(names).difference(admin.partition_counts(names))):
+            raise PartitionError(f"system {self._system.name!r}: there is no changelog {name!r}")
         ids = admin.topic_ids(names)
         return {
             name: ChangelogTopic(ids[name], int(admin.topic_config(name)[DELETE_RETENTION]))
@@ -120,6 +122,7 @@ class LogReader:
 
         Raises:
             UnavailableError: Kafka sent nothing for a minute while the head was not reached.
+            PartitionError: the partition cannot be read.
         """
         if start >= head:
             return
@@ -163,10 +166,8 @@ class LogReader:
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
                 reached = reached or (message.offset() or 0) >= head
             elif not error.retriable():
-                raise UnavailableError(
-                    f"system {self._system.name}: {message.topic()} partition "
-                    f"{message.partition()} cannot be read: {error.str()}"
-                )
+                what = f"reading {message.topic()} partition {message.partition()}"
+                raise unread(self._system, what, error)
         return records, reached
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -21,12 +21,16 @@ from homeport.container.kafka.clients import (
 )
 from homeport.container.progress.commit import Send
 from homeport.job_coordinator.kafka.clients import FENCED, error_of, producer, unavailable
+from homeport.job_coordinator.kafka.connection import Connection
 
 _LOG = logging.getLogger(__name__)
 
 _INIT_S = 60.0
 _COMMIT_S = 30.0
 _LOOK_S = 5.0
+_LOOKS = 3
+_LOOK_PAUSE_S = 0.5
+_PROGRESS_S = 10.0
 _REFUSED = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -62,8 +66,11 @@ class TransactionalProducer:
         self._system = system
         self._reports: dict[tuple[str, int], int] = {}
         self._failure: KafkaError | None = None
-        self._topics: set[str] = set()
-        self._producer = producer(system, producer_properties(system, transactional_id))
+        self._known_topics: set[str] = set()
+        self._connection = Connection()
+        properties = producer_properties(system, transactional_id)
+        properties["error_cb"] = self._connection.heard
+        self._producer = producer(system, properties)
         try:
             self._producer.init_transactions(_INIT_S)
         except KafkaException as error:
@@ -72,6 +79,23 @@ class TransactionalProducer:
                 what = f"initialising {transactional_id}"
                 raise unavailable(system, what, cause.str()) from None
             raise TransactionError(f"init of {transactional_id} failed: {cause.str()}") from None
+
+    def await_broker(self, pause: Callable[[float], None]) -> None:
+        """A broker answers. Costs nothing where no connection was lost since the last time.
+
+        A transaction that has not begun can wait for Kafka for as long as it takes.
+
+        Args:
+            pause: waits the seconds given; raises to give up.
+        """
+        began = said = time.monotonic()
+        while not self._connection.recovered(self._producer):
+            now = time.monotonic()
+            if now - said >= _PROGRESS_S:
+                said = now
+                why = self._connection.lost(self._producer)
+                _LOG.warning("Kafka is away, waiting for %.0f s: %s", now - began, why)
+            pause(_LOOK_PAUSE_S)
 
     def commit(self, sends: Iterable[Send]) -> dict[tuple[str, int], int]:
         """All of ``sends`` are committed, in their order within each partition.
@@ -82,11 +106,11 @@ class TransactionalProducer:
         Raises:
             FencedError: a newer incarnation has taken over; nothing was committed.
             RecordRefusedError: a record was not taken; nothing was committed.
+            UnavailableError: Kafka went away meanwhile; nobody knows what was committed.
             TransactionError: nothing was committed, or (the message says so) nobody knows.
         """
         self._reports = {}
         self._failure = None
-        self._topics = set()
         try:
             self._producer.begin_transaction()
             self._produce_all(sends)
@@ -103,6 +127,9 @@ class TransactionalProducer:
             self._producer.commit_transaction(_COMMIT_S)
         except KafkaException as error:
             cause = error_of(error)
+            if cause.retriable():
+                why = f"{cause.str()}; its outcome is unknown, so nothing of it is kept here"
+                raise unavailable(self._system, "committing a transaction", why) from None
             if cause.txn_requires_abort() or _is_fenced(cause):
                 self._give_up("commit", cause)
             raise TransactionError(
@@ -127,8 +154,9 @@ class TransactionalProducer:
             self._produce(previous, report=True)
 
     def _produce(self, send: Send, *, report: bool) -> None:
+        if send.topic not in self._known_topics:
+            self._require_topic(send.topic)
         extra: dict[str, Any] = {}
-        self._topics.add(send.topic)
         if send.partition is not None:
             extra["partition"] = send.partition
             if report:
@@ -160,36 +188,53 @@ class TransactionalProducer:
             self._reports[topic, partition] = max(known, offset)
 
     def _give_up(self, step: str, cause: KafkaError | None) -> NoReturn:
+        lost = self._connection.lost(self._producer)
+        if lost is not None:
+            # Without an abort, which would have to wait: whoever comes next with this id, or fences
+            # it, aborts what is open.
+            what = "writing a transaction"
+            raise unavailable(self._system, what, f"the connection was lost ({lost})")
         if cause is not None and _is_fenced(cause):
             raise FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
-        absent = self._absent_topics()
-        reason = absent or (cause.str() if cause is not None else "timed out")
+        reason = cause.str() if cause is not None else "timed out"
         try:
             self._producer.abort_transaction(_COMMIT_S)
         except KafkaException as error:
-            if _is_fenced(error_of(error)) and not absent:
+            if _is_fenced(error_of(error)):
                 # The broker fences also whoever took too long over a transaction.
                 raise FencedError(
                     "fenced by a newer incarnation, or by the transaction's time-out: "
                     f"{error_of(error).str()}"
                 ) from None
             _LOG.warning("the transaction was left to its time-out: %s", error_of(error).str())
-        is_refused = not absent and cause is not None and cause.code() in _REFUSED
+        is_refused = cause is not None and cause.code() in _REFUSED
         kind = RecordRefusedError if is_refused else TransactionError
         raise kind(f"{step}: {reason}; the transaction was aborted")
 
-    def _absent_topics(self) -> str:
-        """What to do about topics of this transaction that Kafka does not have; "" if it has all.
+    def _require_topic(self, name: str) -> None:
+        """Kafka has the topic, which is asked for once.
 
-        The library says no more of them than that its records were not delivered in time.
+        The library says no more of a topic that is absent than that its records were not delivered
+        in time. Asked more than once, as a broker that makes topics by itself first says no.
+
+        Raises:
+            TransactionError: it has not; the transaction is aborted.
         """
-        try:
-            known = self._producer.list_topics(timeout=_LOOK_S).topics
-        except KafkaException:
-            return ""
-        absent = sorted(self._topics.difference(known))
-        names = ", ".join(map(repr, absent))
-        return f"no such topic in Kafka: {names}; create it, or correct its name" if absent else ""
+        for look in range(_LOOKS):
+            if look:
+                time.sleep(_LOOK_PAUSE_S)
+            try:
+                found = self._producer.list_topics(name, _LOOK_S).topics[name].error
+            except KafkaException:
+                return  # what is wrong then, the sends will tell
+            if found is None or found.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                self._known_topics.add(name)
+                return
+        self._producer.abort_transaction(_COMMIT_S)
+        raise TransactionError(
+            f"no such topic in Kafka: {name!r}; create it, or correct its name; "
+            "the transaction was aborted"
+        )
 
 
 def _is_fenced(error: KafkaError) -> bool:

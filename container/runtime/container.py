@@ -87,6 +87,8 @@ class StreamContainer:
         """
         self._start_spark()
         task_class = load_task_class(require_task_class(self._job.task.task_class))
+        with self._phases.phase("kafka"):
+            start_up.await_kafka(self._job, self._stop)
         with self._phases.phase("fence"):
             producer = start_up.fence_and_begin(self._job, self._permit, self._history, self._stop)
         with start_up.open_coordinator_stream(self._job, self._phases) as stream:

@@ -38,10 +38,11 @@ from pathlib import Path
 from types import FrameType
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST, EXIT_UNAVAILABLE
 from homeport.container.runtime.launcher_settings import LauncherSettings
 from homeport.container.runtime.lease import BeatWatch
 from homeport.container.runtime.lease_holder import LeaseHolder
-from homeport.container.runtime.lease_memory import EXIT_LEASE_LOST, FD_VARIABLE, boot_ms
+from homeport.container.runtime.lease_memory import FD_VARIABLE, boot_ms
 from homeport.container.runtime.testimony import Testimony
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -82,7 +83,7 @@ def cause_of(exit_code: int, *, ordered: bool, signalled: bool = False) -> StopC
         return StopCause.SIGNALLED
     if exit_code == -signal.SIGKILL:
         return StopCause.KILLED
-    return StopCause.FAILED
+    return StopCause.UNAVAILABLE if exit_code == EXIT_UNAVAILABLE else StopCause.FAILED
 
 
 def last_lines(text: bytes, count: int = LAST_LINES) -> tuple[str, ...]:
@@ -154,7 +155,7 @@ class Launcher:
         self._next_ms = settings.interval_ms
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)  # noqa: FBT003 - the standard library's signature
-        self._wake_out.setblocking(False)  # noqa: FBT003
+        self._wake_out.setblocking(False)  # noqa: FBT003 - the standard library's signature
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_out, selectors.EVENT_READ)
 

@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST
+
 FD_VARIABLE = "HOMEPORT_LEASE_FD"
-EXIT_LEASE_LOST = 71
-"""Exit code of a child whose deadline has passed."""
 
 _SIZE = 16
 _DEADLINE, _BEAT = 0, 1

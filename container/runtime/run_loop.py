@@ -221,6 +221,7 @@ class RunLoop:
             {task: self._processed[task] for task in sorted(self._touched)},
         )
         topic = self._settings.checkpoint_topic
+        parts.producer.await_broker(self._stop.pause)
         # Told before as well as after: who dies in between has perhaps committed.
         story = {"first": _flat(self._first), "offsets": _flat(content.processed)}
         parts.history("transaction-ending", **story)

@@ -27,6 +27,7 @@ from homeport.container.runtime.stop_flag import StopFlag
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Restored, Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.managers import EpochManager, FenceReport, LocalityManager
 from homeport.job_coordinator.model.ids import TaskName
@@ -36,6 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 _AM_PATIENCE_S = 30.0
 _AM_PAUSE_S = 0.5
+_KAFKA_PATIENCE_S = 5.0
 _FENCERS = 8
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
@@ -101,6 +103,26 @@ def report_started(client: CoordinatorClient, message: Started, stop: StopFlag) 
         else:
             return
         stop.pause(_AM_PAUSE_S)
+
+
+def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
+    """Every system of the job answers. Waits for as long as it takes, and says so.
+
+    A container that began meanwhile would only fail, again and again.
+
+    Raises:
+        StopRequestedError: told to stop meanwhile.
+    """
+    for name in sorted(job.systems):
+        admin = TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S)
+        while True:
+            stop.check()
+            try:
+                admin.require_reachable()
+            except UnavailableError as error:
+                _LOG.warning("waiting for Kafka: %s", error)
+            else:
+                break
 
 
 def fence_and_begin(

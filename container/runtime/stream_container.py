@@ -1,9 +1,9 @@
 """The stream container's program: ``python -m homeport.container.runtime.stream_container``.
 
-Exit codes: 0 when every task has voted for the end, 143 after SIGTERM, 1 after a failure, whose
-cause is the last line of the output. Little is imported before the signal handler stands, and what
-an end needs is imported before the start: the working directory may vanish under a container that
-is being stopped.
+Exit codes: 0 when every task has voted for the end, 143 after SIGTERM, 72 when Kafka or the AM was
+away for too long, 1 after a failure; the cause is the last line of the output. Little is imported
+before the signal handler stands, and what an end needs is imported before the start: the working
+directory may vanish under a container that is being stopped.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
 from homeport.container.runtime.lease_memory import watch_lease
 from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
 
@@ -56,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _run(permit_text: str, stop: StopFlag) -> tuple[int, str | None]:
     """(exit code, cause in one line)."""
-    from homeport.config.errors import HomeportError  # noqa: PLC0415 - after the handler stands
+    # After the signal handler stands.
+    from homeport.config.errors import HomeportError, UnavailableError  # noqa: PLC0415 - as said
 
     container: StreamContainer | None = None
     try:
@@ -66,12 +68,15 @@ def _run(permit_text: str, stop: StopFlag) -> tuple[int, str | None]:
             return FINISHED, None
     except StopRequestedError:
         _LOG.info("stopped before the first input")
+    except UnavailableError as error:
+        if not stop.is_set():
+            return EXIT_UNAVAILABLE, _failed(error, str(error), with_story=False)
     except HomeportError as error:
         if not stop.is_set():
-            return _failed(error, str(error), with_story=error.__cause__ is not None)
+            return FAILED, _failed(error, str(error), with_story=error.__cause__ is not None)
     except Exception as error:  # noqa: BLE001 - the process ends here, with the cause in its log
         if not stop.is_set():
-            return _failed(error, f"{type(error).__name__}: {error}", with_story=True)
+            return FAILED, _failed(error, f"{type(error).__name__}: {error}", with_story=True)
     finally:
         if container is not None:
             container.kill_spark()
@@ -80,11 +85,11 @@ def _run(permit_text: str, stop: StopFlag) -> tuple[int, str | None]:
 
 def _prepared(permit_text: str, stop: StopFlag) -> StreamContainer:
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
-    from homeport.container.runtime.container import StreamContainer  # noqa: PLC0415
-    from homeport.container.runtime.environment import Environment, Permit  # noqa: PLC0415
-    from homeport.container.runtime.job import ContainerJob  # noqa: PLC0415
-    from homeport.container.runtime.start_up import fetch_job_model  # noqa: PLC0415
-    from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415
+    from homeport.container.runtime.container import StreamContainer  # noqa: PLC0415 - as said above
+    from homeport.container.runtime.environment import Environment, Permit  # noqa: PLC0415 - as said above
+    from homeport.container.runtime.job import ContainerJob  # noqa: PLC0415 - as said above
+    from homeport.container.runtime.start_up import fetch_job_model  # noqa: PLC0415 - as said above
+    from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415 - as said above
 
     permit = Permit.from_json(permit_text)
     environment = Environment.of(os.environ, Path.cwd())
@@ -103,9 +108,9 @@ def _prepared(permit_text: str, stop: StopFlag) -> StreamContainer:
     return StreamContainer(job, permit, environment, client, stop)
 
 
-def _failed(error: Exception, cause: str, *, with_story: bool) -> tuple[int, str]:
+def _failed(error: Exception, cause: str, *, with_story: bool) -> str:
     _LOG.error("the container has failed", exc_info=error if with_story else None)
-    return FAILED, " ".join(cause.split())
+    return " ".join(cause.split())
 
 
 def _watch(stop: StopFlag, shutdown_ms: int, kill_spark: Callable[[], None]) -> None:

@@ -45,6 +45,7 @@ class StopCause(Enum):
     FAILED = "failed"
     LEASE_LOST = "lease-lost"
     KILLED = "killed"
+    UNAVAILABLE = "unavailable"
 
 
 class RestoreKind(Enum):

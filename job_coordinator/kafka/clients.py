@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.sections import SystemConfig
+from homeport.job_coordinator.kafka.connection import SaidOnce
 
 _T = TypeVar("_T")
 
@@ -19,6 +20,10 @@ LIBRDKAFKA_LOG = logging.getLogger("homeport.librdkafka")
 # to stderr, where a
 # command line promises one line. Whoever sets up logging still gets them.
 LIBRDKAFKA_LOG.addHandler(logging.NullHandler())
+LIBRDKAFKA_LOG.addFilter(SaidOnce())
+
+_RECONNECTING: Mapping[str, str | int | float | bool] = {"reconnect.backoff.max.ms": 1000}
+"""At the library's ten seconds, a broker that is back is found that much later."""
 
 FENCED = frozenset(
     {
@@ -49,13 +54,14 @@ def unavailable(system: SystemConfig, what: str, why: str) -> UnavailableError:
 
 def consumer(system: SystemConfig, over: Mapping[str, str | int | bool]) -> Consumer:
     """A consumer with the system's properties and ``over`` on top; it has not connected yet."""
-    properties = {"group.id": "homeport", **system.consumer, **over}
+    properties = {**_RECONNECTING, "group.id": "homeport", **system.consumer, **over}
     return _made(system, "consumer", lambda: Consumer(properties, logger=LIBRDKAFKA_LOG))
 
 
-def producer(system: SystemConfig, over: Mapping[str, str | int | bool]) -> Producer:
+def producer(system: SystemConfig, over: Mapping[str, Any]) -> Producer:
     """A producer with the system's properties and ``over`` on top; it has not connected yet."""
     properties = {
+        **_RECONNECTING,
         **{k: v for k, v in system.producer.items() if k != "transactional.id"},
         **over,
     }
@@ -64,7 +70,8 @@ def producer(system: SystemConfig, over: Mapping[str, str | int | bool]) -> Prod
 
 def admin(system: SystemConfig) -> AdminClient:
     """An admin client with the system's properties; it has not connected yet."""
-    return _made(system, "consumer", lambda: AdminClient(dict(system.admin), logger=LIBRDKAFKA_LOG))
+    properties = {**_RECONNECTING, **system.admin}
+    return _made(system, "consumer", lambda: AdminClient(properties, logger=LIBRDKAFKA_LOG))
 
 
 def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:

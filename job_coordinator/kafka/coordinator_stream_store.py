@@ -33,6 +33,7 @@ from confluent_kafka.admin import OffsetSpec
 from homeport.config.errors import InvariantViolation, WireError
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.connection import CHANGING
 from homeport.job_coordinator.kafka.record_writer import (
     PlainWriter,
     RecordWriter,
@@ -206,9 +207,11 @@ class CoordinatorStreamStore:
 
         Raises:
             FencedError: a newer holder of the transactional id exists; this store can write no
-                more. UnavailableError: Kafka did not acknowledge in time. Without a transactional
-                id some of the messages may be
-                in the stream; with one, the next ``write`` first settles what became of this one.
+                more.
+            WriterOverError: Kafka takes no transaction of this process any more; it must end.
+            UnavailableError: Kafka did not acknowledge in time. Without a transactional id some of
+                the messages may be in the stream; with one, the next ``write`` first settles what
+                became of this one.
             WireError: a message cannot be put into bytes, or is too large. With a transactional id
                 nothing was written.
         """
@@ -247,6 +250,24 @@ class CoordinatorStreamStore:
         return self._consumer
 
     def _head(self) -> int:
+        """The end of the partition; a leader that has changed is looked for once (K1)."""
+        what = f"asking the end of topic {self._topic!r}"
+        try:
+            try:
+                return self._asked_head()
+            except KafkaException as exception:
+                if clients.error_of(exception).code() not in CHANGING:
+                    raise
+                self._admin.list_topics(self._topic, self._timeout_s)
+                return self._asked_head()
+        except KafkaException as exception:
+            reason = clients.error_of(exception).str()
+            raise clients.unavailable(self._system, what, reason) from None
+        except TimeoutError:
+            why = f"no answer within {self._timeout_s:g} s"
+            raise clients.unavailable(self._system, what, why) from None
+
+    def _asked_head(self) -> int:
         partition = TopicPartition(self._topic, 0)
         # the library gives this method no type
         latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -255,15 +276,7 @@ class CoordinatorStreamStore:
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
             request_timeout=self._timeout_s,
         )
-        what = f"asking the end of topic {self._topic!r}"
-        try:
-            return int(futures[partition].result(self._timeout_s + 1).offset)
-        except KafkaException as exception:
-            reason = clients.error_of(exception).str()
-            raise clients.unavailable(self._system, what, reason) from None
-        except TimeoutError:
-            why = f"no answer within {self._timeout_s:g} s"
-            raise clients.unavailable(self._system, what, why) from None
+        return int(futures[partition].result(self._timeout_s + 1).offset)
 
     def _take(self, record: Message) -> CoordinatorStreamMessage | None:
         """The message in one record; None where it is damaged, or an event that is no record."""

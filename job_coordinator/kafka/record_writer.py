@@ -5,16 +5,24 @@ Not safe for many threads.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from homeport.config.errors import FencedError, HomeportError, InvariantViolation, WireError
+from homeport.config.errors import (
+    FencedError,
+    HomeportError,
+    InvariantViolation,
+    UnavailableError,
+    WireError,
+)
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.connection import Connection
 
 Record = tuple[bytes, bytes | None]
 
@@ -23,6 +31,13 @@ _TRANSACTION_TIMEOUT_MS = 10_000
 
 Ours take milliseconds.
 """
+
+
+class WriterOverError(HomeportError):
+    """Kafka takes no transaction of this writer any more.
+
+    Its process must end: the next one inits the id and looks who leads before it writes.
+    """
 
 
 class RecordWriter(Protocol):
@@ -47,7 +62,9 @@ class _Sending:
         self.system = system
         self.topic = topic
         self.timeout_s = timeout_s
-        self._properties: dict[str, str | int | bool] = {
+        self.connection = Connection()
+        self._properties: dict[str, Any] = {
+            "error_cb": self.connection.heard,
             "enable.idempotence": True,
             "acks": "all",
             "linger.ms": 0,
@@ -65,8 +82,9 @@ class _Sending:
     def forget(self) -> None:
         """What is still queued is dropped; the next use makes a new producer."""
         if self._producer is not None:
-            self._producer.purge()
-            self._producer.flush(0)
+            with contextlib.suppress(KafkaException):  # of a producer that is past saving
+                self._producer.purge()
+                self._producer.flush(0)
         self._producer = None
         self._outstanding = 0
 
@@ -214,12 +232,16 @@ class TransactionalWriter:
     def write(self, records: Sequence[Record]) -> None:
         """All ``records`` are committed when this returns.
 
+        None is begun while the broker is away: it could not be ended once the broker is back.
+
         Raises:
             FencedError: a newer holder of the id exists; nothing was written, nothing will be.
-                UnavailableError: nothing was written, or (its text says so) the outcome is not
-                known yet.
+            WriterOverError: this writer can write no more. UnavailableError: nothing was written,
+                or (its text says so) the outcome is not known yet.
         """
         self.open()
+        if not self._sending.connection.answers(self._sending.producer()):
+            raise self._sending.unavailable("no broker answers; nothing was written")
         self._settle()
         sending = self._sending
         try:
@@ -266,6 +288,8 @@ class TransactionalWriter:
     def _ended(self, error: KafkaError) -> HomeportError:
         """The failure after which this writer cannot be used any more."""
         self._final = self._sending.failure(error, error.str())
+        if isinstance(self._final, UnavailableError):
+            self._final = WriterOverError(f"{self._final}; this writer can write no more")
         return self._final
 
     def _call(self, operation: str) -> None:

@@ -56,6 +56,13 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
             yield started.bootstrap_servers
 
 
+@pytest.fixture(scope="module")
+def broker(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+    """A broker of one module's tests alone, which they may stop."""
+    with running("broker", 0, request) as started:
+        yield started
+
+
 @pytest.fixture
 def make_job(cluster: LocalCluster, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
     """Makes jobs; those that still run at the end are killed."""

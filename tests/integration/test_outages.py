@@ -2,11 +2,81 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from collections.abc import Callable
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from yarn_jobs import Job, parent_of, wait_for
+import pytest
+from yarn_jobs import LIMIT_S, Job, parent_of, wait_for
+
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, set_config
+from local_cluster.cluster import LocalCluster
+
+SOON_S = 30.0
+OUTAGE_S = 60.0
+"""How long the fault lasts; nothing is waited for by it."""
+
+
+def system_of(broker: LocalCluster) -> SystemConfig:
+    """The broker as a system of a job."""
+    return SystemConfig.of(
+        Config(
+            {
+                "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+                "systems.kafka.consumer.bootstrap.servers": broker.bootstrap_servers,
+            }
+        ),
+        "kafka",
+    )
+
+
+def soon(call: Callable[[], object]) -> None:
+    """The call succeeds, asked again while a broker that has just started finds its leaders."""
+    deadline = time.monotonic() + SOON_S
+    while True:
+        try:
+            call()
+        except UnavailableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return
+
+
+def test_a_coordinator_stream_goes_on_once_its_broker_is_back(broker: LocalCluster) -> None:
+    """Reading finds the new leader; a transaction begins only while a broker answers."""
+    system = system_of(broker)
+    TopicAdmin(system).create("stream", 1, 1, {"cleanup.policy": "compact"})
+    with (
+        CoordinatorStreamStore(system, "stream", source="t", timeout_s=5) as reader,
+        CoordinatorStreamStore(
+            system, "stream", source="t", transactional_id="writer", timeout_s=5
+        ) as writer,
+    ):
+        reader.bootstrap()
+        writer.fence()
+        writer.write([set_config("a", "before")])
+        broker.stop_kafka()
+        try:
+            with pytest.raises(UnavailableError):
+                writer.write([set_config("a", "meanwhile")])
+            with pytest.raises(UnavailableError):
+                reader.catch_up()
+        finally:
+            broker.start_kafka()
+        soon(lambda: writer.write([set_config("a", "after")]))
+        soon(reader.catch_up)
+        assert reader.latest(MessageType.SET_CONFIG)["a"].value("value") == "after"
 
 
 def test_a_restarted_resource_manager_disturbs_nobody(make_job: Callable[[str], Job]) -> None:
@@ -29,3 +99,157 @@ def test_a_restarted_resource_manager_disturbs_nobody(make_job: Callable[[str], 
     job.expects(600)
     assert job.kill() == f"stopped {job.application_id} in order"
     job.judge_history()
+
+
+def test_a_job_goes_on_after_a_minute_without_kafka(make_job: Callable[[str], Job]) -> None:
+    """Within the isolation limit nobody ends; beyond it leases run out, and all come back.
+
+    Nothing is charged to the retry keys, the driver stays, and run-job refuses meanwhile.
+    """
+    patient, strict = make_job("patient"), make_job("strict")
+    patient.values["job.coordinator.isolation.max.ms"] = "120000"
+    before, drivers = {}, {}
+    for job in (patient, strict):
+        job.produce(2000)
+        job.run("cluster-manager.container.retry.count=0")
+        before[job.name] = job.settled()
+        drivers[job.name] = job.program("application_master")
+        job.expects(2000)
+    patient.cluster.stop_kafka()
+    try:
+        refused = make_job("refused").call("run")
+        time.sleep(OUTAGE_S)
+    finally:
+        patient.cluster.start_kafka()
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert refused.stderr.startswith(f"error: Kafka at {patient.servers} ")
+
+    for job in (patient, strict):
+        job.produce(1000, first=2000)
+        job.expects(3000)
+        assert job.program("application_master") == drivers[job.name]
+    assert patient.settled() == before["patient"]
+    assert patient.get("v1/status")["failures"] == []
+    causes = {f["cause"] for f in strict.get("v1/status")["failures"]}
+    assert "lease-lost" in causes
+    assert not causes & {"failed", "killed"}
+    assert {c["failures"] for c in strict.containers().values()} == {0}
+    for job in (patient, strict):
+        assert job.kill() == f"stopped {job.application_id} in order"
+        job.judge_history()
+
+
+def test_a_job_whose_kafka_went_away_after_its_submission_comes_up(
+    make_job: Callable[[str], Job],
+) -> None:
+    """AM, containers and run-job itself wait for Kafka; nobody has to submit again."""
+    job = make_job("early")
+    job.produce(500)
+    submitting = job.submitting()
+    until_submitted(submitting)
+    job.cluster.stop_kafka()
+    try:
+        time.sleep(OUTAGE_S)
+    finally:
+        job.cluster.start_kafka()
+    out, err = submitting.communicate(timeout=LIMIT_S)
+    assert submitting.returncode == 0, err
+    job.learn(out)
+    job.settled()
+    job.expects(500)
+    status = job.get("v1/status")
+    assert (status["job"]["attempt"], status["failures"]) == (1, [])
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
+
+
+def until_submitted(submitting: subprocess.Popen[str]) -> None:
+    """run-job has said that YARN has the application."""
+    assert submitting.stderr is not None
+    said = []
+    for line in submitting.stderr:
+        said.append(line)
+        if line.startswith("submitted application_"):
+            return
+    pytest.fail("".join(said))
+
+
+def test_of_two_submissions_at_one_instant_one_is_refused(make_job: Callable[[str], Job]) -> None:
+    """In one line, by its own claim or by YARN's word; the other runs as if it had been alone."""
+    job = make_job("twice")
+    job.produce(500)
+    both = [job.submitting(), job.submitting()]
+    ends = [p.communicate(timeout=LIMIT_S) for p in both]
+    codes = [p.returncode for p in both]
+    assert sorted(codes) == [0, 1], ends
+    out, _ = ends[codes.index(0)]
+    _, err = ends[codes.index(1)]
+    job.learn(out)
+    refusal = err.splitlines()[-1]
+    assert refusal.startswith("error: job.name = 'twice': the job 'twice' with job.id=1 runs ")
+    assert job.application_id in refusal
+    job.settled()
+    job.expects(500)
+    status = job.get("v1/status")
+    assert {c["epoch"] for c in status["containers"]} == {1}
+    assert (status["job"]["attempt"], status["failures"]) == (1, [])
+    assert len(job.rest.applications("twice_1")) == 1
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
+
+
+DISK_BYTES = 64 * 1024 * 1024
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """The folder is a disk of its own, of DISK_BYTES."""
+    mounted = subprocess.run(
+        ["/bin/mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "homeport-test", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"this user may mount nothing: {mounted.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["/bin/umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """The folder's disk has no room left; the file that takes it."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+    return filler
+
+
+def test_a_full_disk_is_named_and_costs_nothing(make_job: Callable[[str], Job]) -> None:
+    """The container says which directory has no room; with room it goes on from what it had."""
+    job = make_job("full")
+    state = job.cluster.state_dir("nm1")
+    with small_disk(state):
+        job.produce(500)
+        job.run("task.commit.ms=1000", "cluster-manager.container.retry.count=-1")
+        job.settled()
+        job.expects(500)
+        victim = next(p for p, c in job.containers().items() if c["host"] == "nm1")
+        filler = fill(state)
+        job.produce(500, first=500)
+        wait_for(lambda: bool(job.get("v1/status")["failures"]), job)
+        failure = job.get("v1/status")["failures"][0]
+        assert (failure["processor_id"], failure["cause"]) == (victim, "failed")
+        line = failure["last_lines"][-1]
+        assert line.startswith(f"error: {state}/full-1/counts/")
+        assert "no room is left on its disk (0 bytes free); make room there, or " in line
+        filler.unlink()
+        after = job.settled()
+        job.expects(1000)
+        restored = job.containers()[victim]["restored"]["counts"]
+        assert {r["kind"] for r in restored.values()} <= {"none", "tail"}
+        assert len(after) == 3
+        assert job.kill() == f"stopped {job.application_id} in order"
+        job.judge_history()

@@ -135,7 +135,8 @@ def test_a_coordinator_stream_of_the_wrong_shape_is_left_alone(
     servers: dict[str, str | int | float | bool]
     servers = {"bootstrap.servers": cluster.bootstrap_servers}
     made = NewTopic(topic, partitions, 1, config={"cleanup.policy": cleanup})
-    AdminClient(servers).create_topics([made])[topic].result(30)
+    admin = AdminClient(servers)
+    admin.create_topics([made])[topic].result(30)
     done = run_job({**good, "job.name": job}, tmp_path, cluster.env())
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(f"error: topic = '{topic}': {rule}; .*\n", done.stderr), done.stderr

@@ -63,7 +63,7 @@ class Job:
         self.name = name
         self.servers = cluster.bootstrap_servers
         self.package = folder / "package"
-        self.package.mkdir()
+        self.package.mkdir(exist_ok=True)
         (self.package / "probe_task.py").write_text(TASK)
         self.values = {
             "job.name": name,
@@ -87,7 +87,7 @@ class Job:
             "cluster-manager.container.lease.ms": "6000",
             "job.coordinator.isolation.max.ms": "6000",
         }
-        self.path = folder / "job.properties"
+        self.path = folder / f"{name}.properties"
         self.url = ""
         self.application_id = ""
         self.rest = ResourceManagerRest.from_environment(self.environment)
@@ -130,11 +130,27 @@ class Job:
             check=False,
         )
 
+    def submitting(self) -> subprocess.Popen[str]:
+        """``run-job`` as it begins to submit the job."""
+        self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
+        module = "homeport.appmaster.cli.run_job"
+        return subprocess.Popen(
+            [sys.executable, "-m", module, f"--config-path={self.path}"],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
     def run(self, *overrides: str) -> None:
         """The job's AM answers."""
         done = self.call("run", *overrides)
         assert done.returncode == 0, done.stderr
-        words = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+        self.learn(done.stdout)
+
+    def learn(self, printed: str) -> None:
+        """What ``run-job`` printed of the job is known."""
+        words = dict(line.split(maxsplit=1) for line in printed.splitlines())
         self.application_id, self.url = words["application"], words["JobModel"]
         assert set(words) == {"application", "JobModel", "status", "YARN"}
 
@@ -159,6 +175,11 @@ class Job:
         if any(c["phase"] != "running" or c["pid"] is None for c in containers.values()):
             return {}
         return {p: c["pid"] for p, c in containers.items()}
+
+    def program(self, name: str) -> int | None:
+        """The pid of the AM's program of that name; None while there is none."""
+        found = [pid for pid, line in pids_of(self.application_id).items() if f".{name}" in line]
+        return next((pid for pid in found if alive(pid)), None)
 
     def settled(self) -> dict[str, int]:
         """All containers run, and their launchers have said as what: {processor: pid}."""

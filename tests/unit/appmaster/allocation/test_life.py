@@ -192,10 +192,11 @@ def test_skeins_word_is_no_evidence_of_a_stop(running: Machine) -> None:
 
 
 def test_a_launcher_without_a_request_is_lost_without_a_cancellation(machine: Machine) -> None:
-    """One that an earlier driver asked for, and did not number."""
+    """One that an earlier driver asked for, and did not number; a lease is not charged (C6)."""
     machine.deploy({"0": "a"}, "a")
     machine.feed(check_in("r0", "a"))
-    assert machine.feed(LauncherSilent(ResourceId("r0")))[:1] == remembers_failure("0")
+    assert machine.feed(LauncherSilent(ResourceId("r0"))) == asks(2, "a")
+    assert machine.container("0").failures == 0
 
 
 # --- retry keys

@@ -39,6 +39,8 @@ ENVIRONMENT = {
         (1, False, StopCause.FAILED),
         (1, True, StopCause.FAILED),
         (-11, False, StopCause.FAILED),
+        (72, False, StopCause.UNAVAILABLE),
+        (72, True, StopCause.UNAVAILABLE),
     ],
 )
 def test_the_cause_depends_on_the_code_and_on_who_wanted_it(

@@ -14,6 +14,7 @@ from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.state import ContainerState
 from homeport.appmaster.runtime import takeover
 from homeport.appmaster.runtime.fencing import FencingDesk
+from homeport.config.errors import UnavailableError
 from homeport.container.api import MessageCollector
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
@@ -319,7 +320,7 @@ def unknown_is_taken_for_committed(patch: pytest.MonkeyPatch) -> None:
     ) -> dict[tuple[str, int], int]:
         try:
             return commit(producer, sends)
-        except TransactionError as error:
+        except (TransactionError, UnavailableError) as error:
             if "outcome is unknown" in str(error):
                 return producer._reports
             raise
@@ -354,7 +355,7 @@ def unknown_is_tried_again(patch: pytest.MonkeyPatch) -> None:
         listed = list(sends)
         try:
             return commit(producer, listed)
-        except TransactionError as error:
+        except (TransactionError, UnavailableError) as error:
             if "outcome is unknown" in str(error):
                 return commit(producer, listed)
             raise

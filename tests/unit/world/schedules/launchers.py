@@ -13,6 +13,7 @@ from homeport.appmaster.runtime import lease_table
 from homeport.config.errors import WireError
 from homeport.container.api import MessageCollector
 from homeport.container.runtime import launcher, lease_memory
+from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST
 from homeport.container.runtime.lease import BeatWatch, Lease
 from homeport.container.runtime.lease_holder import LeaseHolder
 from homeport.container.runtime.lease_memory import LeaseMemory
@@ -153,7 +154,7 @@ def beats_of_the_loop(patch: pytest.MonkeyPatch) -> None:
         memories[_here()] = memory
         while lease_memory.boot_ms() < memory.deadline_ms:
             Executor.clock.sleep(100)
-        end(lease_memory.EXIT_LEASE_LOST)
+        end(EXIT_LEASE_LOST)
 
     def commit_if_due(loop: RunLoop) -> None:
         look(loop)

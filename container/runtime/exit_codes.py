@@ -1,0 +1,8 @@
+"""Exit codes of a stream container beyond 0 (finished), 143 (after SIGTERM) and 1 (failed)."""
+
+from __future__ import annotations
+
+EXIT_LEASE_LOST = 71
+"""The lease has run out."""
+EXIT_UNAVAILABLE = 72
+"""Kafka or the AM was away: nothing is wrong with the container itself."""

@@ -1,0 +1,100 @@
+"""What becomes of a client while its broker is away, and once the broker is back.
+
+Measured on a real broker: a transaction that was begun while it was away cannot be ended when it
+is back (INVALID_TXN_STATE); and an admin client asks for offsets under the leader epoch that it
+knew before, refused each time, until somebody makes it look, or five minutes have passed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import time
+from typing import Protocol
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata
+
+DISCONNECTED = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001 - public names of the library, written this way by it
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 - as above
+        KafkaError._RESOLVE,  # noqa: SLF001 - as above
+    }
+)
+"""What the library says when it has lost a broker."""
+
+CHANGING = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+"""What a broker says while a partition gets a leader, or to who knows an old one."""
+
+_PING_S = 2.0
+_REPEAT_S = 60.0
+_DIGITS = re.compile(r"[0-9]+")
+
+
+class Client(Protocol):
+    """The parts of a producer that are needed here."""
+
+    def poll(self, timeout: float) -> int:
+        """Callbacks have been called."""
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """The cluster's metadata."""
+
+
+class Connection:
+    """Whether a client has lost its broker; ``heard`` is to be its ``error_cb``."""
+
+    def __init__(self) -> None:
+        self._lost: KafkaError | None = None
+
+    def heard(self, error: KafkaError) -> None:
+        """The library has said something about its brokers."""
+        if error.code() in DISCONNECTED:
+            self._lost = error
+
+    def lost(self, client: Client) -> str | None:
+        """How the connection was lost since the last ``recovered``; None where it was not."""
+        with contextlib.suppress(KafkaException):  # of a producer that is past saving: it will say
+            client.poll(0)
+        return None if self._lost is None else self._lost.str()
+
+    def recovered(self, client: Client) -> bool:
+        """Whether a broker answers; costs nothing where no connection was lost."""
+        return self.lost(client) is None or self.answers(client)
+
+    def answers(self, client: Client) -> bool:
+        """Whether a broker answers now: one request."""
+        try:
+            client.list_topics(timeout=_PING_S)
+        except KafkaException:
+            return False
+        self.lost(client)  # what was said before the answer is served, and forgotten
+        self._lost = None
+        return True
+
+
+class SaidOnce(logging.Filter):
+    """Of lines that differ in numbers only, one a minute: the library repeats itself every try."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is to be told."""
+        now = time.monotonic()
+        kind = _DIGITS.sub("", record.getMessage())
+        self._said = {k: at for k, at in self._said.items() if now - at < _REPEAT_S}
+        if kind in self._said:
+            return False
+        self._said[kind] = now
+        return True
