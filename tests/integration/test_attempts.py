@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
+import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -113,3 +115,43 @@ def test_an_end_that_was_ordered_survives_its_driver(make_job: Callable[[str], J
     ended = job.application()
     assert (ended.final_status, ended.diagnostics) == ("KILLED", "shut down on request")
     job.judge_history()
+
+
+def test_a_driver_that_fails_at_every_start_gives_the_next_attempt_its_chance(
+    make_job: Callable[[str], Job],
+) -> None:
+    """The attempt ends with the cause in YARN's diagnostics; the next one, elsewhere, does not."""
+    job = make_job("taken")
+    job.produce(60)
+    with socket.socket() as holder:
+        holder.bind(("0.0.0.0", 0))  # noqa: S104 - whatever address the AM will have
+        holder.listen()
+        port = holder.getsockname()[1]
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(job.run, f"cluster-manager.jobcoordinator.url.port={port}")
+            wait_for(lambda: bool(job.rest.applications("taken_1")), job)
+            (application,) = job.rest.applications("taken_1")
+            job.application_id = application.application_id
+            wait_for(lambda: bool(attempt(job, 2)), job)
+            holder.close()
+            running.result()
+    story = attempt(job, 1)
+    assert "the driver fails at every start" in story
+    assert "cannot listen on" in story
+    assert f":{port}: " in story
+    job.wait_until_running()
+    assert job.get("v1/status")["job"]["attempt"] == 2
+    job.expects(60)
+    job.kill()
+
+
+def attempt(job: Job, number: int) -> str:
+    """What YARN says of that attempt of the application; an HTTPError while there is none.
+
+    As XML: asked for JSON, the ResourceManager answers 503.
+    """
+    name = job.application_id.replace("application", "appattempt")
+    path = f"{job.application_id}/appattempts/{name}_{number:06}"
+    url = f"{job.cluster.rm_url}/ws/v1/cluster/apps/{path}"
+    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - ours
+        return bytes(answer.read()).decode()
