@@ -229,7 +229,7 @@ def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
 
 
 def _check_dead_letter(config: Config, task: TaskConfig) -> None:
-    """Dead letters are part of the transaction, and are not read again as input."""
+    """Dead letters are outputs like others, and are not read again as input."""
     stream = RecordsConfig.of(config).dead_letter
     if stream is None:
         return
@@ -243,13 +243,15 @@ def _check_dead_letter(config: Config, task: TaskConfig) -> None:
             "name another stream",
         )
     brokers = SystemConfig.of(config, task.checkpoint_system).bootstrap_servers
-    if SystemConfig.of(config, stream.system).bootstrap_servers != brokers:
+    is_reached = SystemConfig.of(config, stream.system).bootstrap_servers == brokers
+    if task.exactly_once and not is_reached:
         raise ConfigError(
             key,
             str(stream),
             "it has other brokers than the job's checkpoints, and one transaction cannot reach "
             "both",
-            f"name a stream of the system {task.checkpoint_system}",
+            f"name a stream of the system {task.checkpoint_system}, or set "
+            f"{keys.TASK_EXACTLY_ONCE.name}=false",
         )
 
 

@@ -67,7 +67,10 @@ class KeyValueStore(Protocol):
 
 
 class MessageCollector(Protocol):
-    """Where a task's output goes. Nothing leaves before the end of the transaction."""
+    """Where a task's output goes. Nothing leaves before the end of the transaction.
+
+    With ``task.exactly.once=false`` it leaves when the task returns, and may be sent again.
+    """
 
     def send(
         self,

@@ -104,6 +104,20 @@ def producer_properties(system: SystemConfig, transactional_id: str) -> dict[str
     }
 
 
+def plain_producer_properties(system: SystemConfig) -> dict[str, Any]:
+    """Of the producer of outputs that are not part of the transaction."""
+    return {
+        **_PRODUCER,
+        # However long Kafka is away: it is waited for, and what was sent before goes on then.
+        "message.timeout.ms": 0,
+        **{k: v for k, v in system.producer.items() if k != "transactional.id"},
+        "enable.idempotence": True,
+        "acks": "all",
+        # A report costs more than the send itself; how many are still out, ``flush`` says.
+        "delivery.report.only.error": True,
+    }
+
+
 def know_topics(
     client: Consumer | AdminClient, system: SystemConfig, topics: Iterable[str]
 ) -> None:

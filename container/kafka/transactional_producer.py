@@ -7,9 +7,8 @@ once stays fenced.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -19,6 +18,7 @@ from homeport.container.kafka.clients import (
     TransactionError,
     producer_properties,
 )
+from homeport.container.kafka.sending import absent, enqueue, has_topic
 from homeport.container.progress.commit import Send
 from homeport.job_coordinator.kafka.clients import FENCED, error_of, producer, unavailable
 from homeport.job_coordinator.kafka.connection import Connection
@@ -27,10 +27,6 @@ _LOG = logging.getLogger(__name__)
 
 _INIT_S = 60.0
 _COMMIT_S = 30.0
-_LOOK_S = 5.0
-_LOOKS = 3
-_LOOK_PAUSE_S = 0.5
-_PROGRESS_S = 10.0
 _REFUSED = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -88,14 +84,7 @@ class TransactionalProducer:
         Args:
             pause: waits the seconds given; raises to give up.
         """
-        began = said = time.monotonic()
-        while not self._connection.recovered(self._producer):
-            now = time.monotonic()
-            if now - said >= _PROGRESS_S:
-                said = now
-                why = self._connection.lost(self._producer)
-                _LOG.warning("Kafka is away, waiting for %.0f s: %s", now - began, why)
-            pause(_LOOK_PAUSE_S)
+        self._connection.wait(self._producer, pause)
 
     def commit(self, sends: Iterable[Send]) -> dict[tuple[str, int], int]:
         """All of ``sends`` are committed, in their order within each partition.
@@ -156,27 +145,8 @@ class TransactionalProducer:
     def _produce(self, send: Send, *, report: bool) -> None:
         if send.topic not in self._known_topics:
             self._require_topic(send.topic)
-        extra: dict[str, Any] = {}
-        if send.partition is not None:
-            extra["partition"] = send.partition
-            if report:
-                extra["on_delivery"] = self._delivered
-        if send.headers:
-            extra["headers"] = list(send.headers.items())
-        deadline: float | None = None
-        while True:
-            try:
-                self._producer.produce(send.topic, value=send.value, key=send.key, **extra)
-            except BufferError:
-                # The queue is full: wait for deliveries, but not for ever.
-                deadline = deadline or time.monotonic() + _COMMIT_S
-                if time.monotonic() > deadline:
-                    raise TransactionError(
-                        f"sending: the queue stayed full for {_COMMIT_S:g} s"
-                    ) from None
-                self._producer.poll(0.05)
-            else:
-                return
+        is_asked = report and send.partition is not None
+        enqueue(self._producer, send, self._delivered if is_asked else None)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -214,27 +184,16 @@ class TransactionalProducer:
     def _require_topic(self, name: str) -> None:
         """Kafka has the topic, which is asked for once.
 
-        The library says no more of a topic that is absent than that its records were not delivered
-        in time. Asked more than once, as a broker that makes topics by itself first says no.
-
         Raises:
             TransactionError: it has not; the transaction is aborted.
         """
-        for look in range(_LOOKS):
-            if look:
-                time.sleep(_LOOK_PAUSE_S)
-            try:
-                found = self._producer.list_topics(name, _LOOK_S).topics[name].error
-            except KafkaException:
-                return  # what is wrong then, the sends will tell
-            if found is None or found.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                self._known_topics.add(name)
-                return
+        found = has_topic(self._producer, name)
+        if found:
+            self._known_topics.add(name)
+        if found is not False:
+            return  # where nobody answers, the sends will tell what is wrong
         self._producer.abort_transaction(_COMMIT_S)
-        raise TransactionError(
-            f"no such topic in Kafka: {name!r}; create it, or correct its name; "
-            "the transaction was aborted"
-        )
+        raise TransactionError(f"{absent(name)}; the transaction was aborted")
 
 
 def _is_fenced(error: KafkaError) -> bool:

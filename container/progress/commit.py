@@ -17,13 +17,17 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One record to be sent; ``partition`` None leaves the place to the partitioner of the key."""
+    """One record to be sent; ``partition`` None leaves the place to the partitioner of the key.
+
+    ``system``: of the topic; None is the one that holds the checkpoints.
+    """
 
     topic: str
     key: bytes | None
     value: bytes | None
     partition: int | None = None
     headers: Mapping[str, bytes] | None = None
+    system: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

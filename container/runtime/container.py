@@ -11,6 +11,7 @@ from homeport.container.api import StreamTask
 from homeport.container.classes import load_pipeline, load_task_class, require_task_class
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.record_limit import record_limit
 from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime import start_up
@@ -97,7 +98,7 @@ class StreamContainer:
             starts, processed = self._restore()
             pipeline = self._pipeline()
             outputs = Outputs(
-                self._job.systems, self._job.transaction_systems, self._job.job.default_system
+                self._job.systems, self._job.output_systems, self._job.job.default_system
             )
             tasks, requests = make_tasks(
                 self._job, task_class, self._context, outputs, self._stop.check
@@ -117,6 +118,7 @@ class StreamContainer:
             processed,
             self._history,
             functools.partial(record_limit, self._job.transaction_system),
+            self._plain(),
         )
         is_stream_task = issubclass(task_class, StreamTask)
         loop = RunLoop(parts, self._loop_settings(is_stream_task=is_stream_task), self._stop)
@@ -178,6 +180,11 @@ class StreamContainer:
             for reader in readers.values():
                 reader.close()
 
+    def _plain(self) -> PlainOutputs | None:
+        if self._job.task.exactly_once:
+            return None
+        return PlainOutputs(self._job.systems, self._job.task.checkpoint_system)
+
     def _context(self, task_name: TaskName) -> Context:
         stores = {}
         for store in self._job.stores:
@@ -222,4 +229,6 @@ class StreamContainer:
         parts.source.close()
         self._storage.close()
         parts.producer.close()
+        if parts.plain is not None:
+            parts.plain.close()
         _LOG.info("stopped in order")

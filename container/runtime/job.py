@@ -80,10 +80,6 @@ class ContainerJob:
                     f"task {task.task_name!r} is a standby, which no container can run yet",
                     "set it to false",
                 )
-        if not self.task.exactly_once:
-            raise ConfigError(
-                "task.exactly.once", "false", "only exactly-once exists yet", "remove the key"
-            )
         for store in self.stores:
             if store.changelog and store.changelog.system not in self.transaction_systems:
                 raise ConfigError(
@@ -117,8 +113,13 @@ class ContainerJob:
 
     @property
     def transaction_system(self) -> SystemConfig:
-        """The system whose brokers hold outputs, changelogs and checkpoints."""
+        """The system whose brokers hold changelogs, checkpoints, and outputs of exactly-once."""
         return self.systems[self.task.checkpoint_system]
+
+    @property
+    def output_systems(self) -> frozenset[str]:
+        """Systems that outputs may go to: all, where they are no part of the transaction."""
+        return self.transaction_systems if self.task.exactly_once else frozenset(self.systems)
 
 
 def _declared(config: Config) -> set[str]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
+from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.transactional_producer import (
     RecordRefusedError,
     TransactionalProducer,
@@ -70,6 +71,7 @@ class LoopParts:
 
     ``processed``: per task, what its checkpoint says, and what was skipped by where it started.
     ``requests``: what the tasks ask for. ``record_limit``: the largest record of a topic, in bytes.
+    ``plain``: who sends the outputs at once; None where they are part of the transaction.
     """
 
     source: InputConsumer
@@ -82,6 +84,7 @@ class LoopParts:
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]]
     history: Callable[..., None]
     record_limit: Callable[[str], int]
+    plain: PlainOutputs | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,7 @@ class RunLoop:
             self._stop.check()
         if self._began is None and (self._parts.outputs.sends or self._parts.storage.size_bytes):
             self._began = time.monotonic()
+        self._hand_out()
 
     def _patience_s(self) -> float:
         patience_s = min(_IDLE_S, self._windows.wait_s())
@@ -180,6 +184,7 @@ class RunLoop:
             self._stop.check()
         for task, rows in rows_by_task(table):
             self._task(TaskName(task)).process_batch(rows)
+            self._hand_out()
             self._had_batch.add(TaskName(task))
             self._stop.check()
         for task_name, offsets in batch.first.items():
@@ -189,6 +194,11 @@ class RunLoop:
             self._processed[task_name].update(offsets)
             self._touched.add(task_name)
         self._progress.add(batch.table.num_rows, self._parts.source)
+
+    def _hand_out(self) -> None:
+        """Outputs that are no part of the transaction are on their way."""
+        if self._parts.plain is not None:
+            self._parts.plain.send(self._parts.outputs.take())
 
     def _task(self, task_name: TaskName) -> Task:
         try:
@@ -215,6 +225,7 @@ class RunLoop:
         for task_name in sorted(self._had_batch):
             parts.tasks[task_name].end_transaction()
         self._stop.check()
+        self._hand_out()
         content = TransactionContent(
             parts.outputs.sends,
             parts.storage.changes(),
@@ -222,6 +233,8 @@ class RunLoop:
         )
         topic = self._settings.checkpoint_topic
         parts.producer.await_broker(self._stop.pause)
+        if parts.plain is not None:
+            parts.plain.settle(self._stop.pause)
         # Told before as well as after: who dies in between has perhaps committed.
         story = {"first": _flat(self._first), "offsets": _flat(content.processed)}
         parts.history("transaction-ending", **story)

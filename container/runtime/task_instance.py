@@ -19,9 +19,12 @@ class TaskFailedError(HomeportError):
 class Outputs:
     """What the open transaction sends; implements ``homeport.container.api.MessageCollector``.
 
+    ``sends``: what has not left yet. ``size_bytes``: of all sends of the open transaction.
+
     Args:
         systems: names of all declared systems.
-        usable: those whose topics can be part of the transaction, being on the same brokers.
+        usable: those that outputs may go to: where they are part of the transaction, those on the
+            same brokers.
         default_system: the system of a stream named without one.
     """
 
@@ -31,7 +34,7 @@ class Outputs:
         self._systems = frozenset(systems)
         self._usable = frozenset(usable)
         self._default = default_system
-        self._topics: dict[str, str] = {}
+        self._places: dict[str, tuple[str, str]] = {}
         self.sends: list[Send] = []
         self.size_bytes = 0
 
@@ -44,26 +47,32 @@ class Outputs:
         partition: int | None = None,
         headers: dict[str, bytes] | None = None,
     ) -> None:
-        """One record leaves at the end of the transaction.
+        """One record is to leave: with the transaction, or at once if it is no part of it.
 
         Raises:
             ValueError: the stream is on other brokers than the transaction, or no system is known.
             TypeError: key or value are not bytes.
         """
-        topic = self._topics.get(stream)
-        if topic is None:
-            topic = self._topics[stream] = self._topic(stream)
+        place = self._places.get(stream)
+        if place is None:
+            place = self._places[stream] = self._place(stream)
         for part in (key, value):
             _require_bytes(stream, part)
-        self.sends.append(Send(topic, key, value, partition, headers))
+        system, topic = place
+        self.sends.append(Send(topic, key, value, partition, headers, system))
         self.size_bytes += len(value or b"") + len(key or b"")
+
+    def take(self) -> list[Send]:
+        """What has not left yet, which is now the caller's to send."""
+        taken, self.sends = self.sends, []
+        return taken
 
     def clear(self) -> None:
         """There is no open transaction."""
         self.sends = []
         self.size_bytes = 0
 
-    def _topic(self, stream: str) -> str:
+    def _place(self, stream: str) -> tuple[str, str]:
         # Topics may have dots in their names; only a declared system before the first one counts.
         system, dot, topic = stream.partition(".")
         if not (dot and system in self._systems):
@@ -73,9 +82,10 @@ class Outputs:
         if system not in self._usable:
             raise ValueError(
                 f"{stream!r}: system {system} has other brokers than the job's checkpoints, "
-                "and one transaction cannot reach both"
+                "and one transaction cannot reach both; with task.exactly.once=false outputs are "
+                "no part of it"
             )
-        return topic
+        return system, topic
 
 
 def _require_bytes(stream: str, part: object) -> None:

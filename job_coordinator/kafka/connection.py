@@ -11,6 +11,7 @@ import contextlib
 import logging
 import re
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from confluent_kafka import KafkaError, KafkaException
@@ -35,7 +36,11 @@ CHANGING = frozenset(
 )
 """What a broker says while a partition gets a leader, or to who knows an old one."""
 
+_LOG = logging.getLogger(__name__)
+
 _PING_S = 2.0
+_PAUSE_S = 0.5
+_PROGRESS_S = 10.0
 _REPEAT_S = 60.0
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -70,6 +75,23 @@ class Connection:
     def recovered(self, client: Client) -> bool:
         """Whether a broker answers; costs nothing where no connection was lost."""
         return self.lost(client) is None or self.answers(client)
+
+    def wait(self, client: Client, pause: Callable[[float], None]) -> None:
+        """A broker answers; costs nothing where no connection was lost. Waits without a limit.
+
+        Args:
+            client: whose connection it is.
+            pause: waits the seconds given; raises to give up.
+        """
+        began = said = time.monotonic()
+        while not self.recovered(client):
+            now = time.monotonic()
+            if now - said >= _PROGRESS_S:
+                said = now
+                _LOG.warning(
+                    "Kafka is away, waiting for %.0f s: %s", now - began, self.lost(client)
+                )
+            pause(_PAUSE_S)
 
     def answers(self, client: Client) -> bool:
         """Whether a broker answers now: one request."""

@@ -122,6 +122,19 @@ def test_dead_letters_need_a_stream_of_the_transaction(value: str, rule: str) ->
         validate(config.merged({"task.dead.letter.stream": value}))
 
 
+def test_dead_letters_go_anywhere_where_outputs_are_no_part_of_the_transaction() -> None:
+    """The brokers of the checkpoints are not asked for then."""
+    config = _GOOD.merged(
+        {
+            "task.exactly.once": "false",
+            "task.drop.deserialization.errors": "true",
+            "systems.other.consumer.bootstrap.servers": "elsewhere:9092",
+            "task.dead.letter.stream": "other.bad",
+        }
+    )
+    assert validate(config) == ()
+
+
 @pytest.mark.parametrize(("key", "value", "rule"), _FAULTS)
 def test_each_fault_is_one_line_with_its_rule(key: str, value: str, rule: str) -> None:
     """The line names a key, the rule it breaks and a remedy."""

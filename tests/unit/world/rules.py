@@ -55,7 +55,6 @@ RULES = {
 
 
 UNBUILT = {
-    "I8": "task.exactly.once=false, which the configuration refuses",
     "S4": "run-job --reset-state",
     "P4": "standby containers",
 }

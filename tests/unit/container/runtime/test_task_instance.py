@@ -31,11 +31,21 @@ def test_streams_are_named_with_or_without_their_system() -> None:
     assert outputs.sends == []
 
 
+def test_what_is_taken_still_counts_for_the_transaction() -> None:
+    """What has left at once is bounded by its memory all the same, until it is known to be over."""
+    outputs = _outputs()
+    outputs.send("out", b"v", b"k")
+    taken = outputs.take()
+    assert (len(taken), outputs.sends, outputs.size_bytes) == (1, [], 2)
+    outputs.clear()
+    assert outputs.size_bytes == 0
+
+
 def test_partition_and_headers_are_kept() -> None:
     """A tombstone may be sent too."""
     outputs = _outputs()
     outputs.send("out", None, b"k", partition=3, headers={"h": b"1"})
-    assert outputs.sends == [Send("out", b"k", None, 3, {"h": b"1"})]
+    assert outputs.sends == [Send("out", b"k", None, 3, {"h": b"1"}, "kafka")]
 
 
 def test_what_cannot_be_sent_is_refused_at_once() -> None:

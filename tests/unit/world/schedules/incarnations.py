@@ -18,6 +18,7 @@ from homeport.config.errors import UnavailableError
 from homeport.container.api import MessageCollector
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
+from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress.commit import Send, TransactionContent, sends_in_order
 from homeport.container.runtime import start_up
@@ -27,7 +28,7 @@ from homeport.container.runtime.run_loop import RunLoop
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
-from tests.unit.world.judges import counted
+from tests.unit.world.judges import committed, counted
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import config_of
@@ -374,4 +375,72 @@ def the_answer_to_a_commit_is_lost(scene: Scene) -> None:
     scene.run(32_000)
     scene.judge()
     scene.work()
+    scene.judge()
+
+
+# -- I8
+
+AT_ONCE = {"task.exactly.once": "false"}
+
+
+def _state_is_whole(scene: Scene) -> bool:
+    """Whether the state of the one key is all that was produced; outputs may be repeated."""
+    states = [c.record.value for c in committed(scene.world.broker.partition(("counts", 0)))]
+    return states[-1:] == [str(scene.produced).encode()]
+
+
+def settles_when_it_is_committed(patch: pytest.MonkeyPatch) -> None:
+    """The outputs' reports are waited for after the checkpoint."""
+    settle, drop = PlainOutputs.settle, RunLoop._drop
+
+    def drop_and_settle(loop: RunLoop) -> None:
+        drop(loop)
+        if loop._parts.plain is not None:
+            settle(loop._parts.plain, loop._stop.pause)
+
+    patch.setattr(PlainOutputs, "settle", lambda *_: None)
+    patch.setattr(RunLoop, "_drop", drop_and_settle)
+
+
+@schedule("I8", settles_when_it_is_committed, "something was lost", config=AT_ONCE)
+def a_container_dies_before_its_outputs_are_delivered(scene: Scene) -> None:
+    """They are still in its memory: whoever comes next must read their input again."""
+    scene.working()
+    scene.run(100)
+    child = scene.hosts.child("0@1")
+    child.stop_at("send to out")
+    scene.produce(2)
+    scene.until(lambda: child.is_stopped, "0@1 is about to send")
+    child.kill()
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.produce()
+    scene.until(lambda: _state_is_whole(scene), "all is counted")
+    scene.run(100)
+    scene.judge()
+
+
+def heeds_no_report(patch: pytest.MonkeyPatch) -> None:
+    """Whatever became of the outputs, the checkpoint follows."""
+
+    def flush_and_hope(plain: _PlainProducer, _pause: object) -> None:
+        plain._producer.flush(1)
+        plain._refused = None
+
+    patch.setattr(_PlainProducer, "settle", flush_and_hope)
+
+
+@schedule("I8", heeds_no_report, "something was lost", config=AT_ONCE)
+def outputs_are_not_taken(scene: Scene) -> None:
+    """The brokers of the output do not answer, those of changelog and checkpoint do."""
+    scene.working()
+    scene.run(100)
+    child = scene.hosts.child("0@1")
+    scene.world.network.mute[child.name] = "send to out"
+    scene.produce(2)
+    scene.until(lambda: _state_is_whole(scene) or not child.is_alive, "0@1 has gone on, or not")
+    child.kill()
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.produce()
+    scene.until(lambda: _state_is_whole(scene), "all is counted")
+    scene.run(100)
     scene.judge()

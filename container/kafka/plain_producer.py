@@ -1,0 +1,171 @@
+"""Outputs that leave at once: plain producers, one per system that is written to.
+
+Source: design, section 8; safety I8. What they send may be sent again by the next incarnation.
+Changelogs and checkpoints are the transactional producer's, and come after ``settle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NoReturn
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from homeport.config.errors import UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.container.kafka.clients import TransactionError, plain_producer_properties
+from homeport.container.kafka.record_limit import record_limit
+from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic
+from homeport.container.kafka.transactional_producer import RecordRefusedError
+from homeport.container.progress import oversized
+from homeport.container.progress.commit import Send, TransactionContent
+from homeport.job_coordinator.kafka.clients import error_of, producer, unavailable
+from homeport.job_coordinator.kafka.connection import Connection
+
+_UNDONE = "the transaction of its input is not committed"
+
+
+class PlainOutputs:
+    """Sends records to any system of the job. Not thread-safe.
+
+    Args:
+        systems: those that may be written to, by name.
+        own: the system of records that name none.
+    """
+
+    def __init__(self, systems: Mapping[str, SystemConfig], own: str) -> None:
+        self._systems = systems
+        self._own = own
+        self._producers: dict[str, _PlainProducer] = {}
+
+    def send(self, sends: Iterable[Send]) -> None:
+        """All of ``sends`` are on their way, in their order within each partition.
+
+        Raises:
+            RecordRefusedError: a record was not taken, this one or one sent before.
+            UnavailableError: Kafka was away for too long.
+            TransactionError: there is no such topic, or something else is in the way.
+        """
+        for send in sends:
+            self._producer(send.system or self._own).send(send)
+        for plain in self._producers.values():
+            plain.heed()
+
+    def settle(self, pause: Callable[[float], None]) -> None:
+        """Everything that was sent is in Kafka: all reports are in, without an error (safety I8).
+
+        Waits first for brokers that are away, for as long as it takes.
+
+        Args:
+            pause: waits the seconds given; raises to give up.
+
+        Raises:
+            RecordRefusedError: a record was not taken.
+            UnavailableError: Kafka went away meanwhile.
+            TransactionError: something else is in the way.
+        """
+        for plain in self._producers.values():
+            plain.settle(pause)
+
+    def close(self) -> None:
+        """The clients are closed; what was not delivered yet is dropped."""
+        for plain in self._producers.values():
+            plain.close()
+
+    def _producer(self, system: str) -> _PlainProducer:
+        if system not in self._producers:
+            self._producers[system] = _PlainProducer(self._systems[system])
+        return self._producers[system]
+
+
+class _PlainProducer:
+    """Of one system."""
+
+    def __init__(self, system: SystemConfig) -> None:
+        self._system = system
+        self._known_topics: set[str] = set()
+        self._refused: tuple[Send, KafkaError] | None = None
+        self._connection = Connection()
+        properties = plain_producer_properties(system) | {"error_cb": self._connection.heard}
+        self._producer = producer(system, properties)
+
+    def send(self, send: Send) -> None:
+        self._require_topic(send.topic)
+        try:
+            enqueue(self._producer, send, self._delivered)
+        except KafkaException as error:
+            self._refused = send, error_of(error)
+            self._fail(error_of(error))
+
+    def heed(self) -> None:
+        """What has been reported so far is no error."""
+        self._serve(lambda: self._producer.poll(0))
+
+    def settle(self, pause: Callable[[float], None]) -> None:
+        self._connection.wait(self._producer, pause)
+        remaining = self._serve(lambda: self._producer.flush(SEND_S))
+        if remaining:
+            self._fail(None)
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.close()
+
+    def _serve(self, serve: Callable[[], int]) -> int:
+        try:
+            remaining = serve()
+        except KafkaException as error:
+            self._fail(error_of(error))
+        except SystemError:
+            # How Python calls a fatal error that the library raises inside of a delivery report.
+            self._fail(None)
+        if self._refused is not None:
+            self._fail(self._refused[1])
+        return remaining
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            return
+        given = dict(message.headers() or [])
+        headers = {name: value for name, value in given.items() if isinstance(value, bytes)}
+        send = Send(message.topic() or "", message.key(), message.value(), None, headers)
+        # All of a batch are refused for the one that is too large: that one is to be told.
+        if self._refused is None or _weight(send, error) > _weight(*self._refused):
+            self._refused = send, error
+
+    def _fail(self, cause: KafkaError | None) -> NoReturn:
+        if self._refused is not None and _is_too_large(self._refused[1]):
+            raise RecordRefusedError(f"{self._story(*self._refused)}; {_UNDONE}")
+        lost = self._connection.lost(self._producer)
+        if lost is not None:
+            raise unavailable(
+                self._system, "writing outputs", f"the connection was lost ({lost}); {_UNDONE}"
+            )
+        where = "outputs" if self._refused is None else f"output stream {self._refused[0].topic}"
+        reason = cause.str() if cause is not None else f"not delivered within {SEND_S:g} s"
+        kind = TransactionError if self._refused is None else RecordRefusedError
+        raise kind(f"{where}: {reason}; {_UNDONE}")
+
+    def _story(self, send: Send, cause: KafkaError) -> str:
+        plain = f"output stream {send.topic}: {cause.str()}"
+        try:
+            limit = record_limit(self._system, send.topic)
+        except UnavailableError:
+            return plain
+        content = TransactionContent([send], (), {})
+        return oversized.story(content, {send.topic: limit}) or plain
+
+    def _require_topic(self, name: str) -> None:
+        if name in self._known_topics:
+            return
+        if has_topic(self._producer, name) is False:
+            raise TransactionError(f"{absent(name)}; {_UNDONE}")
+        self._known_topics.add(name)
+
+
+def _is_too_large(error: KafkaError) -> bool:
+    return error.code() == KafkaError.MSG_SIZE_TOO_LARGE
+
+
+def _weight(send: Send, error: KafkaError) -> tuple[bool, int]:
+    return _is_too_large(error), oversized.size_of(send)

@@ -1,0 +1,72 @@
+"""What both kinds of producers of a container do with one record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from homeport.container.kafka.clients import TransactionError
+from homeport.container.progress.commit import Send
+
+SEND_S = 30.0
+"""How long records may take to be sent."""
+
+_LOOK_S = 5.0
+_LOOKS = 3
+_LOOK_PAUSE_S = 0.5
+
+Delivered = Callable[[KafkaError | None, Message], None]
+
+
+def enqueue(producer: Producer, send: Send, delivered: Delivered | None) -> None:
+    """The record is in the producer's queue, and ``delivered`` will hear of it.
+
+    Raises:
+        KafkaException: the library refuses the record.
+        TransactionError: the queue stayed full.
+    """
+    extra: dict[str, Any] = {}
+    if send.partition is not None:
+        extra["partition"] = send.partition
+    if delivered is not None:
+        extra["on_delivery"] = delivered
+    if send.headers:
+        extra["headers"] = list(send.headers.items())
+    deadline: float | None = None
+    while True:
+        try:
+            producer.produce(send.topic, value=send.value, key=send.key, **extra)
+        except BufferError:
+            # The queue is full: wait for deliveries, but not for ever.
+            deadline = deadline or time.monotonic() + SEND_S
+            if time.monotonic() > deadline:
+                raise TransactionError(f"sending: the queue stayed full for {SEND_S:g} s") from None
+            producer.poll(0.05)
+        else:
+            return
+
+
+def has_topic(producer: Producer, name: str) -> bool | None:
+    """Whether Kafka has the topic; None where it does not answer.
+
+    The library says no more of a topic that is absent than that its records were not delivered in
+    time. Asked more than once, as a broker that makes topics by itself first says no.
+    """
+    for look in range(_LOOKS):
+        if look:
+            time.sleep(_LOOK_PAUSE_S)
+        try:
+            found = producer.list_topics(name, _LOOK_S).topics[name].error
+        except KafkaException:
+            return None
+        if found is None or found.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return True
+    return False
+
+
+def absent(name: str) -> str:
+    """What is wrong, and what helps, where there is no such topic."""
+    return f"no such topic in Kafka: {name!r}; create it, or correct its name"

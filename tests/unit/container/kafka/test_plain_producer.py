@@ -1,0 +1,214 @@
+"""Outputs that leave at once: what is heard of them before a checkpoint may follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.container.kafka import plain_producer
+from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.plain_producer import PlainOutputs
+from homeport.container.kafka.transactional_producer import RecordRefusedError
+from homeport.container.progress.commit import Send
+
+SYSTEMS = {
+    name: SystemConfig.of(
+        Config(
+            {
+                f"systems.{name}.consumer.bootstrap.servers": f"{name}:1",
+                f"systems.{name}.producer.acks": "1",
+            }
+        ),
+        name,
+    )
+    for name in ("kafka", "other")
+}
+TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
+TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT, "timed out")
+
+Delivered = Callable[[KafkaError | None, Any], None]
+
+
+@dataclass
+class _Message:
+    """One that was not delivered."""
+
+    stream: str
+    content: bytes
+
+    def topic(self) -> str:
+        """Where it was to go."""
+        return self.stream
+
+    def key(self) -> None:
+        """None."""
+
+    def value(self) -> bytes:
+        """What was sent."""
+        return self.content
+
+    def headers(self) -> None:
+        """None."""
+
+
+class Library:
+    """A producer of the library. ``reports``: {value: what its delivery report will say}."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        self.properties = properties
+        self.sent: list[tuple[str, bytes]] = []
+        self.reports: dict[bytes, KafkaError] = {}
+        self.remaining = 0
+        self.refuses: KafkaError | None = None
+        self.fatal: Exception | None = None
+        self._callbacks: list[tuple[Delivered, _Message]] = []
+
+    def list_topics(self, topic: str = "", timeout: float = 0) -> object:
+        """Every topic is there but ``absent``."""
+        del timeout
+        code = KafkaError.UNKNOWN_TOPIC_OR_PART
+        found = type("Topic", (), {"error": KafkaError(code) if topic == "absent" else None})
+        return type("Topics", (), {"topics": {topic: found}})
+
+    def produce(self, topic: str, *, value: bytes, on_delivery: Delivered, **_: object) -> None:
+        """Queued, or refused at once."""
+        if self.refuses is not None:
+            raise KafkaException(self.refuses)
+        self.sent.append((topic, value))
+        self._callbacks.append((on_delivery, _Message(topic, value)))
+
+    def poll(self, _timeout: float) -> int:
+        """Nothing has been heard yet."""
+        return 0
+
+    def flush(self, _timeout: float) -> int:
+        """Everything has been heard but ``remaining``."""
+        if self.fatal is not None:
+            raise self.fatal
+        for heard, message in self._callbacks:
+            if message.content in self.reports:
+                heard(self.reports[message.content], message)
+        return self.remaining
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Library]:
+    """{system: its producer}, once there is one."""
+    found: dict[str, Library] = {}
+
+    def make(system: SystemConfig, properties: Mapping[str, Any]) -> Library:
+        found[system.name] = Library(properties)
+        return found[system.name]
+
+    monkeypatch.setattr(plain_producer, "producer", make)
+    monkeypatch.setattr("homeport.container.kafka.sending._LOOK_PAUSE_S", 0)
+    monkeypatch.setattr(plain_producer, "record_limit", lambda *_: 100)
+    return found
+
+
+def _never(_seconds: float) -> None:
+    raise AssertionError("nothing has to be waited for")
+
+
+def test_each_record_goes_to_its_system_in_order(made: dict[str, Library]) -> None:
+    """One that names none goes where the checkpoints are; producers are made when needed."""
+    outputs = PlainOutputs(SYSTEMS, "kafka")
+    outputs.send([Send("a", None, b"1"), Send("b", None, b"2")])
+    assert set(made) == {"kafka"}
+    outputs.send([Send("c", None, b"3", system="other")])
+    outputs.settle(_never)
+    assert made["kafka"].sent == [("a", b"1"), ("b", b"2")]
+    assert made["other"].sent == [("c", b"3")]
+
+
+def test_it_is_idempotent_whatever_is_configured(made: dict[str, Library]) -> None:
+    """Its reports would say little otherwise; and it has no transactional id."""
+    PlainOutputs(SYSTEMS, "kafka").send([Send("a", None, b"1")])
+    properties = made["kafka"].properties
+    assert (properties["enable.idempotence"], properties["acks"]) == (True, "all")
+    assert "transactional.id" not in properties
+
+
+def _settled(library: Callable[[Library], None], made: dict[str, Library]) -> None:
+    outputs = PlainOutputs(SYSTEMS, "kafka")
+    outputs.send([Send("out", None, b"small"), Send("out", None, b"x" * 500)])
+    library(made["kafka"])
+    outputs.settle(_never)
+
+
+def test_an_error_in_a_report_stops_the_checkpoint(made: dict[str, Library]) -> None:
+    """The record that is too large is named, also where others of its batch were told first."""
+
+    def is_refused(library: Library) -> None:
+        library.reports = {b"small": TOO_LARGE, b"x" * 500: TOO_LARGE}
+
+    with pytest.raises(RecordRefusedError) as refused:
+        _settled(is_refused, made)
+    assert str(refused.value).startswith(
+        "output stream out: a record of 500 bytes exceeds the limit of 100 bytes;"
+    )
+    assert str(refused.value).endswith("; the transaction of its input is not committed")
+
+
+def test_another_error_is_told_as_it_is(made: dict[str, Library]) -> None:
+    """With the stream."""
+
+    def is_late(library: Library) -> None:
+        library.reports = {b"small": TIMED_OUT}
+
+    with pytest.raises(RecordRefusedError, match="output stream out: timed out; the transaction"):
+        _settled(is_late, made)
+
+
+def test_a_missing_report_stops_the_checkpoint(made: dict[str, Library]) -> None:
+    """Nobody knows then whether the record is in Kafka."""
+
+    def is_unheard(library: Library) -> None:
+        library.remaining = 1
+
+    with pytest.raises(TransactionError, match="outputs: not delivered within 30 s"):
+        _settled(is_unheard, made)
+
+
+def test_a_lost_connection_is_kafkas_absence(made: dict[str, Library]) -> None:
+    """The container is not charged with it."""
+
+    def is_away(library: Library) -> None:
+        def flush(_timeout: float) -> int:
+            library.properties["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN, "all down"))
+            return 1
+
+        library.flush = flush  # type: ignore[method-assign]  # as if in mid-flush
+
+    with pytest.raises(UnavailableError, match=r"the connection was lost \(all down\)"):
+        _settled(is_away, made)
+
+
+@pytest.mark.parametrize("fatal", [SystemError(), KafkaException(KafkaError(KafkaError._FATAL))])
+def test_a_fatal_error_stops_the_checkpoint(fatal: Exception, made: dict[str, Library]) -> None:
+    """Python calls the one that comes inside of a report an error of its own."""
+
+    def breaks(library: Library) -> None:
+        library.fatal = fatal
+
+    with pytest.raises(TransactionError, match="outputs: "):
+        _settled(breaks, made)
+
+
+def test_what_the_library_refuses_at_once_is_told_at_once(made: dict[str, Library]) -> None:
+    """A record above the producer's own limit never leaves; nor does one for an absent topic."""
+    outputs = PlainOutputs(SYSTEMS, "kafka")
+    with pytest.raises(TransactionError, match="no such topic in Kafka: 'absent'; create it"):
+        outputs.send([Send("absent", None, b"1")])
+    made["kafka"].refuses = TOO_LARGE
+    with pytest.raises(RecordRefusedError, match="a record of 101 bytes exceeds the limit of 100"):
+        outputs.send([Send("out", None, b"x" * 101)])
+    with pytest.raises(RecordRefusedError, match="a record of 101 bytes"):
+        outputs.settle(_never)
