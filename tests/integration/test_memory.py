@@ -57,6 +57,7 @@ def test_who_takes_more_is_killed_and_the_job_says_so(make_job: Callable[[str], 
     job.run()
     wait_for(lambda: [c["failures"] for c in job.containers().values()] == [1], job)
     assert "YARN killed it for its memory" in job.containers()["0"]["last_failure"]
+    job.produce(10)  # YARN looks every few seconds: the first ones may have been committed by then
     done = job.call("wait")
     assert done.returncode == 1
     ended = job.application()
