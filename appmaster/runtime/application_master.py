@@ -42,6 +42,7 @@ from homeport.appmaster.runtime.fencing import fence_incarnation
 from homeport.appmaster.runtime.heartbeat import Heartbeat
 from homeport.appmaster.runtime.hold_back import Inheritance
 from homeport.appmaster.runtime.job_status import JobIdentity
+from homeport.appmaster.runtime.kafka_wait import await_kafka
 from homeport.appmaster.runtime.keeper_link import KeeperLink
 from homeport.appmaster.runtime.lease_table import margin_ms
 from homeport.appmaster.runtime.remembered import charged_failures
@@ -264,6 +265,7 @@ def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
     client = connect(container.application_id, address)
     ledger = RequestLedger(container.folder)
     resources = SkeinResourceManager(client, rest, container.submission.services, ledger)
+    await_kafka(container.submission.config, log)
     with open_stream(container, container.rank) as stream:
         stream.fence()
         stream.bootstrap()

@@ -16,6 +16,7 @@ from pathlib import Path
 from homeport.appmaster.runtime.am_container import AmContainer
 from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.heartbeat import Heartbeat
+from homeport.appmaster.runtime.kafka_wait import await_kafka
 from homeport.appmaster.runtime.keeper_link import SOCKET_NAME
 from homeport.appmaster.runtime.lease_server import LeaseServer
 from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
@@ -90,6 +91,7 @@ def main() -> int:
         config = container.submission.config
         job = JobConfig.of(config)
         system = SystemConfig.of(config, job.coordinator_system)
+        await_kafka(config, log)
         with CoordinatorStreamStore(
             system, job.coordinator_topic, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
         ) as stream:

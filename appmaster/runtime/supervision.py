@@ -84,7 +84,7 @@ class Vitals:
         """The child is gone; how long to wait before the next start, in ms.
 
         At once after a healthy life; each short life in a row makes it longer, up to a bound. A
-        life that never came to serve anybody counts as short, however long it waited for Kafka.
+        life that never came to serve anybody counts as short.
         """
         if self.has_served and now_ms - self.started_ms >= _HEALTHY_MS:
             self.in_a_row = 0

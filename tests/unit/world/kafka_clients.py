@@ -295,8 +295,9 @@ class ModelAdmin:
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Topics:
         """What topics there are."""
-        del topic, timeout
-        return Topics(self._network.broker)
+        del topic
+        words = "look at all topics"
+        return self._network.request(words, timeout, lambda: Topics(self._network.broker))
 
     def describe_topics(
         self, names: TopicCollection, *, request_timeout: float = _DEFAULT_REQUEST_S
