@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
@@ -19,11 +18,4 @@ def await_kafka(config: Config, log: logging.Logger) -> None:
     attempt up.
     """
     system = SystemConfig.of(config, JobConfig.of(config).coordinator_system)
-    admin = TopicAdmin(system, _LOOK_S)
-    while True:
-        try:
-            admin.require_reachable()
-        except UnavailableError as e:
-            log.warning("waiting for Kafka: %s", e)
-        else:
-            return
+    TopicAdmin(system, _LOOK_S).await_reachable(log)

@@ -114,15 +114,7 @@ def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
         StopRequestedError: told to stop meanwhile.
     """
     for name in sorted(job.systems):
-        admin = TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S)
-        while True:
-            stop.check()
-            try:
-                admin.require_reachable()
-            except UnavailableError as error:
-                _LOG.warning("waiting for Kafka: %s", error)
-            else:
-                break
+        TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S).await_reachable(_LOG, stop.check)
 
 
 def fence_and_begin(

@@ -6,8 +6,9 @@ is wrong with it.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -22,7 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from homeport.config.errors import ConfigError, InvariantViolation
+from homeport.config.errors import ConfigError, InvariantViolation, UnavailableError
 from homeport.config.sections import JobConfig, StoreConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka import clients
 
@@ -124,6 +125,22 @@ class TopicAdmin:
     def require_reachable(self) -> None:
         """A broker of the system has answered."""
         self._metadata()
+
+    def await_reachable(
+        self, log: logging.Logger, may_go_on: Callable[[], object] = lambda: None
+    ) -> None:
+        """A broker of the system has answered. Waits for as long as it takes, and says so.
+
+        ``may_go_on`` is called before each look; what it raises ends the waiting.
+        """
+        while True:
+            may_go_on()
+            try:
+                self.require_reachable()
+            except UnavailableError as error:
+                log.warning("waiting for Kafka: %s", error)
+            else:
+                return
 
     def partition_counts(self, streams: Iterable[str]) -> dict[str, int]:
         """{topic: its number of partitions} of those of ``streams`` that exist."""
