@@ -227,7 +227,7 @@ class Am:
     async def until_order(self, kind: OrderKind, running: Incarnation | None = None) -> Order:
         """Checks in until the answer is of that kind."""
         async with asyncio.timeout(LIMIT_S):
-            while (order := await self.check_in(running)).kind is not kind:  # noqa: ASYNC110
+            while (order := await self.check_in(running)).kind is not kind:  # noqa: ASYNC110 - a launcher polls
                 await asyncio.sleep(0.02)
         return order
 
@@ -420,7 +420,7 @@ def test_a_new_driver_adopts_what_runs_and_waits_for_the_rest(tmp_path: Path) ->
         assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
         assert am.driver.adoption.is_complete
         assert am.backend.status()["job"]["state"] == "running"
-        await asyncio.sleep(1)
+        await asyncio.sleep(1)  # time enough for what must not happen
         assert len(am.cluster.asked) == 1
         await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
 
@@ -434,7 +434,7 @@ def test_a_new_attempt_places_nothing_before_a_witness_speaks(tmp_path: Path) ->
 
     async def story(am: Am) -> None:
         StopManager(am.stream).write(FIRST, "signalled")
-        await asyncio.sleep(1)
+        await asyncio.sleep(1)  # time enough for what must not happen
         assert am.cluster.asked == []
         assert am.backend.status()["job"]["held_back"] is None
         StopManager(am.stream).write(second, "signalled")
@@ -478,7 +478,7 @@ def test_an_end_under_way_goes_on_when_it_is_known_what_runs(tmp_path: Path) -> 
 
     async def story(am: Am) -> None:
         am.cluster.asked.append((RequestId(1), NM1, {}))
-        await asyncio.sleep(1)
+        await asyncio.sleep(1)  # time enough for what must not happen
         assert not am.driver.is_ending
         assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST
         await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))

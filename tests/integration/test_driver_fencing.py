@@ -26,7 +26,7 @@ def test_who_lost_its_lease_is_fenced_at_once_and_stays_listed(tmp_path: Path) -
         await am.until(lambda: len(am.cluster.asked) == 2)
         am.keeper.lost.clear()
         async with asyncio.timeout(LIMIT_S):
-            while (order := await am.check_in(request_id=2)).kind is not OrderKind.RUN:  # noqa: ASYNC110
+            while (order := await am.check_in(request_id=2)).kind is not OrderKind.RUN:  # noqa: ASYNC110 - it polls
                 await asyncio.sleep(0.02)
         assert order.fence == (FIRST,)
         am.stream.write([fenced_report(2, FIRST)])

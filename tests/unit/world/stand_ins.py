@@ -66,7 +66,7 @@ class WorldLoop(asyncio.BaseEventLoop):
             try:
                 value = func(*args)
             except Exception as error:  # noqa: BLE001 - handed on to whoever waits
-                self._done.append(lambda error=error: done(None, error))  # type: ignore[misc]
+                self._done.append(lambda error=error: done(None, error))  # type: ignore[misc]  # lambda
             else:
                 self._done.append(lambda: done(value, None))
 
@@ -76,7 +76,7 @@ class WorldLoop(asyncio.BaseEventLoop):
     def close_all(self) -> None:
         """Nothing is left of tasks that will not go on."""
         for task in asyncio.all_tasks(self):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's
             coroutine = task.get_coro()
             if coroutine is not None:
                 with contextlib.suppress(BaseException):  # its process is dead
