@@ -49,7 +49,8 @@ from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
-from homeport.job_coordinator.metadata import managers
+from homeport.job_coordinator.metadata import epochs
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 
 SOURCE = "job-runner"
@@ -211,7 +212,7 @@ def with_written_keys(job: Job) -> Job:
     if section.coordinator_topic not in admin.partition_counts([section.coordinator_topic]):
         return job
     with job.stream() as store:
-        written = managers.ConfigManager(store).written()
+        written = ConfigManager(store).written()
     for key, value in written.items():
         if job.config.get(key) != value:
             shown = MASK if is_secret(key) else value
@@ -242,9 +243,9 @@ def submit_once(job: Job, package: PreparedPackage, python: str) -> tuple[int, s
             lambda: Waiter(_CLAIM_LIMIT_S).polls_telling("another run-job is submitting this job"),
             lambda: preflight.check_not_running(config, job.rest),
         )
-        epochs = managers.EpochManager(store)
+        submissions = epochs.EpochManager(store)
         try:
-            managers.ConfigManager(store).replace(config, SOURCE)
+            ConfigManager(store).replace(config, SOURCE)
             submission = Submission(
                 config=config,
                 number=number,
@@ -259,7 +260,8 @@ def submit_once(job: Job, package: PreparedPackage, python: str) -> tuple[int, s
         except BaseException:
             # Also when interrupted: the next run-job need not wait for this one.
             with contextlib.suppress(HomeportError):
-                epochs.write_submission(managers.Submission(number, submission_claim.WITHDRAWN))
+                withdrawn = epochs.Submission(number, submission_claim.WITHDRAWN)
+                submissions.write_submission(withdrawn)
             raise
     return number, application_id
 
@@ -283,8 +285,8 @@ def await_am(job: Job, number: int, application_id: str) -> str:
                     break
                 if store is None:
                     store = opened.enter_context(job.stream())
-                    named = managers.Submission(number, application_id)
-                    managers.EpochManager(store).write_submission(named)
+                    named = epochs.Submission(number, application_id)
+                    epochs.EpochManager(store).write_submission(named)
                 url = am_url(store, application_id)
             except UnavailableError as e:
                 waiter.tell(str(e))
@@ -303,7 +305,7 @@ def await_am(job: Job, number: int, application_id: str) -> str:
 def am_url(store: CoordinatorStreamStore, application_id: str) -> str | None:
     """Where the AM of that application says that it answers; None where it has not said so."""
     store.catch_up()
-    epoch = managers.EpochManager(store).read_am_epoch()
+    epoch = epochs.EpochManager(store).read_am_epoch()
     if epoch is None or epoch.rank.application != application_id:
         return None
     message = store.latest(MessageType.SET_CONFIG).get(TRACKING_URL_KEY)

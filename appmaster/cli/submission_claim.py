@@ -15,7 +15,7 @@ from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
-from homeport.job_coordinator.metadata.managers import EpochManager, Submission
+from homeport.job_coordinator.metadata.epochs import EpochManager, Submission
 
 WITHDRAWN = "withdrawn"
 """In place of the application: nothing was submitted under this number, and nothing will be."""

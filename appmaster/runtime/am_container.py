@@ -10,7 +10,7 @@ from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.submission_file import SUBMISSION_FILE_NAME, SubmissionFile
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
-from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, host_of
 
 

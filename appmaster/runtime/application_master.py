@@ -63,8 +63,8 @@ from homeport.job_coordinator.history.writer import HistoryWriter, history_direc
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
-from homeport.job_coordinator.metadata.managers import Rank
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 from homeport.job_coordinator.model.job_model import JobModel

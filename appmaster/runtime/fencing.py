@@ -18,7 +18,7 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka import fencing
-from homeport.job_coordinator.metadata.managers import FenceReport
+from homeport.job_coordinator.metadata.epochs import FenceReport
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 

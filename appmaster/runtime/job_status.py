@@ -17,7 +17,7 @@ from homeport.appmaster.allocation.state import (
 )
 from homeport.appmaster.runtime.launcher_table import LauncherTable
 from homeport.job_coordinator.http.messages import Started, StopCause, Stopped
-from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

@@ -24,7 +24,8 @@ from homeport.appmaster.runtime.supervision import EXIT_FINAL
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.sections import ClusterManagerConfig, JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.managers import ConfigManager, EpochManager, Rank
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 
 _WATCH_S = 0.5
 _KAFKA_TIMEOUT_S = 5.0

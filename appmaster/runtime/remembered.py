@@ -12,13 +12,13 @@ from homeport.appmaster.allocation.events import ChargedFailures
 from homeport.appmaster.allocation.instructions import Record
 from homeport.appmaster.allocation.state import AllocatorState
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.metadata.lifecycle import (
     JobEnd,
     JobEndManager,
     RetryManager,
     RetryState,
 )
-from homeport.job_coordinator.metadata.managers import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.model.ids import ProcessorId
 
 

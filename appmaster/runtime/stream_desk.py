@@ -12,13 +12,9 @@ from homeport.appmaster.runtime.takeover import OutrankedError
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, Rank
 from homeport.job_coordinator.metadata.lifecycle import StopManager
-from homeport.job_coordinator.metadata.managers import (
-    EpochManager,
-    FenceReport,
-    LocalityManager,
-    Rank,
-)
+from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

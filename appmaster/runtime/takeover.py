@@ -26,20 +26,20 @@ from homeport.job_coordinator.kafka.topics import (
     checkpoint_topic_spec,
 )
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.managers import (
+from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
-    ChangelogPartitionManager,
-    ConfigManager,
     EpochManager,
     FenceReport,
     JobModelVersion,
-    LocalityManager,
     ProcessorEpoch,
     Rank,
-    TaskAssignmentManager,
     processor_epoch_message,
 )
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -29,7 +29,8 @@ from homeport.job_coordinator.http.messages import Restored, Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.managers import EpochManager, FenceReport, LocalityManager
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
+from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
 

@@ -21,15 +21,13 @@ from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 from homeport.job_coordinator.metadata.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.managers import (
-    WRITER_SOURCE,
-    LocalityManager,
-    TaskAssignmentManager,
-)
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 
 _TIMEOUT_S = 15.0

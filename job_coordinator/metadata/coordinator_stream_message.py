@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from homeport.config.errors import WireError
+from homeport.job_coordinator.model.codec import partition_body, partition_of
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
+from homeport.job_coordinator.model.json_values import as_object
 
 VERSION = 1
 """Version of the key, written as a JSON number as Samza does.
@@ -169,7 +172,18 @@ def _decode_key(key: bytes | None) -> tuple[int | str, str, str]:
         raise WireError(f"the key has the unknown version {version!r}")
     if not isinstance(message_type, str) or not isinstance(name, str):
         raise WireError(f"the key's type or name is not text: {key[:200]!r}")
+    if b"\\u" in key and not _is_unicode(message_type + name):
+        # it could never be deleted: its own bytes cannot be written
+        raise WireError(f"the key's type or name is not Unicode: {key[:200]!r}")
     return version, message_type, name
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _decode_value(
@@ -191,7 +205,7 @@ def _decode_value(
     return _texts(values), envelope
 
 
-def _parse(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON value
+def _parse(data: bytes | str, what: str) -> Any:  # noqa: ANN401 - JSON value
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -267,6 +281,24 @@ def set_task_container_assignment(task_name: str, processor_id: str) -> Coordina
     return CoordinatorStreamMessage(
         MessageType.SET_TASK_CONTAINER, task_name, {"containerId": processor_id}
     )
+
+
+def set_task_mode_assignment(task_name: str, mode: TaskMode) -> CoordinatorStreamMessage:
+    """The task processes its input, or only keeps a replica of another's state."""
+    return CoordinatorStreamMessage(MessageType.SET_TASK_MODE, task_name, {"taskMode": mode.value})
+
+
+def set_task_partition_assignment(
+    ssp: SystemStreamPartition, task_names: Iterable[str]
+) -> CoordinatorStreamMessage:
+    """The input partition is read by these tasks, standby tasks among them.
+
+    The key is JSON inside JSON: the order of its names is the one of Samza's own records, or
+    neither of us could delete what the other wrote.
+    """
+    key = _json(partition_body(ssp)).decode()
+    names = _json(list(task_names)).decode()
+    return CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, key, {"taskNames": names})
 
 
 def set_submission(
@@ -371,6 +403,37 @@ def number(message: CoordinatorStreamMessage, *names: str) -> int:
 def changelog_partition(message: CoordinatorStreamMessage) -> int:
     """The partition of a set-changelog record, in Samza's spelling or the document's."""
     return number(message, "Partition", "partition")
+
+
+def task_mode(message: CoordinatorStreamMessage) -> TaskMode:
+    """The mode of a set-task-mode-assignment record.
+
+    Raises:
+        WireError: it is missing, or one that this reader does not know.
+    """
+    text = message.value("taskMode")
+    try:
+        return TaskMode(text)
+    except ValueError:
+        raise WireError(f"{message.type} {message.key!r}: unknown taskMode {text!r}") from None
+
+
+def task_partition(
+    message: CoordinatorStreamMessage,
+) -> tuple[SystemStreamPartition, tuple[str, ...]]:
+    """The input partition of a set-task-partition-assignment record, and the tasks that read it.
+
+    Raises:
+        WireError: the key is not an input partition, or the value not a list of texts.
+    """
+    try:
+        ssp = partition_of(as_object(_parse(message.key, "key"), "key"))
+        names = _parse(message.value("taskNames") or "", "list taskNames")
+    except WireError as error:
+        raise WireError(f"{message.type} {message.key[:200]!r}: {error}") from None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise WireError(f"{message.type} {message.key!r}: taskNames is no list: {names!r:.200}")
+    return ssp, tuple(names)
 
 
 def host(message: CoordinatorStreamMessage) -> str | None:

@@ -1,6 +1,6 @@
 """Managers of what becomes of incarnations and of the job: stops, charged failures, the end.
 
-They read and write as those in ``managers`` do.
+How they read: see ``reading``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.managers import read_all
+from homeport.job_coordinator.metadata.reading import read_all
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

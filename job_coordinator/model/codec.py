@@ -87,13 +87,14 @@ def _container(container: ContainerModel) -> dict[str, Any]:
 def _task(task: TaskModel) -> dict[str, Any]:
     return {
         "task-name": task.task_name,
-        "system-stream-partitions": [_partition(ssp) for ssp in task.system_stream_partitions],
+        "system-stream-partitions": [partition_body(ssp) for ssp in task.system_stream_partitions],
         "changelog-partition": task.changelog_partition,
         "task-mode": task.task_mode.value,
     }
 
 
-def _partition(ssp: SystemStreamPartition) -> dict[str, Any]:
+def partition_body(ssp: SystemStreamPartition) -> dict[str, Any]:
+    """The input partition as JSON, its names in the order that is the format."""
     return {
         "system": ssp.system,
         "partition": ssp.partition,
@@ -130,7 +131,7 @@ def _read_task(body: dict[str, Any]) -> TaskModel:
     except ValueError:
         raise WireError(f"unknown task-mode {shown(mode)}") from None
     partitions = [
-        _read_partition(as_object(ssp, "system-stream-partition"))
+        partition_of(as_object(ssp, "system-stream-partition"))
         for ssp in required_field(body, "system-stream-partitions", list)
     ]
     return TaskModel(
@@ -141,7 +142,12 @@ def _read_task(body: dict[str, Any]) -> TaskModel:
     )
 
 
-def _read_partition(body: dict[str, Any]) -> SystemStreamPartition:
+def partition_of(body: dict[str, Any]) -> SystemStreamPartition:
+    """The input partition that ``body`` is.
+
+    Raises:
+        WireError: a field is missing or of the wrong type.
+    """
     key_bucket = optional_field(body, "keyBucket", int)
     return SystemStreamPartition(
         system=required_field(body, "system", str),

@@ -32,12 +32,10 @@ from homeport.job_coordinator.kafka.topics import (
     coordinator_topic_spec,
 )
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
-from homeport.job_coordinator.metadata.managers import (
-    ConfigManager,
-    LocalityManager,
-    TaskAssignmentManager,
-)
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 
 _SET = AlterConfigOpType.SET

@@ -37,13 +37,13 @@ from homeport.job_coordinator.http.messages import (
 )
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.metadata.lifecycle import (
     JobEnd,
     JobEndManager,
     RetryManager,
     StopManager,
 )
-from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel

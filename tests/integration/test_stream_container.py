@@ -17,7 +17,8 @@ from stream_containers import COUNTER, DEADLINE_S, P0, Job, living, make_job
 
 from homeport.container.progress import offset_file
 from homeport.job_coordinator.http.messages import RestoreKind, Started
-from homeport.job_coordinator.metadata.managers import EpochManager, FenceReport, LocalityManager
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
+from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 
 Make = Callable[..., Job]

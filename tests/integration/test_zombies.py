@@ -23,7 +23,7 @@ from yarn_jobs import PARTITIONS, Job, alive, wait_for
 from homeport.config.config import Config
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.managers import EpochManager
+from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from local_cluster.jars import default_cache

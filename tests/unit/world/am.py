@@ -36,7 +36,7 @@ from homeport.appmaster.runtime.supervision import (
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped
-from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -27,7 +27,7 @@ from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.managers import ConfigManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from tests.unit.world.clock import Clock, Process
 from tests.unit.world.kafka import Broker, Writer
 from tests.unit.world.kafka_clients import ModelAdmin, ModelConsumer, ModelProducer, Network

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from homeport.appmaster.allocation.events import FencedByDriver, FencesReported
 from homeport.appmaster.runtime.fencing import FencingDesk
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.metadata.managers import FenceReport
+from homeport.job_coordinator.metadata.epochs import FenceReport
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

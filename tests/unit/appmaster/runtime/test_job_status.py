@@ -24,7 +24,7 @@ from homeport.job_coordinator.http.messages import (
     StopCause,
     Stopped,
 )
-from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

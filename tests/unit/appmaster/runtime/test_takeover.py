@@ -18,14 +18,14 @@ from homeport.config.errors import FencedError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.managers import (
+from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
     EpochManager,
     FenceReport,
-    LocalityManager,
     ProcessorEpoch,
     Rank,
 )
+from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream

@@ -14,7 +14,7 @@ from homeport.job_coordinator.cli.coordinator_stream_writer import (
 )
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.managers import TaskAssignmentManager
+from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from homeport.config.errors import WireError
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -57,6 +58,26 @@ _GOLDEN = [
         wire.set_task_container_assignment("Partition 0", "1"),
         b'[1,"set-task-container-assignment","Partition 0"]',
         b'{"containerId":"1"}',
+    ),
+    (
+        wire.set_task_mode_assignment("Partition 0", TaskMode.ACTIVE),
+        b'[1,"set-task-mode-assignment","Partition 0"]',
+        b'{"taskMode":"Active"}',
+    ),
+    (
+        wire.set_task_mode_assignment("Standby-Partition 0-0", TaskMode.STANDBY),
+        b'[1,"set-task-mode-assignment","Standby-Partition 0-0"]',
+        b'{"taskMode":"Standby"}',
+    ),
+    (
+        wire.set_task_partition_assignment(
+            SystemStreamPartition("kafka", "in", 0), ["Partition 0", "Standby-Partition 0-0"]
+        ),
+        (
+            b'[1,"set-task-partition-assignment","{\\"system\\":\\"kafka\\",\\"partition\\":0,'
+            b'\\"stream\\":\\"in\\",\\"keyBucket\\":-1}"]'
+        ),
+        b'{"taskNames":"[\\"Partition 0\\",\\"Standby-Partition 0-0\\"]"}',
     ),
     (
         wire.set_submission(2),
@@ -178,6 +199,7 @@ def test_the_documents_records_are_read() -> None:
         (b'[true,"set-config","a"]', b'{"values":{}}'),
         (b'[1,7,"a"]', b'{"values":{}}'),
         (b'[1,"set-config",null]', b'{"values":{}}'),
+        (b'[1,"set-config","\\ud800"]', b'{"values":{}}'),
         (b'[1,"set-config","a"]', b"no json"),
         (b'[1,"set-config","a"]', b"[]"),
         (b'[1,"set-config","a"]', b'{"values":[]}'),

@@ -12,8 +12,8 @@ from homeport.appmaster.runtime.adoption import Unheard
 from homeport.appmaster.runtime.hold_back import HoldBack
 from homeport.appmaster.runtime.supervision import Verdict, Vitals
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.metadata.lifecycle import StopManager
-from homeport.job_coordinator.metadata.managers import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.model.incarnation import am_transactional_id
 from tests.unit.world import am
 from tests.unit.world.rules import schedule

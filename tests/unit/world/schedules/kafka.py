@@ -15,7 +15,7 @@ from homeport.container.runtime.job import ContainerJob
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
-from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model import incarnation
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -16,7 +16,7 @@ from homeport.container.runtime import lease_memory
 from homeport.job_coordinator.http.messages import LeaseAnswer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
-from homeport.job_coordinator.metadata.managers import Rank
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.world.rules import schedule

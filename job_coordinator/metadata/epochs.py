@@ -1,0 +1,234 @@
+"""What outlives AM attempts in the coordinator stream: submissions, ranks, epochs, fences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.metadata.reading import read_all
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """How often the job has been submitted; the last application, once there is one.
+
+    ``claim``: of the run-job that is about to submit it.
+    """
+
+    number: int
+    application: str | None = None
+    claim: str | None = None
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One AM attempt: which submission, which application, which attempt.
+
+    A higher rank fences a lower one.
+
+    Source: safety A1.
+    """
+
+    submission: int
+    application: str
+    attempt: int
+
+    def is_above(self, other: Rank) -> bool:
+        """Whether this attempt is newer: by submission, then application, then attempt."""
+        return self._order() > other._order()
+
+    def _order(self) -> tuple[int, int, str, int]:
+        # YARN pads an application's number to four digits only: a longer id is a later one
+        return (self.submission, len(self.application), self.application, self.attempt)
+
+
+@dataclass(frozen=True)
+class AmEpoch:
+    """The rank of the last AM attempt that began, and the lower ranks that it has to fence."""
+
+    rank: Rank
+    unfenced: tuple[Rank, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProcessorEpoch:
+    """The last permit of a processor: epoch, model version, incarnations to fence."""
+
+    epoch: int
+    model_version: int
+    fence: tuple[Incarnation, ...] = ()
+
+
+@dataclass(frozen=True)
+class FenceReport:
+    """The last incarnation of a processor that reported whom it has fenced (safety I3)."""
+
+    epoch: int
+    fenced: tuple[Incarnation, ...] = ()
+
+
+@dataclass(frozen=True)
+class JobModelVersion:
+    """The job model in force; ``digest`` tells whether a newly computed model is the same one."""
+
+    version: int
+    digest: str
+
+
+class EpochManager:
+    """What outlives AM attempts: submissions, AM ranks, processor epochs, model version."""
+
+    def __init__(self, stream: CoordinatorStream) -> None:
+        self._stream = stream
+
+    def read_submission(self) -> Submission | None:
+        """The last submission; None before the first one. WireError where the record is damaged."""
+        message = self._stream.latest(MessageType.SET_SUBMISSION).get(wire.SUBMISSION_KEY)
+        if message is None:
+            return None
+        return Submission(
+            wire.number(message, "number"), message.value("application"), message.value("claim")
+        )
+
+    def write_submission(self, submission: Submission) -> None:
+        """The stream says ``submission``."""
+        s = submission
+        self._stream.write([wire.set_submission(s.number, s.application, s.claim)])
+
+    def read_am_epoch(self) -> AmEpoch | None:
+        """The last AM attempt that began; None before the first one.
+
+        WireError where the record is damaged.
+        """
+        message = self._stream.latest(MessageType.SET_AM_EPOCH).get(wire.AM_EPOCH_KEY)
+        if message is None:
+            return None
+        rank = Rank(
+            wire.number(message, "submission"),
+            message.value("application") or "",
+            wire.number(message, "attempt"),
+        )
+        return AmEpoch(rank, tuple(_rank(item, message) for item in _items(message, "unfenced")))
+
+    def write_am_epoch(self, am_epoch: AmEpoch) -> None:
+        """The stream says that the attempt ``am_epoch.rank`` has begun."""
+        self._stream.write([am_epoch_message(am_epoch)])
+
+    def read_processor_epochs(self) -> dict[ProcessorId, ProcessorEpoch]:
+        """{processor: its last permit}.
+
+        Raises:
+            WireError: a record is damaged; going on could permit an epoch twice.
+        """
+        records = self._stream.latest(MessageType.SET_PROCESSOR_EPOCH)
+        return {
+            ProcessorId(processor_id): ProcessorEpoch(
+                wire.number(message, "epoch"),
+                wire.number(message, "model-version"),
+                tuple(_incarnation(item, message) for item in _items(message, "fence")),
+            )
+            for processor_id, message in records.items()
+        }
+
+    def write_processor_epoch(self, processor_id: ProcessorId, permit: ProcessorEpoch) -> None:
+        """The stream says that the processor has ``permit``."""
+        self._stream.write([processor_epoch_message(processor_id, permit)])
+
+    def read_fenced(self) -> dict[ProcessorId, FenceReport]:
+        """{processor: its last report}; one that cannot be read counts as none was made."""
+        found = read_all(
+            self._stream,
+            MessageType.SET_FENCED,
+            lambda m: FenceReport(
+                wire.number(m, "epoch"), tuple(_incarnation(i, m) for i in _items(m, "fenced"))
+            ),
+        )
+        return {ProcessorId(processor_id): report for processor_id, report in found.items()}
+
+    def write_fenced(self, processor_id: ProcessorId, report: FenceReport) -> None:
+        """The stream says that the processor has made ``report``."""
+        fenced = _incarnations(report.fenced)
+        self._stream.write([wire.set_fenced(processor_id, report.epoch, fenced)])
+
+    def read_job_model_version(self) -> JobModelVersion | None:
+        """The job model in force; None before the first one.
+
+        WireError where the record is damaged.
+        """
+        message = self._stream.latest(MessageType.SET_JOB_MODEL_VERSION).get(
+            wire.JOB_MODEL_VERSION_KEY
+        )
+        if message is None:
+            return None
+        return JobModelVersion(wire.number(message, "version"), message.value("digest") or "")
+
+    def write_job_model_version(self, version: JobModelVersion) -> None:
+        """The stream says that ``version`` is in force."""
+        self._stream.write([wire.set_job_model_version(version.version, version.digest)])
+
+
+def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:
+    """The record that says that an AM attempt has begun."""
+    rank = am_epoch.rank
+    unfenced: list[dict[str, object]] = [
+        {"submission": r.submission, "application": r.application, "attempt": r.attempt}
+        for r in am_epoch.unfenced
+    ]
+    return wire.set_am_epoch(rank.submission, rank.application, rank.attempt, unfenced)
+
+
+def processor_epoch_message(
+    processor_id: ProcessorId, permit: ProcessorEpoch
+) -> CoordinatorStreamMessage:
+    """The record that says that a processor has a permit."""
+    fence = _incarnations(permit.fence)
+    return wire.set_processor_epoch(processor_id, permit.epoch, permit.model_version, fence)
+
+
+def _incarnations(incarnations: Iterable[Incarnation]) -> list[dict[str, object]]:
+    return [{"processor_id": i.processor_id, "epoch": i.epoch} for i in incarnations]
+
+
+def _items(message: CoordinatorStreamMessage, name: str) -> list[dict[str, object]]:
+    text = message.value(name) or "[]"
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError):
+        items = None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise WireError(f"{message.type} {message.key!r}: {name!r} is not a list: {text[:200]!r}")
+    return items
+
+
+def _member(item: dict[str, object], name: str, kind: type[_T], of: CoordinatorStreamMessage) -> _T:
+    value = item.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise WireError(f"{of.type} {of.key!r}: {name!r} is missing or wrong in {item!r}")
+    return value
+
+
+def _incarnation(item: dict[str, object], of: CoordinatorStreamMessage) -> Incarnation:
+    return Incarnation(
+        ProcessorId(_member(item, "processor_id", str, of)), _member(item, "epoch", int, of)
+    )
+
+
+def _rank(item: dict[str, object], of: CoordinatorStreamMessage) -> Rank:
+    return Rank(
+        _member(item, "submission", int, of),
+        _member(item, "application", str, of),
+        _member(item, "attempt", int, of),
+    )

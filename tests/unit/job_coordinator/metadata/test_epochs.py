@@ -1,0 +1,93 @@
+"""What outlives AM attempts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.metadata.epochs import (
+    AmEpoch,
+    EpochManager,
+    FenceReport,
+    JobModelVersion,
+    ProcessorEpoch,
+    Rank,
+    Submission,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+P0, P1 = ProcessorId("0"), ProcessorId("1")
+BAD = {"fenced": "[1]"}
+
+
+def test_epochs_are_read_back(stream: InMemoryCoordinatorStream) -> None:
+    """What the AM must remember comes back as written; before the first time there is none."""
+    manager = EpochManager(stream)
+    assert manager.read_submission() is None
+    assert manager.read_am_epoch() is None
+    assert manager.read_job_model_version() is None
+    assert manager.read_processor_epochs() == {}
+    low, high = Rank(1, "application_1_0001", 2), Rank(2, "application_1_0002", 1)
+    permit = ProcessorEpoch(5, 1, (Incarnation(P0, 4), Incarnation(P1, 9)))
+    manager.write_submission(Submission(2, "application_1_0002"))
+    manager.write_am_epoch(AmEpoch(high, (low,)))
+    manager.write_processor_epoch(P0, permit)
+    manager.write_job_model_version(JobModelVersion(1, "abc"))
+    stream.catch_up()
+    assert manager.read_submission() == Submission(2, "application_1_0002")
+    assert manager.read_am_epoch() == AmEpoch(high, (low,))
+    assert manager.read_processor_epochs() == {P0: permit}
+    assert manager.read_job_model_version() == JobModelVersion(1, "abc")
+
+
+def test_reports_of_fences_are_read_back(stream: InMemoryCoordinatorStream) -> None:
+    """The last one of each processor; a damaged one counts as none, and the lists stay longer."""
+    manager = EpochManager(stream)
+    manager.write_fenced(P0, FenceReport(4, (Incarnation(P0, 2),)))
+    report = FenceReport(5, (Incarnation(P0, 4), Incarnation(P1, 9)))
+    manager.write_fenced(P0, report)
+    stream.write([CoordinatorStreamMessage(MessageType.SET_FENCED, P1, {"epoch": "1"} | BAD)])
+    stream.catch_up()
+    assert manager.read_fenced() == {P0: report}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"epoch": "x", "model-version": "1"},
+        {"epoch": "1"},
+        {"epoch": "1", "model-version": "1", "fence": "no json"},
+        {"epoch": "1", "model-version": "1", "fence": "[1]"},
+        {"epoch": "1", "model-version": "1", "fence": '[{"processor_id":"0"}]'},
+        {"epoch": "1", "model-version": "1", "fence": '[{"processor_id":"0","epoch":true}]'},
+    ],
+)
+def test_a_damaged_epoch_stops(stream: InMemoryCoordinatorStream, values: dict[str, str]) -> None:
+    """Without it an epoch could be permitted twice."""
+    stream.write([CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, "0", values)])
+    stream.catch_up()
+    with pytest.raises(WireError, match="set-processor-epoch '0'"):
+        EpochManager(stream).read_processor_epochs()
+
+
+def test_ranks_are_ordered_by_submission_application_attempt() -> None:
+    """A later application outranks an earlier one, also when its number has grown a digit."""
+    ranks = [
+        Rank(1, "application_1_9999", 2),
+        Rank(2, "application_1_0001", 9),
+        Rank(2, "application_1_9999", 1),
+        Rank(2, "application_1_10000", 1),
+        Rank(2, "application_1_10000", 2),
+    ]
+    for lower, higher in pairwise(ranks):
+        assert higher.is_above(lower)
+        assert not lower.is_above(higher)
+        assert not lower.is_above(lower)
