@@ -29,6 +29,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
@@ -73,7 +74,7 @@ def check_job_model(config: Config) -> None:
     """
     counts = StreamMetadataCache(config).partition_counts(input_streams(config))
     # What was assigned before decides who gets which task, not whether the model can be made.
-    calculate_job_model(config, counts, {}, {})
+    calculate_job_model(config, counts, NOTHING)
 
 
 def check_sizes(config: Config, rest: ResourceManagerRest) -> None:

@@ -18,6 +18,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import (
@@ -39,11 +40,19 @@ from homeport.job_coordinator.metadata.epochs import (
     processor_epoch_message,
 )
 from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+    TaskPartitionManager,
+)
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.job_model import (
+    JobModel,
+    SystemStreamPartition,
+    TaskMode,
+)
 
 
 class OutrankedError(FencedError):
@@ -100,6 +109,37 @@ def read_config(stream: CoordinatorStream) -> Config:
     return Config({k: v for k, v in config.items() if k != TRACKING_URL_KEY})
 
 
+def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
+    """What the stream says of the last assignment, as of its last catch-up.
+
+    Standby tasks are left out: they follow from the active ones. A task without a mode is active
+    (reference, section 3.7).
+
+    Raises:
+        WireError: a task's changelog partition cannot be read.
+    """
+    locality = LocalityManager(stream)
+    modes = TaskModeManager(stream).read()
+    standby = {task for task, mode in modes.items() if mode is TaskMode.STANDBY}
+    partitions: dict[TaskName, set[SystemStreamPartition]] = {}
+    for ssp, tasks in TaskPartitionManager(stream).read().items():
+        for task in tasks:
+            partitions.setdefault(task, set()).add(ssp)
+    return PreviousAssignment(
+        task_processors={
+            task: processor_id
+            for task, processor_id in TaskAssignmentManager(stream).read().items()
+            if task not in standby
+        },
+        task_partitions={
+            task: frozenset(ssps) for task, ssps in partitions.items() if task not in standby
+        },
+        changelog_partitions=ChangelogPartitionManager(stream).read(),
+        task_hosts=locality.read_tasks(),
+        processor_hosts=locality.read_processors(),
+    )
+
+
 def compute_model(config: Config, stream: CoordinatorStream) -> JobModel:
     """The JobModel, from configuration, Kafka's partition counts and what was assigned before.
 
@@ -108,12 +148,7 @@ def compute_model(config: Config, stream: CoordinatorStream) -> JobModel:
         UnavailableError: Kafka did not answer.
     """
     counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-    model = calculate_job_model(
-        config,
-        counts,
-        ChangelogPartitionManager(stream).read(),
-        TaskAssignmentManager(stream).read(),
-    )
+    model = calculate_job_model(config, counts, previous_assignment(stream))
     fault = first_fault(model)
     if fault is not None:
         raise InvariantViolation(f"the grouper built a wrong JobModel: {fault}")

@@ -9,13 +9,14 @@ host affinity) a task's container as long as the count of containers stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.sections import JobConfig, TaskConfig
 from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.ssp_grouper import ssp_grouper
 from homeport.job_coordinator.grouper.task_name_grouper import task_name_grouper
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
@@ -41,14 +42,16 @@ def input_streams(config: Config) -> tuple[SystemStream, ...]:
 def calculate_job_model(
     config: Config,
     partition_counts: Mapping[SystemStream, int],
-    changelog_partitions: Mapping[TaskName, int],
-    task_assignment: Mapping[TaskName, ProcessorId],
+    before: PreviousAssignment,
+    processor_ids: Sequence[ProcessorId] | None = None,
 ) -> JobModel:
     """The JobModel of this job.
 
-    Shapes: ``partition_counts`` {stream: partitions} of at least ``input_streams(config)``;
-    ``changelog_partitions`` {task name: changelog partition} and ``task_assignment`` {task name:
-    processor id} as the coordinator stream has them, both empty at a first start.
+    Args:
+        config: of the job; the JobModel carries it.
+        partition_counts: {stream: partitions} of at least ``input_streams(config)``.
+        before: what was assigned last; ``NOTHING`` at a first start.
+        processor_ids: the processors there are; None: "0" to ``job.container.count`` - 1.
 
     Source: COORD, job model; Samza 1.8, JobModelCalculator (reference, section 3). Without host
     affinity the previous assignment does not matter: no host has state to come back to.
@@ -65,12 +68,14 @@ def calculate_job_model(
         for number in range(_count(stream, partition_counts, keys.TASK_INPUTS.name))
     ]
     task_partitions = ssp_grouper(job.ssp_grouper_factory).group(partitions, broadcast)
-    numbers = assign_changelog_partitions(task_partitions, changelog_partitions)
+    numbers = assign_changelog_partitions(task_partitions, before.changelog_partitions)
     groups = task_name_grouper(job.task_name_grouper_factory).group(
         tuple(task_partitions),
-        task_assignment if job.host_affinity_enabled else {},
-        job.container_count,
+        before.task_processors if job.host_affinity_enabled else {},
+        job.container_count if processor_ids is None else len(processor_ids),
     )
+    if processor_ids is not None:
+        groups = dict(zip(processor_ids, groups.values(), strict=True))
     return JobModel(
         config,
         {

@@ -25,6 +25,7 @@ from homeport.config.config import Config
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -363,7 +364,7 @@ def make_job(servers: str, folder: Path, code: str, more: Mapping[str, str]) -> 
     code = code.replace('"out"', f'"{name}-out"')
     (folder / "package" / "user_job.py").write_text(code, encoding="utf-8")
     (folder / "token").write_text(TOKEN, encoding="utf-8")
-    model = calculate_job_model(config, {SystemStream("kafka", f"{name}-in"): 2}, {}, {})
+    model = calculate_job_model(config, {SystemStream("kafka", f"{name}-in"): 2}, NOTHING)
     return Job(servers, folder, config, model, Served(model))
 
 

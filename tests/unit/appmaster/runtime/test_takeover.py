@@ -8,6 +8,7 @@ import pytest
 
 from homeport.appmaster.runtime.takeover import (
     TRACKING_URL_KEY,
+    previous_assignment,
     publish,
     read_config,
     take_rank,
@@ -16,6 +17,7 @@ from homeport.appmaster.runtime.takeover import (
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import (
@@ -28,7 +30,12 @@ from homeport.job_coordinator.metadata.epochs import (
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+from homeport.job_coordinator.model.job_model import (
+    JobModel,
+    SystemStream,
+    SystemStreamPartition,
+    TaskMode,
+)
 
 P0, P1, P2 = ProcessorId("0"), ProcessorId("1"), ProcessorId("2")
 OLD = Rank(1, "application_1_0001", 1)
@@ -53,7 +60,7 @@ def model(containers: int) -> JobModel:
             "systems.kafka.consumer.bootstrap.servers": "b:1",
         }
     )
-    return calculate_job_model(config, {SystemStream("kafka", "in"): 4}, {}, {})
+    return calculate_job_model(config, {SystemStream("kafka", "in"): 4}, NOTHING)
 
 
 def same(host: Host) -> Host | None:
@@ -110,6 +117,39 @@ def test_a_rank_that_comes_while_fencing_ends_the_attempt(
         take_rank(
             stream, NOW, lambda _: EpochManager(stream).write_am_epoch(AmEpoch(higher, (NOW,)))
         )
+
+
+def test_the_previous_assignment_is_what_was_published(stream: InMemoryCoordinatorStream) -> None:
+    """Tasks, changelog partitions, and the hosts that containers have told since."""
+    assert previous_assignment(stream) == NOTHING
+    publish(model(2), stream, same)
+    LocalityManager(stream).write(P1, [TaskName("Partition 1")], Host("nm1"), 1)
+    stream.catch_up()
+    before = previous_assignment(stream)
+    tasks = [TaskName(f"Partition {n}") for n in range(4)]
+    assert before.task_processors == dict(zip(tasks, (P0, P1, P0, P1), strict=True))
+    assert before.changelog_partitions == {task: n for n, task in enumerate(tasks)}
+    assert before.task_hosts == {tasks[1]: Host("nm1")}
+    assert before.processor_hosts == {P1: Host("nm1")}
+
+
+def test_standby_tasks_are_no_part_of_the_previous_assignment(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """A task counts as active, whatever its name, unless its mode says otherwise."""
+    ssp = SystemStreamPartition("kafka", "in", 0)
+    stream.write(
+        [
+            wire.set_task_container_assignment(TaskName("Standby-of-gold"), P0),
+            wire.set_task_container_assignment(TaskName("other"), ProcessorId("0-0")),
+            wire.set_task_mode_assignment(TaskName("other"), TaskMode.STANDBY),
+            wire.set_task_partition_assignment(ssp, ["Standby-of-gold", "other"]),
+        ]
+    )
+    stream.catch_up()
+    before = previous_assignment(stream)
+    assert before.task_processors == {TaskName("Standby-of-gold"): P0}
+    assert before.task_partitions == {TaskName("Standby-of-gold"): frozenset({ssp})}
 
 
 def test_what_an_attempt_says_of_itself_is_no_configuration(

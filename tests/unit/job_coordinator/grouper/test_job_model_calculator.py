@@ -17,6 +17,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
@@ -46,7 +47,7 @@ def _changelog(model: JobModel) -> dict[str, int]:
 
 def test_a_first_start() -> None:
     """Partitions of one number together, tasks round robin, changelog partitions in name order."""
-    model = calculate_job_model(_config(), {A: 3, B: 2}, {}, {})
+    model = calculate_job_model(_config(), {A: 3, B: 2}, NOTHING)
     assert _tasks_of(model) == {"0": ["Partition 0", "Partition 2"], "1": ["Partition 1"]}
     assert _changelog(model) == {"Partition 0": 0, "Partition 1": 1, "Partition 2": 2}
     task = model.containers[ProcessorId("0")].tasks[TaskName("Partition 0")]
@@ -60,7 +61,7 @@ def test_a_first_start() -> None:
 
 def test_twelve_partitions_are_numbered_in_the_order_of_their_names() -> None:
     """Reference 3.3: Partition 10 has changelog partition 2, and Partition 2 has 4."""
-    changelog = _changelog(calculate_job_model(_config(), {A: 12, B: 12}, {}, {}))
+    changelog = _changelog(calculate_job_model(_config(), {A: 12, B: 12}, NOTHING))
     assert changelog["Partition 10"] == 2
     assert changelog["Partition 2"] == 4
 
@@ -86,15 +87,24 @@ def test_the_number_of_a_vanished_task_is_not_used_again() -> None:
 def test_tasks_stay_in_their_containers_with_host_affinity() -> None:
     """An assignment of the same tasks and count is taken as it is, however it came about."""
     previous = {TaskName(f"Partition {n}"): ProcessorId("1" if n < 1 else "0") for n in range(3)}
-    model = calculate_job_model(_config(), {A: 3, B: 3}, {}, previous)
+    model = calculate_job_model(
+        _config(), {A: 3, B: 3}, PreviousAssignment(task_processors=previous)
+    )
     assert _tasks_of(model) == {"0": ["Partition 1", "Partition 2"], "1": ["Partition 0"]}
+
+
+def test_processors_may_be_given_by_id() -> None:
+    """Any texts are ids; the count in the configuration then does not matter."""
+    ids = [ProcessorId("b-1"), ProcessorId("a")]
+    model = calculate_job_model(_config(job__container__count="1"), {A: 3, B: 3}, NOTHING, ids)
+    assert _tasks_of(model) == {"b-1": ["Partition 0", "Partition 2"], "a": ["Partition 1"]}
 
 
 def test_without_host_affinity_tasks_are_dealt_anew() -> None:
     """Reference 3.4: balancing, and keeping, happen with host affinity only."""
     previous = {TaskName(f"Partition {n}"): ProcessorId("1" if n < 1 else "0") for n in range(3)}
     config = _config(**{"job__host-affinity__enabled": "false"})
-    model = calculate_job_model(config, {A: 3, B: 3}, {}, previous)
+    model = calculate_job_model(config, {A: 3, B: 3}, PreviousAssignment(task_processors=previous))
     assert _tasks_of(model) == {"0": ["Partition 0", "Partition 2"], "1": ["Partition 1"]}
 
 
@@ -102,7 +112,7 @@ def test_a_broadcast_partition_is_in_every_task() -> None:
     """Samza's G25, with a stream that is not among ``task.inputs``; its counts are needed too."""
     config = _config(task__broadcast__inputs="kafka.rules#1")
     assert input_streams(config) == (A, B, RULES)
-    model = calculate_job_model(config, {A: 2, B: 2, RULES: 2}, {}, {})
+    model = calculate_job_model(config, {A: 2, B: 2, RULES: 2}, NOTHING)
     broadcast = SystemStreamPartition("kafka", "rules", 1)
     tasks = [task for c in model.containers.values() for task in c.tasks.values()]
     assert len(tasks) == 2
@@ -114,15 +124,15 @@ def test_a_broadcast_partition_that_is_not_there_is_refused() -> None:
     """The message names the key, the partition and how many there are."""
     config = _config(task__broadcast__inputs="kafka.rules#2")
     with pytest.raises(ConfigError, match=r"task\.broadcast\.inputs = 'kafka\.rules#2'.*0 to 1"):
-        calculate_job_model(config, {A: 2, B: 2, RULES: 2}, {}, {})
+        calculate_job_model(config, {A: 2, B: 2, RULES: 2}, NOTHING)
     with pytest.raises(ConfigError, match=r"task\.broadcast\.inputs = 'kafka\.rules'"):
-        calculate_job_model(config, {A: 2, B: 2}, {}, {})
+        calculate_job_model(config, {A: 2, B: 2}, NOTHING)
 
 
 def test_an_input_stream_that_is_not_there_is_refused() -> None:
     """One line with key, value, rule and remedy."""
     with pytest.raises(ConfigError) as caught:
-        calculate_job_model(_config(), {A: 2}, {}, {})
+        calculate_job_model(_config(), {A: 2}, NOTHING)
     assert str(caught.value) == (
         "task.inputs = 'kafka.b': the input stream must exist, and system 'kafka' has no 'b'; "
         "create it or correct the name"
@@ -132,17 +142,17 @@ def test_an_input_stream_that_is_not_there_is_refused() -> None:
 def test_more_containers_than_tasks_are_refused() -> None:
     """The count of containers must fit the partitions."""
     with pytest.raises(ConfigError, match=r"job\.container\.count = '9'"):
-        calculate_job_model(_config(job__container__count="9"), {A: 8, B: 2}, {}, {})
+        calculate_job_model(_config(job__container__count="9"), {A: 8, B: 2}, NOTHING)
 
 
 def test_groupers_are_named_by_either_name() -> None:
     """Samza's Java name and ours stand for the same grouper; one that is not built is refused."""
     java = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
     config = _config(job__systemstreampartition__grouper__factory=java)
-    assert first_fault(calculate_job_model(config, {A: 2, B: 2}, {}, {})) is None
+    assert first_fault(calculate_job_model(config, {A: 2, B: 2}, NOTHING)) is None
     other = _config(job__systemstreampartition__grouper__factory="all-ssp-to-single-task")
     with pytest.raises(ConfigError, match=r"job\.systemstreampartition\.grouper\.factory"):
-        calculate_job_model(other, {A: 2, B: 2}, {}, {})
+        calculate_job_model(other, {A: 2, B: 2}, NOTHING)
 
 
 K = TypeVar("K")
@@ -168,13 +178,13 @@ def test_the_order_of_the_arguments_does_not_matter(
     known = dict(zip(names[: data.draw(st.integers(0, len(names)))], numbers, strict=False))
     previous = {name: ProcessorId(str(data.draw(st.integers(0, 3)))) for name in names}
     counts = {A: a, B: b}
-    first = calculate_job_model(config, counts, known, previous)
-    second = calculate_job_model(
-        config,
-        _shuffled(counts, random),
-        _shuffled(known, random),
-        _shuffled(previous, random),
+    first = calculate_job_model(
+        config, counts, PreviousAssignment(task_processors=previous, changelog_partitions=known)
     )
+    shuffled = PreviousAssignment(
+        task_processors=_shuffled(previous, random), changelog_partitions=_shuffled(known, random)
+    )
+    second = calculate_job_model(config, _shuffled(counts, random), shuffled)
     assert encode_job_model(first, mask_secrets=False) == encode_job_model(
         second, mask_secrets=False
     )
