@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.key_types import BoolKey, IntKey, ListKey, TextKey
-
-SAMZA = "Samza"
-OWN = "Homeport"
-
-# ---------------------------------------------------------------------------------- cluster manager
+from homeport.config.key_types import OWN, SAMZA, BoolKey, IntKey, ListKey, Liveness, TextKey
 
 CONTAINER_MEMORY_MB = IntKey(
     name="cluster-manager.container.memory.mb",
@@ -16,6 +11,7 @@ CONTAINER_MEMORY_MB = IntKey(
     unit="MB",
     meaning="memory of a container",
     source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
     legacy=("yarn.container.memory.mb",),
 )
 CONTAINER_CPU_CORES = IntKey(
@@ -24,6 +20,7 @@ CONTAINER_CPU_CORES = IntKey(
     minimum=1,
     meaning="cores of a container",
     source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
     legacy=("yarn.container.cpu.cores",),
 )
 CONTAINER_REQUEST_TIMEOUT_MS = IntKey(
@@ -33,6 +30,7 @@ CONTAINER_REQUEST_TIMEOUT_MS = IntKey(
     unit="ms",
     meaning="how long a container waits for its preferred host",
     source="HA-YARN",
+    liveness=Liveness.LIVE,
     legacy=("yarn.container.request.timeout.ms",),
 )
 CONTAINER_RETRY_COUNT = IntKey(
@@ -41,6 +39,7 @@ CONTAINER_RETRY_COUNT = IntKey(
     minimum=-1,
     meaning="failures of one container, within the window, that fail the job; -1: no limit",
     source=SAMZA,
+    liveness=Liveness.LIVE,
     legacy=("yarn.container.retry.count",),
 )
 CONTAINER_RETRY_WINDOW_MS = IntKey(
@@ -49,6 +48,7 @@ CONTAINER_RETRY_WINDOW_MS = IntKey(
     unit="ms",
     meaning="failures further apart than this are not added up",
     source=SAMZA,
+    liveness=Liveness.LIVE,
     legacy=("yarn.container.retry.window.ms",),
 )
 CONTAINER_LAST_RETRY_DELAY_MS = IntKey(
@@ -57,12 +57,14 @@ CONTAINER_LAST_RETRY_DELAY_MS = IntKey(
     unit="ms",
     meaning="wait before the last retry of a container that has a preferred host",
     source=SAMZA,
+    liveness=Liveness.LIVE,
 )
 CONTAINER_FAIL_JOB_AFTER_RETRIES = BoolKey(
     name="cluster-manager.container.fail.job.after.retries",
     default=True,
     meaning="false: the job goes on without a container that used up its retries",
     source=SAMZA,
+    liveness=Liveness.LIVE,
 )
 CONTAINER_LEASE_MS = IntKey(
     name="cluster-manager.container.lease.ms",
@@ -71,6 +73,7 @@ CONTAINER_LEASE_MS = IntKey(
     unit="ms",
     meaning="a container that cannot renew for this long ends itself",
     source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
 CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
     name="cluster-manager.container.check-in.interval.ms",
@@ -79,6 +82,7 @@ CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
     unit="ms",
     meaning="how often a launcher asks what to do",
     source=OWN,
+    liveness=Liveness.LIVE,
 )
 CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
     name="cluster-manager.container.check-in.timeout.ms",
@@ -87,22 +91,26 @@ CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
     unit="ms",
     meaning="a granted container that has not checked in for this long is asked for again",
     source=OWN,
+    liveness=Liveness.LIVE,
 )
 CLUSTER_MANAGER_HOSTS = ListKey(
     name="cluster-manager.hosts",
     meaning="hosts to know at submission, beyond those that the ResourceManager lists",
     source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_COORDINATOR_URL_HOST = TextKey(
     name="cluster-manager.jobcoordinator.url.host",
     meaning="host name or address in the job coordinator's URL; default the AM's host",
     source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_COORDINATOR_URL_PORT = IntKey(
     name="cluster-manager.jobcoordinator.url.port",
     default=0,
     meaning="port of the job coordinator; 0: any free one",
     source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
 
 # --------------------------------------------------------------------------------------------- yarn
@@ -111,9 +119,14 @@ YARN_PACKAGE_PATH = TextKey(
     name="yarn.package.path",
     meaning="folder, zip or tar.gz with the job's code; needed by run-job",
     source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
 YARN_QUEUE = TextKey(
-    name="yarn.queue", default="default", meaning="queue to submit to", source=SAMZA
+    name="yarn.queue",
+    default="default",
+    meaning="queue to submit to",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
 YARN_AM_MEMORY_MB = IntKey(
     name="yarn.am.container.memory.mb",
@@ -122,6 +135,7 @@ YARN_AM_MEMORY_MB = IntKey(
     unit="MB",
     meaning="memory of the AM's container",
     source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
 YARN_AM_CPU_CORES = IntKey(
     name="yarn.am.container.cpu.cores",
@@ -129,6 +143,7 @@ YARN_AM_CPU_CORES = IntKey(
     minimum=1,
     meaning="cores of the AM's container",
     source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
 YARN_AM_MAX_ATTEMPTS = IntKey(
     name="yarn.am.max-attempts",
@@ -136,9 +151,17 @@ YARN_AM_MAX_ATTEMPTS = IntKey(
     minimum=1,
     meaning="attempts that YARN gives the application",
     source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
 YARN_PYTHON_EXECUTABLE = TextKey(
     name="yarn.python.executable",
     meaning="interpreter with homeport installed, present on every node; default the submitter's",
     source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+YARN_AM_TRACKING_URL = TextKey(
+    name="yarn.am.tracking.url",
+    meaning="URL of the job coordinator; the AM writes it, run-job and the tools read it",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
 )

@@ -76,6 +76,11 @@ def short_name(kind: Kind, name: str) -> str | None:
     return short if short in _TABLE[kind] else None
 
 
+def any_short_name(name: str) -> str:
+    """Our name for ``name`` where it is the Java name of anything in the table, else ``name``."""
+    return _SHORT.get(name, name)
+
+
 def java_name(kind: Kind, name: str) -> str | None:
     """Java's name for ``name``, which may be Java's or ours; None where it is unknown."""
     short = short_name(kind, name)

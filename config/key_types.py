@@ -8,22 +8,50 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.config.java_names import any_short_name
+
+SAMZA = "Samza"
+OWN = "Homeport"
+"""Sources of keys, beside the documents, which go by their own names."""
 
 _PART = re.compile(r"<\w+>")
 
 
+class Liveness(Enum):
+    """What a change of a key means for a job that runs."""
+
+    LIVE = "applied by the running job"
+    RESTARTS_CONTAINERS = "applied by the running job, which restarts its containers"
+    NEEDS_REDEPLOY = "applied by the next deployment"
+    NEVER_WITH_STATE = "never applied to a job that has state"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """One key. ``legacy``: Samza's older names, read where the present one is missing."""
+    """One key.
+
+    Args:
+        name: the name; parts in angle brackets stand for any text.
+        meaning: what it does, for the reference table.
+        source: the document that asks for it, else SAMZA or OWN.
+        liveness: what a change means for a job that runs.
+        unit: unit of the value, "" where it has none.
+        legacy: Samza's older names, read where the present one is missing.
+        fallback: name of the key whose value stands in where this one has none.
+    """
 
     name: str
     meaning: str
     source: str
+    liveness: Liveness
     unit: str = ""
     legacy: tuple[str, ...] = ()
+    fallback: str = ""
 
     def named(self, *parts: str) -> str:
         """The full name, ``parts`` put in place of the angle brackets from left to right."""
@@ -41,11 +69,23 @@ class Key:
 
     def matches(self, name: str) -> bool:
         """Whether ``name`` is this key, or one of its legacy names, with any parts."""
-        pattern = ".+?".join(re.escape(piece) for piece in _PART.split(self.name))
-        return re.fullmatch(pattern, name) is not None or name in self.legacy
+        return name in self.legacy or self.parts_of(name) is not None
+
+    def parts_of(self, name: str) -> tuple[str, ...] | None:
+        """What stands in ``name`` for the angle brackets; None where it is not this key."""
+        match = self._pattern.fullmatch(name)
+        return match.groups() if match else None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("(.+?)".join(re.escape(piece) for piece in _PART.split(self.name)))
 
     def check(self, config: Config, name: str) -> None:
         """Raises ConfigError where the value of ``name``, which matches, is not of the type."""
+
+    def plain(self, text: str) -> str:
+        """The one way to write the value ``text``: equal values become equal texts."""
+        return text.strip()
 
     @property
     def default_text(self) -> str:
@@ -72,6 +112,10 @@ class TextKey(Key):
         if value is not None and self.choices and value not in self.choices:
             allowed = " or ".join(self.choices)
             raise ConfigError(name, value, f"it must be {allowed}", f"write {allowed}")
+
+    def plain(self, text: str) -> str:
+        """The text, our name in place of a Java class's."""
+        return any_short_name(text.strip())
 
     @property
     def default_text(self) -> str:
@@ -104,6 +148,13 @@ class IntKey(Key):
         """Raises ConfigError where the value is not a number, or is too small."""
         self._number(config, name)
 
+    def plain(self, text: str) -> str:
+        """The number without signs and zeros that say nothing; other text as it is."""
+        try:
+            return str(int(text))
+        except ValueError:
+            return text.strip()
+
     def _number(self, config: Config, name: str) -> int:
         return config.get_int(name, self.default or self.minimum, minimum=self.minimum)
 
@@ -127,6 +178,13 @@ class BoolKey(Key):
         """Raises ConfigError where the value is neither true nor false."""
         config.get_bool(name, default=self.default)
 
+    def plain(self, text: str) -> str:
+        """True or false; other text as it is."""
+        try:
+            return str(Config({self.name: text}).get_bool(self.name, default=self.default)).lower()
+        except ConfigError:
+            return text.strip()
+
     @property
     def default_text(self) -> str:
         """The default as the reference table shows it."""
@@ -140,3 +198,7 @@ class ListKey(Key):
     def read(self, config: Config, *parts: str) -> tuple[str, ...]:
         """The items, in the order given."""
         return config.get_list(self.given(config, *parts))
+
+    def plain(self, text: str) -> str:
+        """The items with one comma between two."""
+        return ",".join(Config({self.name: text}).get_list(self.name))

@@ -116,9 +116,9 @@ def _check_work(config: Config) -> None:
 def _check_types(config: Config) -> None:
     """Every given value of a known key has the key's type."""
     for name in config:
-        for key in keys.ALL:
-            if key.matches(name):
-                key.check(config, name)
+        key = keys.declared(name)
+        if key is not None:
+            key.check(config, name)
 
 
 def _check_inputs(task: TaskConfig, broadcast: tuple[SystemStream, ...]) -> None:
@@ -318,7 +318,7 @@ def _misspelt(config: Config) -> tuple[str, ...]:
     """A warning for each key that nobody knows and that is nearly one that we know."""
     warnings = []
     for name in config:
-        if not name.startswith(_CHECKED_PREFIXES) or any(key.matches(name) for key in keys.ALL):
+        if not name.startswith(_CHECKED_PREFIXES) or keys.declared(name) is not None:
             continue
         near = difflib.get_close_matches(name, _FULL_KEYS, n=1, cutoff=_NEAR)
         if near:

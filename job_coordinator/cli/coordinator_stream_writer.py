@@ -77,9 +77,9 @@ def _check_known_key(key: str, value: str) -> None:
             "change it in the properties file",
         )
     given = Config({key: value})
-    for known in keys.ALL:
-        if known.matches(key):
-            known.check(given, key)
+    known = keys.declared(key)
+    if known is not None:
+        known.check(given, key)
 
 
 def messages_for(

@@ -1,0 +1,137 @@
+"""Configuration keys of the job as a whole; ``keys`` offers them with all others."""
+
+from __future__ import annotations
+
+from homeport.config.key_types import OWN, SAMZA, BoolKey, IntKey, Liveness, TextKey
+
+JOB_NAME = TextKey(
+    name="job.name",
+    meaning="name of the job; required",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_ID = TextKey(
+    name="job.id",
+    default="1",
+    meaning="tells jobs of one name apart",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_DEFAULT_SYSTEM = TextKey(
+    name="job.default.system",
+    meaning="system of streams that name none",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_SYSTEM = TextKey(
+    name="job.coordinator.system",
+    meaning="system of the coordinator stream",
+    source="COORD",
+    liveness=Liveness.NEEDS_REDEPLOY,
+    fallback="job.default.system",
+)
+JOB_COORDINATOR_REPLICATION_FACTOR = IntKey(
+    name="job.coordinator.replication.factor",
+    minimum=1,
+    meaning="replicas of the coordinator stream; default the system's, else 3",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_SEGMENT_BYTES = IntKey(
+    name="job.coordinator.segment.bytes",
+    minimum=14,
+    unit="bytes",
+    meaning="segment size of the coordinator stream; default the system's, else 26214400",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_CATCH_UP_INTERVAL_MS = IntKey(
+    name="job.coordinator.catch-up.interval.ms",
+    default=1000,
+    minimum=1,
+    unit="ms",
+    meaning="how often the driver reads new records of the coordinator stream",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
+JOB_COORDINATOR_ISOLATION_MAX_MS = IntKey(
+    name="job.coordinator.isolation.max.ms",
+    default=30000,
+    minimum=1,
+    unit="ms",
+    meaning="how long leases are renewed without an answer from the coordinator stream",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_CHANGELOG_SYSTEM = TextKey(
+    name="job.changelog.system",
+    meaning="system of changelogs that name none",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+    fallback="job.default.system",
+)
+JOB_CONTAINER_COUNT = IntKey(
+    name="job.container.count",
+    default=1,
+    minimum=1,
+    meaning="number of containers",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+    legacy=("yarn.container.count",),
+)
+JOB_HOST_AFFINITY_ENABLED = BoolKey(
+    name="job.host-affinity.enabled",
+    default=False,
+    meaning="containers come back to the host that has their state",
+    source="HA-YARN",
+    liveness=Liveness.NEEDS_REDEPLOY,
+    legacy=("yarn.samza.host-affinity.enabled",),
+)
+JOB_SSP_GROUPER_FACTORY = TextKey(
+    name="job.systemstreampartition.grouper.factory",
+    default="group-by-partition",
+    meaning="how partitions become tasks",
+    source="COORD",
+    liveness=Liveness.NEVER_WITH_STATE,
+)
+JOB_LOGGED_STORE_BASE_DIR = TextKey(
+    name="job.logged.store.base.dir",
+    meaning="root of the state directories where LOGGED_STORE_BASE_DIR is not set",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_HISTORY_DIR = TextKey(
+    name="job.history.dir",
+    meaning="folder of the history files; default .history below the job's state directory",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_HOT_STANDBY_ENABLED = BoolKey(
+    name="job.hotstandby.enabled",
+    default=False,
+    meaning="standby containers follow the changelogs of the active ones",
+    source="STANDBY",
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_HOT_STANDBY_REPLICATION_COUNT = IntKey(
+    name="job.hotstandby.replicationcount",
+    default=1,
+    minimum=1,
+    meaning="standby containers per active one",
+    source="STANDBY",
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_HOT_STANDBY_PREWARM = BoolKey(
+    name="job.hotstandby.prewarm",
+    default=False,
+    meaning="standbys prepare a start",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_STANDBY_TASKS_REPLICATION_FACTOR = IntKey(
+    name="job.standbytasks.replication.factor",
+    minimum=1,
+    meaning="job.hotstandby.replicationcount + 1, in Samza's words",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)

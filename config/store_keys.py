@@ -1,0 +1,73 @@
+"""Configuration keys of stores and their changelogs; ``keys`` offers them with all others."""
+
+from __future__ import annotations
+
+from homeport.config.key_types import SAMZA, IntKey, Liveness, TextKey
+
+STORES_DEFAULT_CHANGELOG_REPLICATION_FACTOR = IntKey(
+    name="stores.default.changelog.replication.factor",
+    minimum=1,
+    meaning="replicas of changelogs that say nothing else",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_FACTORY = TextKey(
+    name="stores.<store>.factory",
+    meaning="kind of the store; required",
+    source=SAMZA,
+    liveness=Liveness.NEVER_WITH_STATE,
+)
+STORE_KEY_SERDE = TextKey(
+    name="stores.<store>.key.serde",
+    meaning="serde of keys; required",
+    source=SAMZA,
+    liveness=Liveness.NEVER_WITH_STATE,
+)
+STORE_MSG_SERDE = TextKey(
+    name="stores.<store>.msg.serde",
+    meaning="serde of values; required",
+    source=SAMZA,
+    liveness=Liveness.NEVER_WITH_STATE,
+)
+STORE_CHANGELOG = TextKey(
+    name="stores.<store>.changelog",
+    meaning="changelog topic, system.stream or stream; without it the state is not recovered",
+    source=SAMZA,
+    liveness=Liveness.NEVER_WITH_STATE,
+)
+STORE_CHANGELOG_REPLICATION_FACTOR = IntKey(
+    name="stores.<store>.changelog.replication.factor",
+    minimum=1,
+    meaning="replicas of the changelog; default that of all stores, the system's, else 2",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_CHANGELOG_MAX_MESSAGE_BYTES = IntKey(
+    name="stores.<store>.changelog.max.message.bytes",
+    minimum=1,
+    unit="bytes",
+    meaning="largest record of the changelog; default the system's, else 1000012",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_CHANGELOG_DELETE_RETENTION_MS = IntKey(
+    name="stores.<store>.changelog.delete.retention.ms",
+    default=86400000,
+    unit="ms",
+    meaning="how long the changelog keeps deletions",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_CHANGELOG_MIN_COMPACTION_LAG_MS = IntKey(
+    name="stores.<store>.changelog.min.compaction.lag.ms",
+    unit="ms",
+    meaning="age below which the changelog is not compacted",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_CHANGELOG_KAFKA = TextKey(
+    name="stores.<store>.changelog.kafka.<property>",
+    meaning="a topic property of the changelog; wins over all of the above",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
