@@ -85,7 +85,8 @@ class DriverBackend:
     def is_running(self, resource_id: ResourceId) -> bool:
         """Whether a stream container that this AM permitted runs there."""
         launcher = self._driver.launchers.find(resource_id)
-        return launcher is not None and launcher.running is not None
+        running = None if launcher is None else launcher.running
+        return running is not None and self._driver.runs(running)
 
     async def check_in(self, message: CheckIn) -> Order:
         """What the launcher is to do now."""

@@ -68,8 +68,8 @@ class Phases:
         return {**self.seconds, "total": round(time.monotonic() - self._began, 3)}
 
 
-def fetch_job_model(client: CoordinatorClient, version: int, stop: StopFlag) -> JobModel:
-    """The JobModel of that version.
+def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -> JobModel:
+    """The JobModel of the permit's version with the permit's container alone.
 
     Raises:
         UnavailableError: the AM did not answer for half a minute.
@@ -78,7 +78,7 @@ def fetch_job_model(client: CoordinatorClient, version: int, stop: StopFlag) -> 
     deadline = time.monotonic() + _AM_PATIENCE_S
     while True:
         try:
-            return client.job_model(version)
+            return client.processor_model(permit.incarnation.processor_id, permit.model_version)
         except UnavailableError as error:
             if time.monotonic() > deadline:
                 raise

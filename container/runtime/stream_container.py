@@ -103,7 +103,7 @@ def _prepared(permit_text: str, stop: StopFlag) -> StreamContainer:
         os.getpid(),
     )
     client = CoordinatorClient(environment.coordinator_url, environment.token)
-    model = fetch_job_model(client, permit.model_version, stop)
+    model = fetch_job_model(client, permit, stop)
     job = ContainerJob.of(model, own.processor_id)
     return StreamContainer(job, permit, environment, client, stop)
 

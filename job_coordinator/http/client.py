@@ -7,10 +7,12 @@ not used: the AM is a neighbour.
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from homeport.config.errors import ConfigError, UnavailableError, WireError
 from homeport.job_coordinator.http.messages import (
@@ -22,6 +24,7 @@ from homeport.job_coordinator.http.messages import (
     Stopped,
 )
 from homeport.job_coordinator.model.codec import decode_job_model
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import (
     compact_json,
@@ -70,6 +73,11 @@ class CoordinatorClient:
         """The JobModel of that version, or the present one; secrets masked without a token."""
         return decode_job_model(self._call("GET", "" if version is None else f"?version={version}"))
 
+    def processor_model(self, processor_id: ProcessorId, version: int) -> JobModel:
+        """The JobModel of that version with that processor's container alone; masked as above."""
+        route = f"v1/processors/{quote(processor_id, safe='')}/model?version={version}"
+        return decode_job_model(self._call("GET", route))
+
     def config(self) -> dict[str, str]:
         """The job's configuration; secrets masked without a token."""
         body = parse_object(self._call("GET", "config"), "the configuration")
@@ -105,7 +113,11 @@ class CoordinatorClient:
     def _call(self, method: str, route: str, body: bytes | None = None) -> bytes:
         """The body of a good answer to one request."""
         target = f"{method} {self._url}{route}"
-        headers = {"Connection": "close", "Accept": "application/json"}
+        headers = {
+            "Connection": "close",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip",
+        }
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._token is not None:
@@ -115,11 +127,14 @@ class CoordinatorClient:
             connection.request(method, f"{self._base}{route}", body, headers)
             answer = connection.getresponse()
             status, content = answer.status, answer.read()
+            encoding = answer.headers.get("Content-Encoding")
         except (OSError, HTTPException) as error:
             reason = str(error) or type(error).__name__
             raise UnavailableError(f"{target}: no answer from the AM: {reason}") from error
         finally:
             connection.close()
+        if encoding == "gzip":
+            content = _unpacked(content, target)
         if status == _OK:
             return content
         message = f"{target}: {status} {_error_text(content)}"
@@ -141,6 +156,13 @@ def _address(url: str) -> tuple[str, int | None, str]:
             "take it from the output of run-job",
         )
     return host, port, parts.path
+
+
+def _unpacked(content: bytes, target: str) -> bytes:
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise WireError(f"{target}: the answer is not what gzip makes: {error}") from None
 
 
 def _error_text(content: bytes) -> str:

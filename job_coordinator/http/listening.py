@@ -1,4 +1,4 @@
-"""A listening socket that is taken away without losing whom it has just accepted.
+"""A listening socket for thousands at once, taken away without losing whom it has just accepted.
 
 SHELL. asyncio accepts in one turn of the loop and makes the transport in the next; a server that is
 closed between the two drops the transport unclosed (CPython 3.11, ``Server._attach``), and whoever
@@ -8,20 +8,44 @@ was connecting waits for its time-out.
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
+from typing import Final
 
 from aiohttp import web
 
 _TURNS = 2
 """Until the server knows of all that were accepted: the transport is made, then announced."""
 
+_BACKLOG: Final = 4096
+"""Who calls while so many wait to be accepted tries again only a second later."""
+
+_OPEN_FILES: Final = 16_384
+"""A usual limit of a process is 1024 files, fewer than a large job has containers."""
+
+_SEND_BUFFER_BYTES: Final = 256 * 1024
+"""What the kernel keeps for one slow reader; left to itself it would be megabytes."""
+
 
 async def listen(runner: web.AppRunner, host: str, port: int) -> socket.socket:
-    """The runner serves at that address; OSError where it cannot be had."""
-    listener = socket.create_server((host, port))
+    """The runner serves at that address; OSError where it cannot be had.
+
+    The process may have as many connections open as its hard limit allows, up to 16,384.
+    """
+    _allow_open_files()
+    listener = socket.create_server((host, port), backlog=_BACKLOG)
     listener.setblocking(False)  # noqa: FBT003 - the standard library's signature
-    await web.SockSite(runner, listener).start()
+    # What is accepted inherits it.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+    await web.SockSite(runner, listener, backlog=_BACKLOG).start()
     return listener
+
+
+def _allow_open_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def stop_accepting(listener: socket.socket) -> None:

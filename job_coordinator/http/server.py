@@ -11,7 +11,7 @@ reference, 2.3.
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 import hmac
 import logging
 import re
@@ -20,19 +20,25 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-from aiohttp import ETag, web
+from aiohttp import web
 
 from homeport.config import keys
 from homeport.config.errors import UnavailableError, WireError
-from homeport.config.secrets import masked
+from homeport.job_coordinator.http.answers import (
+    document_answer,
+    error_answer,
+    json_answer,
+    takes_gzip,
+)
+from homeport.job_coordinator.http.documents import Document, Form, JobModelDocuments
 from homeport.job_coordinator.http.listening import listen, stop_accepting
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
-from homeport.job_coordinator.model.codec import encode_container_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, shown
 from homeport.job_coordinator.model.locality_model import (
     LocalityModel,
+    ProcessorLocality,
     encode_locality,
     encode_processor_locality,
 )
@@ -42,6 +48,12 @@ MAX_BODY_BYTES: Final = 1024 * 1024
 
 _SHUTDOWN_S: Final = 2.0
 """How long requests under way may still take when the server stops."""
+
+_IDLE_S: Final = 75.0
+"""How long a connection may take until its next request has arrived, its headers included."""
+
+_BODY_S: Final = 30.0
+"""How long a request may take until its body has arrived."""
 
 _RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
 _VERSION = re.compile(r"\d{1,18}", re.ASCII)
@@ -103,7 +115,7 @@ class JobCoordinatorServer:
         self._port = port
         self._runner: web.AppRunner | None = None
         self._listener: socket.socket | None = None
-        self._encoded: dict[bool, tuple[JobModel, bytes, ETag]] = {}
+        self._documents = JobModelDocuments()
 
     async def start(self) -> tuple[str, int]:
         """The server answers; returns the address and port that it listens on.
@@ -111,7 +123,12 @@ class JobCoordinatorServer:
         Raises:
             UnavailableError: it cannot listen there.
         """
-        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=_SHUTDOWN_S)
+        runner = web.AppRunner(
+            self._application(),
+            access_log=None,
+            shutdown_timeout=_SHUTDOWN_S,
+            keepalive_timeout=_IDLE_S,
+        )
         await runner.setup()
         try:
             self._listener = await listen(runner, self._host, self._port)
@@ -145,7 +162,7 @@ class JobCoordinatorServer:
                 web.get("/containerHeartbeat", self._get_heartbeat),
                 web.get("/config", self._get_config),
                 web.get("/v1/status", self._get_status),
-                web.get("/v1/processors/{processor_id}/model", self._get_container_model),
+                web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
                 web.post("/v1/check-in", self._post_check_in),
                 web.post("/v1/started", self._post_started),
                 web.post("/v1/stopped", self._post_stopped),
@@ -169,27 +186,39 @@ class JobCoordinatorServer:
         return offered is not None and hmac.compare_digest(offered, self._token)
 
     async def _get_job_model(self, request: web.Request) -> web.StreamResponse:
-        trusted = self._is_trusted(request)
-        body, etag = self._encode(self._model(_version(request)), mask_secrets=not trusted)
-        headers = {
-            "Cache-Control": "private, no-cache" if trusted else "no-cache",
-            "Vary": "Authorization, Accept-Encoding",
-        }
-        response: web.Response
-        if any(known.value in {etag.value, "*"} for known in request.if_none_match or ()):
-            response = web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-        else:
-            response = _json(body, headers)
-            response.enable_compression()
-        response.etag = etag
-        return response
+        model = self._model(_version(request))
+        return await self._document(request, self._documents.whole(model, self._form(request)))
+
+    async def _get_part(self, request: web.Request) -> web.StreamResponse:
+        processor_id = ProcessorId(request.match_info["processor_id"])
+        model = self._model(_version(request))
+        if processor_id not in model.containers:
+            raise _NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
+        return await self._document(
+            request, self._documents.part(model, processor_id, self._form(request))
+        )
+
+    async def _get_config(self, request: web.Request) -> web.StreamResponse:
+        model = self._model(None)
+        return await self._document(request, self._documents.config(model, self._form(request)))
+
+    async def _document(
+        self, request: web.Request, making: Awaitable[Document]
+    ) -> web.StreamResponse:
+        return await document_answer(request, await making, trusted=self._is_trusted(request))
+
+    def _form(self, request: web.Request) -> Form:
+        return Form(mask_secrets=not self._is_trusted(request), gzip=takes_gzip(request))
 
     async def _get_locality(self, request: web.Request) -> web.StreamResponse:
-        model = LocalityModel.of(self._backend.locality())
-        processor_id = request.query.get("processorId")
-        if processor_id is None:
-            return _json(encode_locality(model))
-        return _json(encode_processor_locality(model.locality_of(ProcessorId(processor_id))))
+        localities = self._backend.locality()
+        # Samza's rule: one parameter, of whatever name, asks for one processor.
+        if len(set(request.query)) != 1:
+            return json_answer(encode_locality(LocalityModel.of(localities)))
+        id_ = request.query.get("processorId")
+        processor_id = None if id_ is None else ProcessorId(id_)
+        host = None if processor_id is None else localities.get(processor_id)
+        return json_answer(encode_processor_locality(ProcessorLocality(processor_id, host)))
 
     async def _get_heartbeat(self, request: web.Request) -> web.StreamResponse:
         resource_id = request.query.get("executionContainerId", "")
@@ -197,37 +226,27 @@ class JobCoordinatorServer:
             raise WireError(
                 f"executionContainerId is not the id of a YARN container: {shown(resource_id)}"
             )
-        return _json(compact_json({"alive": self._backend.is_running(ResourceId(resource_id))}))
-
-    async def _get_config(self, request: web.Request) -> web.StreamResponse:
-        config = self._model(None).config
-        return _json(compact_json(dict(config if self._is_trusted(request) else masked(config))))
+        alive = self._backend.is_running(ResourceId(resource_id))
+        return json_answer(compact_json({"alive": alive}))
 
     async def _get_status(self, _request: web.Request) -> web.StreamResponse:
-        return _json(compact_json(dict(self._backend.status())))
-
-    async def _get_container_model(self, request: web.Request) -> web.StreamResponse:
-        processor_id = ProcessorId(request.match_info["processor_id"])
-        container = self._model(None).containers.get(processor_id)
-        if container is None:
-            return _error(HTTPStatus.NOT_FOUND, f"the job has no processor {shown(processor_id)}")
-        return _json(encode_container_model(container))
+        return json_answer(compact_json(dict(self._backend.status())))
 
     async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
         order = await self._backend.check_in(CheckIn.from_json(await _body(request)))
-        return _json(compact_json(order.to_json()))
+        return json_answer(compact_json(order.to_json()))
 
     async def _post_started(self, request: web.Request) -> web.StreamResponse:
         await self._backend.started(Started.from_json(await _body(request)))
-        return _json(b"{}")
+        return json_answer(b"{}")
 
     async def _post_stopped(self, request: web.Request) -> web.StreamResponse:
         await self._backend.stopped(Stopped.from_json(await _body(request)))
-        return _json(b"{}")
+        return json_answer(b"{}")
 
     async def _post_shutdown(self, _request: web.Request) -> web.StreamResponse:
         await self._backend.shutdown()
-        return _json(b"{}")
+        return json_answer(b"{}")
 
     def _model(self, version: int | None) -> JobModel:
         model = self._backend.job_model(version)
@@ -236,17 +255,6 @@ class JobCoordinatorServer:
         if model is None:
             raise _NotFoundError(f"there is no JobModel of version {version}")
         return model
-
-    def _encode(self, model: JobModel, *, mask_secrets: bool) -> tuple[bytes, ETag]:
-        """The model's bytes and tag; the last ones are kept, as all containers ask for the same."""
-        known = self._encoded.get(mask_secrets)
-        if known is not None and known[0] is model:
-            return known[1], known[2]
-        body = encode_job_model(model, mask_secrets=mask_secrets)
-        # Weak: the compressed form goes out under the same tag.
-        etag = ETag(hashlib.sha256(body).hexdigest()[:32], is_weak=True)
-        self._encoded[mask_secrets] = (model, body, etag)
-        return body, etag
 
 
 class _NotFoundError(Exception):
@@ -268,16 +276,16 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
     except web.HTTPException as error:
         kept = {name: value for name, value in error.headers.items() if name == "Allow"}
         text = f"{error.reason}: {request.method} {request.path}"
-        return _error(HTTPStatus(error.status), text, kept)
+        return error_answer(HTTPStatus(error.status), text, kept)
     except (_NotFoundError, WireError, UnavailableError) as error:
-        return _error(_status_of(error), str(error))
+        return error_answer(_status_of(error), str(error))
     except (ConnectionError, web.RequestPayloadError):
         # The caller is gone: nobody reads this answer.
-        return _error(HTTPStatus.BAD_REQUEST, "the body broke off")
+        return error_answer(HTTPStatus.BAD_REQUEST, "the body broke off")
     except Exception:  # noqa: BLE001 - one answer's fault, told in the log, ends no running job
         _log.exception("%s %s failed", request.method, request.path)
         text = "internal error; its story is in the log of the AM"
-        return _error(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+        return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)
 
 
 def _bearer_token(request: web.Request) -> bytes | None:
@@ -286,7 +294,7 @@ def _bearer_token(request: web.Request) -> bytes | None:
 
 
 def _unauthorized(reason: str) -> web.Response:
-    return _error(HTTPStatus.UNAUTHORIZED, reason, {"WWW-Authenticate": "Bearer"})
+    return error_answer(HTTPStatus.UNAUTHORIZED, reason, {"WWW-Authenticate": "Bearer"})
 
 
 def _version(request: web.Request) -> int | None:
@@ -299,20 +307,8 @@ def _version(request: web.Request) -> int | None:
 
 
 async def _body(request: web.Request) -> dict[str, Any]:
-    return parse_object(await request.read(), "the body")
-
-
-def _json(body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(body=body, content_type="application/json", headers=headers)
-
-
-def _error(
-    status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None
-) -> web.Response:
-    line = " ".join(message.split())
-    return web.Response(
-        status=status,
-        body=compact_json({"error": line}),
-        content_type="application/json",
-        headers=headers,
-    )
+    try:
+        async with asyncio.timeout(_BODY_S):
+            return parse_object(await request.read(), "the body")
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None

@@ -22,9 +22,12 @@ from homeport.job_coordinator.model.json_values import (
 
 @dataclass(frozen=True, slots=True)
 class ProcessorLocality:
-    """One processor and the host of its last successful start; None where none is known."""
+    """One processor and the host of its last successful start; None where none is known.
 
-    processor_id: ProcessorId
+    ``processor_id`` is None in the answer to a question that names no processor.
+    """
+
+    processor_id: ProcessorId | None
     host: Host | None
 
 

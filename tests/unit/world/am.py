@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -38,8 +39,9 @@ from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.codec import encode_job_model
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 from tests.unit.world.clock import Process
 from tests.unit.world.links import Server
@@ -346,6 +348,9 @@ class CoordinatorServer:
             model = backend.job_model(version)
             if model is None:
                 raise UnavailableError("no such version")
+            if route.startswith("v1/processors/"):
+                own = ProcessorId(unquote(route.split("/")[2]))
+                model = JobModel(model.config, {own: model.containers[own]})
             return encode_job_model(model, mask_secrets=False)
         return b"{}"
 

@@ -1,0 +1,107 @@
+"""The forms of an answer: JSON, an error of one line, a document sent as fast as it is read.
+
+SHELL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from homeport.job_coordinator.http.documents import Document
+from homeport.job_coordinator.model.json_values import compact_json
+
+_PIECE_BYTES: Final = 32 * 1024
+"""What a reader that stops reading holds of this process's memory; the rest stays shared."""
+
+_STALL_S: Final = 30.0
+"""How long a reader may take nothing at all."""
+
+_JSON: Final = "application/json"
+_GZIP: Final = re.compile(r"\s*(x-)?gzip\s*(;\s*q=(?P<quality>[\d.]+)\s*)?", re.ASCII)
+
+
+def json_answer(body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
+    """200 with that JSON."""
+    return web.Response(body=body, content_type=_JSON, headers=headers)
+
+
+def error_answer(
+    status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """``{"error": ...}`` with the message as one line."""
+    line = " ".join(message.split())
+    body = compact_json({"error": line})
+    return web.Response(status=status, body=body, content_type=_JSON, headers=headers)
+
+
+def takes_gzip(request: web.Request) -> bool:
+    """Whether the answer may be compressed."""
+    for item in ",".join(request.headers.getall("Accept-Encoding", ())).lower().split(","):
+        match = _GZIP.fullmatch(item)
+        if match is not None:
+            return (match["quality"] or "1").strip("0.") != ""
+    return False
+
+
+async def document_answer(
+    request: web.Request, document: Document, *, trusted: bool
+) -> web.StreamResponse:
+    """200 with the document, sent when this returns; or 304 where the caller has it already.
+
+    A reader that takes nothing for half a minute is cut off.
+    """
+    headers = {
+        "Cache-Control": "private, no-cache" if trusted else "no-cache",
+        "Vary": "Authorization, Accept-Encoding",
+    }
+    response: web.StreamResponse
+    if any(known.value in {document.etag.value, "*"} for known in request.if_none_match or ()):
+        response = web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        response.etag = document.etag
+        return response
+    if document.gzip:
+        headers["Content-Encoding"] = "gzip"
+    if document.size <= _PIECE_BYTES:
+        response = json_answer(b"".join(document.parts), headers)
+        response.etag = document.etag
+        return response
+    response = web.StreamResponse(headers=headers)
+    response.content_type = _JSON
+    response.content_length = document.size
+    response.etag = document.etag
+    if request.method == "HEAD":
+        return response
+    return await _sent(request, response, document)
+
+
+async def _sent(
+    request: web.Request, response: web.StreamResponse, document: Document
+) -> web.StreamResponse:
+    transport = request.transport
+    writer = await response.prepare(request)
+    if transport is None or writer is None:
+        return response  # the caller is gone
+    # What the socket does not take at once waits in the transport, which says so from the first
+    # byte on.
+    transport.set_write_buffer_limits(high=0)
+    try:
+        for piece in _pieces(document):
+            await writer.write(piece)
+            async with asyncio.timeout(_STALL_S):
+                await writer.drain()
+    except (ConnectionError, TimeoutError):
+        transport.abort()
+    return response
+
+
+def _pieces(document: Document) -> Iterator[memoryview]:
+    for part in document.parts:
+        view = memoryview(part)
+        for start in range(0, len(view), _PIECE_BYTES):
+            yield view[start : start + _PIECE_BYTES]

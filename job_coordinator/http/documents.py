@@ -1,0 +1,194 @@
+"""What is served of JobModels: encoded, compressed and tagged once, however many ask for it.
+
+SHELL: the work is done in a thread, so that check-ins are answered meanwhile. The whole JobModel,
+the part of one processor and the configuration share their pieces: a thousand containers that fetch
+their parts cost a thousand small encodings, and never one of the configuration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import zlib
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from aiohttp import ETag
+
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.job_model_pieces import (
+    JobModelPieces,
+    encode_containers,
+    encode_member,
+)
+
+_KEPT_MODELS: Final = 3
+"""The present version and, while a change goes on, those before it."""
+
+_GZIP_LEVEL: Final = 6
+_GZIP_WINDOW: Final = 31  # the largest window, with gzip's header and checksum
+_TAG_LENGTH: Final = 32
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a document is wanted: secrets masked or not, compressed by gzip or not."""
+
+    mask_secrets: bool
+    gzip: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Bytes to be sent one part after the other, and their tag. ``gzip``: they are compressed.
+
+    The tag is weak and the same for both encodings of the same content.
+    """
+
+    parts: tuple[bytes, ...]
+    etag: ETag
+    gzip: bool
+
+    @property
+    def size(self) -> int:
+        """All parts together, in bytes."""
+        return sum(len(part) for part in self.parts)
+
+
+class JobModelDocuments:
+    """The documents of the models last asked for; to be used on one event loop."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, _Made] = {}
+
+    async def whole(self, model: JobModel, form: Form) -> Document:
+        """The JobModel, byte for byte as ``codec.encode_job_model`` says."""
+        return await self._of(model).whole(form)
+
+    async def part(self, model: JobModel, processor_id: ProcessorId, form: Form) -> Document:
+        """The JobModel with one of its containers alone; KeyError where it has no such container.
+
+        ``max-change-log-stream-partitions`` stays that of the whole.
+        """
+        return await self._of(model).part(processor_id, form)
+
+    async def config(self, model: JobModel, form: Form) -> Document:
+        """The configuration as one flat JSON object."""
+        return await self._of(model).config(form)
+
+    def _of(self, model: JobModel) -> _Made:
+        # By identity: to compare two models costs more than to encode one.
+        made = self._made.pop(id(model), None) or _Made(model)
+        self._made[id(model)] = made
+        if len(self._made) > _KEPT_MODELS:
+            del self._made[next(iter(self._made))]
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What comes before the containers, with the state of the checksum after it."""
+
+    pieces: JobModelPieces
+    checksum: Any
+
+    @classmethod
+    def of(cls, model: JobModel, *, mask_secrets: bool) -> _Head:
+        pieces = JobModelPieces.of(model, mask_secrets=mask_secrets)
+        checksum = hashlib.sha256()
+        for part in pieces.head:
+            checksum.update(part)
+        return cls(pieces, checksum)
+
+    def tag(self, *rest: bytes) -> ETag:
+        """The tag of the head followed by ``rest``."""
+        checksum = self.checksum.copy()
+        for part in rest:
+            checksum.update(part)
+        return _tag(checksum)
+
+
+class _GzipHead:
+    """A head compressed, and the compressor that goes on after it."""
+
+    def __init__(self, head: _Head) -> None:
+        self._after = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+        parts = [self._after.compress(part) for part in head.pieces.head]
+        self._bytes = b"".join(parts) + self._after.flush(zlib.Z_SYNC_FLUSH)
+
+    def followed_by(self, *rest: bytes) -> tuple[bytes, ...]:
+        """One gzip stream of the head and ``rest``."""
+        compressor = self._after.copy()
+        return self._bytes, b"".join(map(compressor.compress, rest)) + compressor.flush()
+
+
+class _Made:
+    """What has been made of one model. ``model`` is kept: its identity is that of the entry."""
+
+    def __init__(self, model: JobModel) -> None:
+        self.model = model
+        self._results: dict[Hashable, asyncio.Future[Any]] = {}
+
+    async def whole(self, form: Form) -> Document:
+        head = await self._head(form)
+        containers = await self._once("containers", encode_containers, self.model)
+        end = head.pieces.end
+        etag = await self._once(("tag", form.mask_secrets), head.tag, containers, end)
+        if not form.gzip:
+            return Document((*head.pieces.head, containers, end), etag, gzip=False)
+        packed = await self._gzip_head(form)
+        parts = await self._once(("packed", form.mask_secrets), packed.followed_by, containers, end)
+        return Document(parts, etag, gzip=True)
+
+    async def part(self, processor_id: ProcessorId, form: Form) -> Document:
+        head = await self._head(form)
+        member = encode_member(processor_id, self.model.containers[processor_id])
+        end = head.pieces.end
+        etag = head.tag(member, end)
+        if not form.gzip:
+            return Document((*head.pieces.head, member, end), etag, gzip=False)
+        packed = await self._gzip_head(form)
+        return Document(packed.followed_by(member, end), etag, gzip=True)
+
+    async def config(self, form: Form) -> Document:
+        config = (await self._head(form)).pieces.config
+        etag = await self._once(("config tag", form.mask_secrets), _tag_of, config)
+        if not form.gzip:
+            return Document((config,), etag, gzip=False)
+        packed = await self._once(("packed config", form.mask_secrets), _packed, config)
+        return Document((packed,), etag, gzip=True)
+
+    async def _head(self, form: Form) -> _Head:
+        make = functools.partial(_Head.of, mask_secrets=form.mask_secrets)
+        return await self._once(("head", form.mask_secrets), make, self.model)
+
+    async def _gzip_head(self, form: Form) -> _GzipHead:
+        head = await self._head(form)
+        return await self._once(("packed head", form.mask_secrets), _GzipHead, head)
+
+    async def _once(self, what: Hashable, make: Callable[..., T], *arguments: object) -> T:
+        """``make(*arguments)``, made in a thread for the first who asks, waited for by all."""
+        future: asyncio.Future[T] | None = self._results.get(what)
+        if future is None or (future.done() and future.exception() is not None):
+            future = asyncio.ensure_future(asyncio.to_thread(make, *arguments))
+            self._results[what] = future
+        # Whoever is cancelled leaves the work to the others.
+        return future.result() if future.done() else await asyncio.shield(future)
+
+
+def _tag(checksum: Any) -> ETag:  # noqa: ANN401 - hashlib gives its objects no name
+    # Weak: the compressed form goes out under the same tag.
+    return ETag(checksum.hexdigest()[:_TAG_LENGTH], is_weak=True)
+
+
+def _tag_of(content: bytes) -> ETag:
+    return _tag(hashlib.sha256(content))
+
+
+def _packed(content: bytes) -> bytes:
+    return zlib.compress(content, _GZIP_LEVEL, _GZIP_WINDOW)

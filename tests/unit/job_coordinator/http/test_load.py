@@ -1,0 +1,201 @@
+"""Many callers at once, and callers that do not read, do not finish or do not say anything."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from coordinator_server import CHECK_IN, ORDER, TOKEN, Loop, Served, small_model
+
+from homeport.job_coordinator.http import answers, documents, listening, server
+from homeport.job_coordinator.http.documents import Form, JobModelDocuments
+from homeport.job_coordinator.model.codec import encode_job_model
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.job_model_pieces import encode_containers
+
+LARGE = "x" * 8_000_000
+PLAIN = Form(mask_secrets=True, gzip=False)
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _asked(served: Served, request: str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n") -> socket.socket:
+    """A connection on which that has been sent."""
+    connection = socket.create_connection(("127.0.0.1", served.port), timeout=30)
+    connection.sendall(request.encode())
+    return connection
+
+
+def _rest(connection: socket.socket) -> bytes:
+    """All that comes until the other side closes."""
+    parts = []
+    with contextlib.suppress(ConnectionError):
+        while part := connection.recv(1 << 20):
+            parts.append(part)
+    connection.close()
+    return b"".join(parts)
+
+
+async def _nobody_connected(served: Served) -> None:
+    """The server has no connection any more."""
+    runner = served.server._runner
+    assert runner is not None
+    async with asyncio.timeout(30):
+        while runner.server is not None and runner.server.connections:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def standing_still(loop: Loop) -> Iterator[threading.Event]:
+    """The server's loop does nothing until the event is set."""
+    go, stands = threading.Event(), threading.Event()
+
+    def stand_still() -> None:
+        stands.set()
+        go.wait(30)
+
+    loop.loop.call_soon_threadsafe(stand_still)
+    assert stands.wait(30)
+    yield go
+    go.set()
+
+
+def test_callers_that_come_at_once_are_all_served(
+    served: Served, standing_still: threading.Event
+) -> None:
+    """Hundreds connect before the first is accepted: none has to try again, all are answered."""
+    connections = [_asked(served) for _ in range(300)]
+    standing_still.set()
+    for connection in connections:
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 OK\r\n")
+        connection.close()
+
+
+def test_slow_readers_hold_no_copy_of_the_model(served: Served) -> None:
+    """Forty that take the first bytes of 8 MB and no more cost a fraction of one copy each."""
+    served.backend.models[None] = small_model(large=LARGE)
+    assert len(served.call("GET", "/")[2]) > len(LARGE)
+    before = _resident_bytes()
+    readers = [_asked(served, "GET / HTTP/1.0\r\n\r\n") for _ in range(40)]
+    heads = [reader.recv(15) for reader in readers]
+    assert served.client().check_in(CHECK_IN) == ORDER
+    assert _resident_bytes() - before < 10 * len(LARGE)
+    plain = encode_job_model(served.backend.models[None], mask_secrets=True)
+    for head, reader in zip(heads, readers, strict=True):
+        assert (head + _rest(reader)).endswith(plain)
+
+
+def test_a_reader_that_takes_nothing_is_cut_off(
+    loop: Loop, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not hold its connection for ever; others are served."""
+    monkeypatch.setattr(answers, "_STALL_S", 0.05)
+    served.backend.models[None] = small_model(large=LARGE)
+    reader = _asked(served)
+    reader.recv(15)
+    loop.run(_nobody_connected(served))
+    assert served.call("GET", "/v1/status")[0] == 200
+    assert len(_rest(reader)) < len(LARGE)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """408 in one line."""
+    monkeypatch.setattr(server, "_BODY_S", 0.05)
+    head = f"POST /v1/check-in HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+    connection = _asked(served, f"{head}Content-Length: 100\r\n\r\n{{")
+    answer = connection.recv(65_536)
+    connection.close()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    body = answer.partition(b"\r\n\r\n")[2] or b"{}"
+    assert json.loads(body) == {"error": "Request Timeout: POST /v1/check-in"}
+
+
+def test_a_header_has_a_limit(served: Served) -> None:
+    """400, and the next caller is served."""
+    status, _, _ = served.call("GET", "/", None, X_Long="x" * 20_000)
+    assert status == 400
+    assert served.client().status()
+
+
+def test_a_process_of_few_files_takes_more_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever listens raises its limit of open files as far as it may."""
+    set_to: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: set_to.append(limits))
+    for limits in ((1024, 4096), (1024, 1 << 20), (1024, resource.RLIM_INFINITY)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limits=limits: limits)
+        listening._allow_open_files()
+    assert set_to == [(4096, 4096), (16_384, 1 << 20), (16_384, resource.RLIM_INFINITY)]
+    for limits in ((1 << 20, 1 << 20), (resource.RLIM_INFINITY, resource.RLIM_INFINITY)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limits=limits: limits)
+        listening._allow_open_files()
+    assert len(set_to) == 3
+
+
+def test_a_model_is_encoded_once_for_all_who_ask(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked by many at the same time, masked and not, compressed and not."""
+    encoded: list[JobModel] = []
+
+    def counted(model: JobModel) -> bytes:
+        encoded.append(model)
+        return encode_containers(model)
+
+    monkeypatch.setattr(documents, "encode_containers", counted)
+
+    async def ask() -> None:
+        model, made = small_model(), JobModelDocuments()
+        forms = [Form(mask_secrets=m, gzip=g) for m in (True, False) for g in (True, False)]
+        found = await asyncio.gather(*(made.whole(model, form) for form in forms * 20))
+        assert len({document.etag for document in found}) == 2
+        assert encoded == [model]
+
+    loop.run(ask())
+
+
+def test_what_failed_is_made_again(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in the making is told to those who asked, and the next one tries again."""
+
+    def fail(_model: JobModel) -> bytes:
+        raise MemoryError
+
+    async def ask() -> None:
+        model, made = small_model(), JobModelDocuments()
+        monkeypatch.setattr(documents, "encode_containers", fail)
+        with pytest.raises(MemoryError):
+            await made.whole(model, PLAIN)
+        monkeypatch.setattr(documents, "encode_containers", encode_containers)
+        document = await made.whole(model, PLAIN)
+        assert b"".join(document.parts) == encode_job_model(model, mask_secrets=True)
+
+    loop.run(ask())
+
+
+def test_few_models_are_kept(loop: Loop) -> None:
+    """Old versions are let go, the one that is asked for all the time is not."""
+
+    async def ask() -> None:
+        present, made = small_model(), JobModelDocuments()
+        for n in range(10):
+            await made.whole(small_model(n=str(n)), PLAIN)
+            await made.whole(present, PLAIN)
+        kept = [entry.model for entry in made._made.values()]
+        assert len(kept) == 3
+        assert kept[-1] is present
+
+    loop.run(ask())
