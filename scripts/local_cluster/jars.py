@@ -1,4 +1,8 @@
-"""The jars of Hadoop and Kafka, fetched once by Maven into the shared cache folder."""
+"""Jars of one class path, fetched once by Maven into the shared cache folder.
+
+A class path is a profile, named as its role, of a pom.xml: the local cluster's own here, or a
+caller's.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,10 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 from local_cluster.errors import ClusterError
 from local_cluster.locks import exclusive
 
-Role = Literal["hadoop", "kafka"]
 Progress = Callable[[str], None]
 
 POM = Path(__file__).resolve().parent / "pom.xml"
@@ -31,12 +33,12 @@ def default_cache() -> Path:
     return (Path(base) if base else Path.home() / ".cache").expanduser().resolve() / "homeport"
 
 
-def jars_dir(cache: Path, role: Role, pom: Path = POM) -> Path:
+def jars_dir(cache: Path, role: str, pom: Path = POM) -> Path:
     """Where the jars of one class path lie once fetched; another pom.xml, another folder."""
     return cache / "jars" / f"{role}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
 
 
-def ensure_jars(cache: Path, role: Role, progress: Progress = print) -> Path:
+def ensure_jars(cache: Path, role: str, progress: Progress = print, pom: Path = POM) -> Path:
     """Return the folder of the role's jars, complete; the first call of a cache runs Maven.
 
     Processes that ask at once wait for the one that fetches. A folder under its final name is
@@ -45,18 +47,18 @@ def ensure_jars(cache: Path, role: Role, progress: Progress = print) -> Path:
     Raises:
         ClusterError: Maven is absent or failed; names the log.
     """
-    target = jars_dir(cache, role)
+    target = jars_dir(cache, role, pom)
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     lock = target.with_name(target.name + ".lock")
     with exclusive(lock, lambda: progress(f"waiting for another process that fetches {role} jars")):
         if not target.is_dir():
-            _fetch(target, role, progress)
+            _fetch(target, role, progress, pom)
     return target
 
 
-def _fetch(target: Path, role: Role, progress: Progress) -> None:
+def _fetch(target: Path, role: str, progress: Progress, pom: Path) -> None:
     """Run Maven; afterwards `target` exists and is complete. The caller holds the lock."""
     maven = shutil.which("mvn")
     if maven is None:
@@ -67,7 +69,7 @@ def _fetch(target: Path, role: Role, progress: Progress) -> None:
     partial = target.with_name(target.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     log = target.with_name(target.name + ".log")
-    command = [maven, "-q", "-B", "-f", str(POM), f"-P{role}", "dependency:copy-dependencies"]
+    command = [maven, "-q", "-B", "-f", str(pom), f"-P{role}", "dependency:copy-dependencies"]
     progress(f"fetching the {role} jars with Maven (once per cache)")
     with log.open("wb") as out:
         maven_process = subprocess.Popen(
@@ -92,7 +94,7 @@ def _fetch(target: Path, role: Role, progress: Progress) -> None:
     partial.rename(target)
 
 
-def _wait(process: subprocess.Popen[bytes], role: Role, progress: Progress) -> int:
+def _wait(process: subprocess.Popen[bytes], role: str, progress: Progress) -> int:
     """Wait for Maven, saying every few seconds that it still works; returns its exit code."""
     began = time.monotonic()
     while True:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from launchers import Am, Running
+from samza_peer import SamzaPeer
 from yarn_jobs import Job
 
 from local_cluster.cluster import LocalCluster, remove_abandoned
@@ -60,6 +61,13 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
 def broker(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """A broker of one module's tests alone, which they may stop."""
     with running("broker", 0, request) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def samza(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SamzaPeer]:
+    """Samza's classes in a JVM of their own; the first run of a cache fetches them."""
+    with SamzaPeer(tmp_path_factory.mktemp("samza"), print) as started:
         yield started
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
+from topic_records import topic_records
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, FencedError, UnavailableError, WireError
@@ -87,29 +88,6 @@ def _raw_producer(config: Config, **properties: str) -> Producer:
     return Producer({"bootstrap.servers": servers, **properties}, logger=LIBRDKAFKA_LOG)
 
 
-def _records(config: Config, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-    """All committed records of partition 0, as bytes."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": SystemConfig.of(config, "kafka").bootstrap_servers,
-            "group.id": "reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        }
-    )
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[tuple[bytes | None, bytes | None]] = []
-    try:
-        while True:
-            record = consumer.poll(20)
-            assert record is not None
-            if record.error() is not None:
-                return found
-            found.append((record.key(), record.value()))
-    finally:
-        consumer.close()
-
-
 def test_topic_is_one_compacted_partition(config: Config) -> None:
     """The coordinator topic has Samza's settings; creating it again changes nothing."""
     admin = TopicAdmin(SystemConfig.of(config, "kafka"))
@@ -150,10 +128,12 @@ def test_a_transaction_is_seen_by_the_catch_up_after_its_commit(
                 assert [m.value("value") for m in reader.catch_up()] == [str(number)] * 3
 
 
-def test_bytes_in_kafka_are_samzas(config: Config, store: CoordinatorStreamStore) -> None:
+def test_bytes_in_kafka_are_samzas(
+    kafka: str, config: Config, store: CoordinatorStreamStore
+) -> None:
     """Key and value stand in the topic as Samza writes them, in partition 0."""
     store.write([wire.set_config("job.größe", "1"), wire.tombstone("set-config", "old")])
-    (key, value), (deleted, nothing) = _records(config, JobConfig.of(config).coordinator_topic)
+    (key, value), (deleted, nothing) = topic_records(kafka, JobConfig.of(config).coordinator_topic)
     assert key == '[1,"set-config","job.größe"]'.encode()
     assert value is not None
     assert list(json.loads(value)) == ["host", "source", "values", "username", "timestamp"]

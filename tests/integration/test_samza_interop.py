@@ -1,0 +1,450 @@
+"""The published classes of Apache Samza 1.8.0 on our coordinator stream, and ours on theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from samza_peer import SamzaPeer
+from samza_streams import Stream, values
+from topic_records import topic_records
+
+from homeport.config.config import Config
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+    TaskPartitionManager,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskMode,
+    TaskModel,
+)
+
+#: What JSON, properties and Kafka's compaction are particular about.
+_ODD = 'größe-ß "日本" \\ 😀\t\x01\u2028.x'
+_KEYS = {"job.container.count": "3", f"job.{_ODD}": f" {_ODD}\nline", "empty": ""}
+_WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
+
+
+def _partition(system: str, stream: str, partition: int) -> SystemStreamPartition:
+    return SystemStreamPartition(system, stream, partition)
+
+
+_INPUT = _partition("kafka", "my-topic.v1", 0)
+_ODD_INPUT = _partition("kafka-2", _ODD, 11)
+_BROADCAST = _partition("kafka", "to all", 1)
+
+
+def _task(name: str, number: int, *ssps: SystemStreamPartition, standby: bool = False) -> TaskModel:
+    mode = TaskMode.STANDBY if standby else TaskMode.ACTIVE
+    return TaskModel(TaskName(name), tuple(sorted(ssps)), number, mode)
+
+
+def _model(config: Mapping[str, str]) -> JobModel:
+    """Two processors and a standby, with names that Samza's own code would take apart."""
+    by_ssp = "SystemStreamPartition [kafka, my-topic.v1, 0]"
+    tasks = {
+        "0": [_task("Partition 0", 0, _INPUT, _BROADCAST), _task(by_ssp, 2, _INPUT)],
+        "0-0": [_task("Standby-Partition 0-0", 0, _INPUT, _BROADCAST, standby=True)],
+        "prozessor-ä.1 b": [_task(_ODD, 1, _ODD_INPUT, _BROADCAST)],
+    }
+    return JobModel(
+        Config(config),
+        {
+            ProcessorId(id_): ContainerModel(
+                ProcessorId(id_), {task.task_name: task for task in sorted(of, key=_name)}
+            )
+            for id_, of in sorted(tasks.items())
+        },
+    )
+
+
+def _name(task: TaskModel) -> str:
+    return task.task_name
+
+
+_MODEL = _model({"job.name": "j"})
+_TASKS = {
+    task.task_name: (container.processor_id, task)
+    for container in _MODEL.containers.values()
+    for task in container.tasks.values()
+}
+
+
+@pytest.fixture
+def stream(kafka: str, samza: SamzaPeer) -> Stream:
+    """The empty coordinator stream of a new job, made as run-job makes it."""
+    config = Config(
+        {
+            "job.name": f"job_{uuid.uuid4().hex[:12]}",
+            "job.default.system": "kafka",
+            "task.class": "my.task:Task",
+            "task.inputs": "kafka.in",
+            "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+            "systems.kafka.producer.bootstrap.servers": kafka,
+            "systems.kafka.default.stream.replication.factor": "1",
+        }
+    )
+    TopicAdmin(SystemConfig.of(config, "kafka")).ensure(
+        coordinator_topic_spec(JobConfig.of(config))
+    )
+    return Stream(config, samza)
+
+
+def _ssp_key(ssp: SystemStreamPartition) -> str:
+    return wire.set_task_partition_assignment(ssp, ()).key
+
+
+def _readers() -> dict[SystemStreamPartition, list[str]]:
+    found: dict[SystemStreamPartition, list[str]] = {}
+    for name, (_, task) in sorted(_TASKS.items()):
+        for ssp in task.system_stream_partitions:
+            found.setdefault(ssp, []).append(name)
+    return found
+
+
+def _all_of_the_model(store: CoordinatorStreamStore) -> list[CoordinatorStreamMessage]:
+    """Every record that the driver writes of a model, and of where its processors run."""
+    return [
+        *(wire.set_config(key, value) for key, value in _KEYS.items()),
+        *ChangelogPartitionManager(store).messages(
+            {name: task.changelog_partition for name, (_, task) in _TASKS.items()}
+        ),
+        *TaskAssignmentManager(store).messages({name: id_ for name, (id_, _) in _TASKS.items()}),
+        *TaskModeManager(store).messages(_MODEL),
+        *TaskPartitionManager(store).messages(_MODEL),
+        *LocalityManager.messages(ProcessorId("0-0"), _TASKS, Host("nm-1.größe"), 7),
+        *LocalityManager.messages(ProcessorId("prozessor-ä.1 b"), (), Host("nm2"), None),
+        CoordinatorStreamMessage(
+            MessageType.SET_EXECUTION_ENV_CONTAINER_ID,
+            "0-0",
+            {"execution-env-container-id": "container_1_0001_01_000002"},
+        ),
+        CoordinatorStreamMessage(
+            MessageType.SET_JOB_COORDINATOR_METADATA,
+            "YARN",
+            {"meta-key": '{"epoch-id":"1","config-id":"2","job-model-id":"3"}'},
+        ),
+        wire.set_processor_epoch("0", 3, 1, []),
+        wire.set_job_model_version(1, "d"),
+    ]
+
+
+_EXPECTED = {
+    "config": _KEYS,
+    "locality": {"0-0": "nm-1.größe", "prozessor-ä.1 b": "nm2"},
+    "assignment": {name: id_ for name, (id_, _) in _TASKS.items()},
+    "modes": {name: task.task_mode.value for name, (_, task) in _TASKS.items()},
+    "partitions": {_ssp_key(ssp): tasks for ssp, tasks in _readers().items()},
+    "changelog": {name: task.changelog_partition for name, (_, task) in _TASKS.items()},
+    "execution": {"0-0": "container_1_0001_01_000002"},
+    "metadata": {"epoch-id": "1", "config-id": "2", "job-model-id": "3"},
+}
+
+
+def _capitals(modes: Mapping[str, str]) -> dict[str, str]:
+    """Samza's enum says ACTIVE where its bytes have Active."""
+    return {name: mode.capitalize() for name, mode in modes.items()}
+
+
+@pytest.mark.parametrize("driver", [False, True])
+def test_samza_reads_every_type_that_we_write(stream: Stream, *, driver: bool) -> None:
+    """Plain or in a transaction, each manager of Samza's finds exactly what ours has written."""
+    with stream.store(transactional_id=f"homeport.{stream.topic}" if driver else None) as store:
+        store.fence()
+        store.bootstrap()
+        store.write(_all_of_the_model(store))
+    found = stream.managers()
+    found["modes"] = _capitals(found["modes"])
+    assert found == _EXPECTED
+
+
+def test_samzas_older_reader_has_the_same(stream: Stream) -> None:
+    """CoordinatorStreamSystemConsumer finds configuration, values and who wrote them."""
+    with stream.store(transactional_id=f"homeport.{stream.topic}") as store:
+        store.fence()
+        store.bootstrap()
+        store.write(_all_of_the_model(store))
+        store.catch_up()
+        written = [m for type_ in MessageType for m in store.latest(type_).values()]
+    stream.open()
+    found = stream.samza.ask("bootstrapped", [type_.value for type_ in MessageType])
+    assert found["config"] == _KEYS
+    assert found["messages"] == [
+        {
+            "type": message.type,
+            "key": message.key,
+            "values": dict(message.values or {}),
+            "source": "homeport",
+            "username": message.username,
+            "timestamp": message.timestamp_ms,
+        }
+        for message in written
+    ]
+
+
+def _manage_all(samza: SamzaPeer) -> None:
+    """Samza's managers write what ``_EXPECTED`` says."""
+    assignment: dict[str, dict[str, str]] = {}
+    for name, (id_, task) in _TASKS.items():
+        assignment.setdefault(id_, {})[name] = task.task_mode.value.capitalize()
+    samza.ask("manage", {**_EXPECTED, "assignment": assignment, "metadata": ["1", "2", "3"]})
+
+
+def test_we_read_every_type_that_samza_writes(stream: Stream) -> None:
+    """Our managers find exactly what Samza's have written."""
+    stream.open()
+    _manage_all(stream.samza)
+    with stream.store() as store:
+        store.bootstrap()
+        assert store.damaged_count == 0
+        assert dict(ConfigManager(store).read()) == _KEYS
+        # without task hosts, which Samza has not, the processor's own decides
+        assert LocalityManager(store).read_processors() == _EXPECTED["locality"]
+        assert TaskAssignmentManager(store).read() == _EXPECTED["assignment"]
+        modes = TaskModeManager(store).read()
+        assert {name: mode.value for name, mode in modes.items()} == _EXPECTED["modes"]
+        found = TaskPartitionManager(store).read()
+        assert {ssp: list(tasks) for ssp, tasks in found.items()} == _readers()
+        assert ChangelogPartitionManager(store).read() == _EXPECTED["changelog"]
+        execution = store.latest(MessageType.SET_EXECUTION_ENV_CONTAINER_ID)
+        values = {key: m.value("execution-env-container-id") for key, m in execution.items()}
+        assert values == _EXPECTED["execution"]
+        metadata = store.latest(MessageType.SET_JOB_COORDINATOR_METADATA)["YARN"].value("meta-key")
+        assert json.loads(metadata or "") == _EXPECTED["metadata"]
+
+
+def test_bytes_that_samza_writes_are_those_that_we_write(stream: Stream) -> None:
+    """Each record of Samza's, read by us and written again, has the same bytes; so have the keys.
+
+    Keys: without that neither compaction nor a deletion would hit the other's record.
+    """
+    stream.open()
+    _manage_all(stream.samza)
+    records = topic_records(stream.servers, stream.topic)
+    assert len(records) == len({key for key, _ in records}) > 20
+    for key, value in records:
+        assert wire.encode(wire.decode(key, value)) == (key, value)
+    with stream.store() as store:
+        ours = {wire.encode(message)[0] for message in _all_of_the_model(store)}
+    own = ("set-task-host-assignment", "set-processor-epoch", "set-job-model-version")
+    assert {key for key, _ in records} == {
+        key for key in ours if wire.decode(key, None).type not in own
+    }
+
+
+def test_our_deletions_hit_samzas_records(stream: Stream) -> None:
+    """G28: what Samza wrote and we deleted is gone for Samza, every type of it."""
+    stream.open()
+    _manage_all(stream.samza)
+    before = stream.theirs()
+    assert len(before) == 8
+    stream.write(
+        (wire.tombstone(type_, key) for type_, of in before.items() for key in of), driver=True
+    )
+    assert stream.theirs() == {}
+
+
+def test_samzas_deletions_hit_our_records(stream: Stream) -> None:
+    """G28: what we wrote and Samza deleted is gone for us, every type of it."""
+    stream.open()
+    with stream.store(transactional_id=f"homeport.{stream.topic}") as store:
+        store.fence()
+        store.bootstrap()
+        store.write(_all_of_the_model(store))
+        store.catch_up()
+        for known in MessageType:
+            keys = list(store.latest(known))
+            stream.samza.ask("send", [["t", known.value, key] for key in keys])
+        store.catch_up()
+        assert [m for known in MessageType for m in store.latest(known)] == []
+
+
+def test_samzas_managers_delete_what_ours_wrote(stream: Stream) -> None:
+    """Tasks and input partitions that Samza's managers take away are away for ours."""
+    with stream.store() as store:
+        store.bootstrap()
+        store.write(_all_of_the_model(store))
+        stream.open()
+        gone: dict[str, list[str]] = {_ssp_key(ssp): [] for ssp in (_INPUT, _ODD_INPUT)}
+        stream.samza.ask("manage", {"unassigned": [_ODD, "Partition 0"], "partitions": gone})
+        store.catch_up()
+        assert not {_ODD, "Partition 0"} & set(TaskAssignmentManager(store).read())
+        assert not {_ODD, "Partition 0"} & set(TaskModeManager(store).read())
+        assert list(TaskPartitionManager(store).read()) == [_BROADCAST]
+
+
+def test_the_last_of_several_writers_wins_for_both(stream: Stream) -> None:
+    """G27: v1, v2, v1 under one key is v1 to both readers, whoever wrote which."""
+    stream.open()
+    stream.write([wire.set_config("k", "v1")])
+    stream.samza.ask("send", [["t", "set-config", "k", "v2"]])
+    stream.write([wire.set_config("k", "v1")], driver=True)
+    assert stream.theirs()["set-config"] == {"k": {"value": "v1"}}
+    assert stream.ours("set-config")["k"].value("value") == "v1"
+    found = stream.samza.ask("bootstrapped", ["set-config"])
+    assert found["config"] == {"k": "v1"}
+    assert [message["values"]["value"] for message in found["messages"]] == ["v2", "v1"]
+
+
+def test_both_spellings_of_a_record_are_read_by_both(stream: Stream) -> None:
+    """A record in the document's form, with its version as text, and ours that replaces it.
+
+    Samza reads what it says only once we have written it anew: its own reader knows the key, not
+    the document's names of values.
+    """
+    producer = Producer({"bootstrap.servers": stream.servers}, logger=LIBRDKAFKA_LOG)
+    for key, said in (
+        (["1", "set-changelog", _ODD], {"partition": "4"}),
+        (["1", "set-container-host-assignment", "0"], {"hostname": "nm1"}),
+    ):
+        body = json.dumps({"host": "", "values": said, "timestamp": time.time_ns() // 10**6})
+        producer.produce(stream.topic, body, json.dumps(key), partition=0)
+    producer.flush(20)
+    with stream.store() as store:
+        store.bootstrap()
+        assert ChangelogPartitionManager(store).read() == {_ODD: 4}
+        assert LocalityManager(store).read_processors() == {"0": "nm1"}
+        store.write(
+            [wire.set_changelog(_ODD, 4), wire.set_container_host_assignment("0", "nm1", 1)]
+        )
+    found = stream.managers()
+    assert found["changelog"] == {_ODD: 4}
+    assert found["locality"] == {"0": "nm1"}
+
+
+def test_samza_follows_transactions_to_their_end(stream: Stream) -> None:
+    """A reader of Samza's that stays open sees each transaction whole, and never waits for more.
+
+    The last offset of the topic is a transaction's marker each time, which is no record.
+    """
+    stream.open()
+    with stream.store(transactional_id=f"homeport.{stream.topic}") as store:
+        store.fence()
+        store.bootstrap()
+        for number in range(5):
+            # more than the 100 records that Samza's consumer polls at once
+            store.write(wire.set_config(f"k{i}", str(number)) for i in range(150))
+            expected = {f"k{i}": {"value": str(number)} for i in range(150)}
+            _until(lambda: values(stream.samza.ask("all")).get("set-config"), expected)
+            texts = {key: value["value"] for key, value in expected.items()}
+            _until(lambda: stream.samza.ask("bootstrapped", [])["config"], texts)
+    assert stream.theirs()["set-config"] == expected
+
+
+def _until(found: Callable[[], object], expected: object) -> None:
+    """Samza has found what is expected: it reads as far as its last fetch knew of records."""
+    deadline = time.monotonic() + 20
+    while found() != expected:
+        assert time.monotonic() < deadline, found()
+
+
+def test_aborted_transactions_are_nothing_to_either(stream: Stream) -> None:
+    """With isolation.level=read_committed, as the README has it, Samza sees no aborted record.
+
+    Without that key it takes them for true, which is why the README names it.
+    """
+    stream.write([wire.set_config("k", "1"), wire.set_config("deleted", "1")], driver=True)
+    producer = Producer(
+        {"bootstrap.servers": stream.servers, "transactional.id": f"homeport.{stream.topic}.2"},
+        logger=LIBRDKAFKA_LOG,
+    )
+    producer.init_transactions(20)
+    for _ in range(2):
+        producer.begin_transaction()
+        for message in (
+            wire.set_config("k", "2"),
+            wire.set_config("never", "2"),
+            wire.tombstone("set-config", "deleted"),
+        ):
+            key, value = wire.encode(message)
+            producer.produce(stream.topic, value, key, partition=0)
+        producer.flush(20)
+        producer.abort_transaction(20)
+    expected = {"k": {"value": "1"}, "deleted": {"value": "1"}}
+    assert stream.theirs()["set-config"] == expected
+    ours = stream.ours("set-config")
+    assert {key: dict(message.values or {}) for key, message in ours.items()} == expected
+    assert stream.theirs(more={})["set-config"] == {"k": {"value": "2"}, "never": {"value": "2"}}
+
+
+def test_a_deployment_of_samzas_and_one_of_ours_end_alike(stream: Stream) -> None:
+    """G29: new keys are there, stale ones gone, other types kept, empty values kept; both ways."""
+    stream.write([wire.set_config("stale", "1"), wire.set_changelog("Partition 0", 1)])
+    theirs = {**stream.config, "empty": "", _ODD: _ODD}
+    stream.samza.ask("deploy", theirs)
+    with stream.store() as store:
+        store.bootstrap()
+        assert dict(ConfigManager(store).read()) == theirs
+        assert store.latest("set-config")[_ODD].source == "job-runner"
+        ConfigManager(store).replace({"b": "2", "empty": ""}, source="job-runner")
+    found = stream.managers()
+    assert found["config"] == {"b": "2", "empty": ""}
+    assert found["changelog"] == {"Partition 0": 1}
+
+
+def _run_writer(path: Path, *arguments: str) -> None:
+    subprocess.run(
+        [sys.executable, "-m", _WRITER, f"--config-path=file://{path}", *arguments],
+        check=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": ":".join(p for p in sys.path if p)},
+    )
+
+
+def test_both_writer_tools_write_for_both(stream: Stream, tmp_path: Path) -> None:
+    """What Samza's coordinator-stream-writer sets we read, and ours deletes it for Samza too."""
+    path = tmp_path / "job.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in stream.config.items()))
+    loader = "org.apache.samza.config.loaders.PropertiesConfigLoaderFactory"
+    properties = (
+        f"job.config.loader.factory={loader}",
+        f"job.config.loader.properties.path={path}",
+    )
+    for key, value in (("job.container.count", "8"), ("stays", "ü")):
+        options = [word for p in properties for word in ("--config", p)]
+        arguments = [*options, "--type", "set-config", "--key", key, "--value", value]
+        stream.samza.ask("writer-main", arguments)
+    written = stream.ours("set-config")["job.container.count"]
+    assert (written.value("value"), written.source) == ("8", "coordinator-stream-writer")
+    _run_writer(path, "--type", "set-config", "--key", "job.container.count", "--delete")
+    _run_writer(path, "--type", "set-config", "--key", "ours", "--value", "ö")
+    assert stream.managers()["config"] == {"stays": "ü", "ours": "ö"}
+
+
+def test_placement_messages_of_samzas_are_kept(stream: Stream) -> None:
+    """Records of a form of their own are no damage to us, and stay as Samza wrote them."""
+    stream.open()
+    ids = stream.samza.ask("placement", ["run-1", "0", "nm2"])
+    before = topic_records(stream.servers, stream.topic)
+    assert len(before) == 2
+    found = stream.ours("samza-place-container-v1")
+    assert {key.partition(".")[0] for key in found} == {ids[0]}
+    stream.write([wire.set_config("k", "1")], driver=True)
+    assert topic_records(stream.servers, stream.topic)[:2] == before

@@ -1,0 +1,159 @@
+"""The published classes of Apache Samza 1.8.0 on our JobModel, localities and URLs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from samza_peer import SamzaPeer
+
+from homeport.config.config import Config
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskMode,
+    TaskModel,
+)
+from homeport.job_coordinator.model.locality_model import (
+    LocalityModel,
+    ProcessorLocality,
+    decode_locality,
+    encode_locality,
+    encode_processor_locality,
+)
+
+#: What JSON is particular about.
+_ODD = 'größe-ß "日本" \\ 😀\t\x01\u2028.x'
+_RUNNING = ResourceId("container_1700000000000_0001_01_000002")
+
+
+def _container(id_: str, *tasks: TaskModel) -> ContainerModel:
+    return ContainerModel(ProcessorId(id_), {task.task_name: task for task in tasks})
+
+
+def _task(name: str, number: int, mode: TaskMode, *streams: str) -> TaskModel:
+    ssps = [SystemStreamPartition("kafka", stream, n) for n, stream in enumerate(streams)]
+    return TaskModel(TaskName(name), tuple(sorted(ssps)), number, mode)
+
+
+_CONTAINERS = (
+    _container("0", _task("Partition 0", 0, TaskMode.ACTIVE, "my-topic.v1", "to all")),
+    _container("0-0", _task("Standby-Partition 0-0", 0, TaskMode.STANDBY, "my-topic.v1", "to all")),
+    _container("prozessor-ä.1 b", _task(_ODD, 12, TaskMode.ACTIVE, _ODD)),
+)
+_MODEL = JobModel(Config({"job.name": _ODD}), {c.processor_id: c for c in _CONTAINERS})
+
+
+def _sorted_inputs(text: str) -> str:
+    """Samza keeps a task's inputs in a hash set: their order is not one."""
+    body = json.loads(text)
+    for container in body["containers"].values():
+        for task in container["tasks"].values():
+            task["system-stream-partitions"].sort(key=lambda s: (s["system"], s["stream"]))
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def test_a_job_model_survives_samza_byte_for_byte(samza: SamzaPeer) -> None:
+    """G26: our bytes, read by Samza and written again, are our bytes, and read as our model."""
+    ours = encode_job_model(_MODEL, mask_secrets=False).decode()
+    theirs = samza.ask("job-model", ours)
+    assert _sorted_inputs(theirs) == ours
+    assert decode_job_model(theirs.encode()) == _MODEL
+
+
+def test_old_job_models_read_alike(samza: SamzaPeer) -> None:
+    """G26: a number as container-id, no task-mode, no keyBucket, unknown fields: as Samza reads."""
+    old = (
+        '{"config":{},"unknown":1,"containers":{"1":{"container-id":1,"tasks":{"T":{"task-name":'
+        '"T","system-stream-partitions":[{"system":"s","partition":0,"stream":"t"}],'
+        '"changelog-partition":3}}}}}'
+    )
+    theirs = samza.ask("job-model", old)
+    assert theirs.encode() == encode_job_model(decode_job_model(old.encode()), mask_secrets=False)
+
+
+def test_localities_survive_samza_byte_for_byte(samza: SamzaPeer) -> None:
+    """Of one processor or of all, with a host or without: read by Samza and written again."""
+    known = {ProcessorId("0-0"): Host("nm-1.größe"), ProcessorId("1"): Host("nm2")}
+    model = LocalityModel.of(known)
+    ours = encode_locality(model).decode()
+    theirs = samza.ask("locality-model", ours)
+    assert json.loads(theirs) == json.loads(ours)
+    assert decode_locality(theirs.encode()) == model
+    for host in (Host("nm1"), None):
+        one = encode_processor_locality(ProcessorLocality(ProcessorId("0"), host)).decode()
+        assert samza.ask("processor-locality", one) == one
+
+
+class _Backend:
+    """Answers for the test's model."""
+
+    def job_model(self, _version: int | None) -> JobModel:
+        return _MODEL
+
+    def locality(self) -> dict[ProcessorId, Host]:
+        return {ProcessorId("0-0"): Host("nm1")}
+
+    def is_running(self, resource_id: ResourceId) -> bool:
+        return resource_id == _RUNNING
+
+    async def check_in(self, message: CheckIn) -> Order:
+        raise NotImplementedError
+
+    async def started(self, message: Started) -> None:
+        raise NotImplementedError
+
+    async def stopped(self, message: Stopped) -> None:
+        raise NotImplementedError
+
+    async def shutdown(self) -> None:
+        raise NotImplementedError
+
+    def status(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A job coordinator's server, with the slash at its end that Samza expects."""
+    address: Future[str] = Future()
+    loop = asyncio.new_event_loop()
+    ended = asyncio.Event()
+
+    async def serve() -> None:
+        server = JobCoordinatorServer(_Backend(), "token", "127.0.0.1", 0)
+        host, port = await server.start()
+        address.set_result(f"http://{host}:{port}/")
+        await ended.wait()
+        await server.stop()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        yield address.result(20)
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        loop.close()
+
+
+def test_samzas_container_reads_our_url(samza: SamzaPeer, url: str) -> None:
+    """G30: SamzaContainer's own reader gets the JobModel, localities and heartbeats parse."""
+    theirs = samza.ask("job-model-at", url)
+    assert _sorted_inputs(theirs).encode() == encode_job_model(_MODEL, mask_secrets=False)
+    localities = samza.ask("locality-model", samza.ask("text-at", f"{url}locality"))
+    assert json.loads(localities)["processor-localities"]["0-0"]["host"] == "nm1"
+    unknown = samza.ask("text-at", f"{url}locality?processorId=9")
+    assert json.loads(samza.ask("processor-locality", unknown))["host"] == ""
+    assert samza.ask("is-alive", [url, _RUNNING]) is True
+    assert samza.ask("is-alive", [url, f"{_RUNNING}3"]) is False

@@ -1,0 +1,112 @@
+"""The published classes of Apache Samza 1.8.0, in one JVM that answers requests.
+
+Jars by Maven (samza/pom.xml), once per cache; samza/SamzaPeer.java says what can be asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from local_cluster import preflight
+from local_cluster.jars import Progress, default_cache, ensure_jars
+
+_HERE = Path(__file__).resolve().parent / "samza"
+POM = _HERE / "pom.xml"
+SOURCE = _HERE / "SamzaPeer.java"
+
+
+class SamzaError(Exception):
+    """A class of Samza's failed; its own words."""
+
+
+def _compile(java: Path, class_path: str, folder: Path) -> None:
+    """The class is in the folder.
+
+    The compiler by its module: Debian's JRE, which is all that scripts/setup.sh installs, has it
+    too, but no javac.
+    """
+    compiler = ["-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    done = subprocess.run(
+        [java, *compiler, "-encoding", "UTF-8", "-cp", class_path, "-d", folder, SOURCE],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode != 0:
+        raise SamzaError(f"{SOURCE.name} was not compiled: {done.stdout}{done.stderr}")
+
+
+class SamzaPeer:
+    """One JVM with Samza's classes. ``log``: where their log goes.
+
+    An answer that does not come within ``timeout_s`` ends the JVM.
+    """
+
+    def __init__(self, folder: Path, progress: Progress, timeout_s: float = 60.0) -> None:
+        jars = ensure_jars(default_cache(), "samza", progress, POM)
+        class_path = os.pathsep.join(map(str, (folder, *sorted(jars.glob("*.jar")))))
+        java = preflight.find_java() / "bin" / "java"
+        _compile(java, class_path, folder)
+        self.log = folder / "samza.log"
+        self._timeout_s = timeout_s
+        with self.log.open("wb") as log:
+            self._jvm = subprocess.Popen(
+                [
+                    java,
+                    "-Xmx256m",
+                    # what Samza reads over HTTP it takes for the platform's charset
+                    "-Dfile.encoding=UTF-8",
+                    "-cp",
+                    class_path,
+                    "SamzaPeer",
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                encoding="utf-8",
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._jvm.kill()
+        self._jvm.communicate()
+
+    def open(self, config: Mapping[str, str]) -> None:
+        """Samza's store and its consumer are on the coordinator stream of ``config``."""
+        self.ask("open", dict(config))
+
+    def ask(self, operation: str, argument: object = None) -> Any:  # noqa: ANN401 - JSON value
+        """What Samza answers.
+
+        Raises:
+            SamzaError: it failed, or did not answer in time.
+        """
+        assert self._jvm.stdin is not None
+        assert self._jvm.stdout is not None
+        self._jvm.stdin.write(json.dumps([operation, argument]) + "\n")
+        self._jvm.stdin.flush()
+        timer = threading.Timer(self._timeout_s, self._jvm.kill)
+        timer.start()
+        line = self._jvm.stdout.readline()
+        timer.cancel()
+        if not line:
+            raise SamzaError(f"{operation}: no answer within {self._timeout_s:g} s; {self.log}")
+        answer = json.loads(line)
+        if "failed" in answer:
+            raise SamzaError(f"{operation}: {answer['failed']}")
+        return answer["ok"]
