@@ -7,6 +7,8 @@ newer), and our own bug (``InvariantViolation``: all bets are off).
 
 from __future__ import annotations
 
+from homeport.config.secret_names import shown_value
+
 
 class HomeportError(Exception):
     """Base of every error that this project raises on purpose."""
@@ -14,6 +16,8 @@ class HomeportError(Exception):
 
 class ConfigError(HomeportError):
     """A configuration value breaks a rule; ``str()`` is one line with key, value, rule, remedy.
+
+    A secret's value is in no part of it, nor in the error's fields.
 
     Args:
         key: the configuration key, or the command-line option, at fault.
@@ -24,10 +28,10 @@ class ConfigError(HomeportError):
 
     def __init__(self, key: str, value: str | None, rule: str, remedy: str) -> None:
         self.key = key
-        self.value = value
+        self.value = None if value is None else shown_value(key, value)
         self.rule = rule
         self.remedy = remedy
-        shown = "is missing" if value is None else f"= {value!r}"
+        shown = "is missing" if self.value is None else f"= {self.value!r}"
         super().__init__(f"{key} {shown}: {rule}; {remedy}")
 
 

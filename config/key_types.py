@@ -22,6 +22,11 @@ OWN = "Homeport"
 _PART = re.compile(r"<\w+>")
 
 
+def name_pattern(name: str) -> re.Pattern[str]:
+    """Matches the full names of a key, with a group for each part in angle brackets."""
+    return re.compile("(.+?)".join(re.escape(piece) for piece in _PART.split(name)))
+
+
 class Liveness(Enum):
     """What a change of a key means for a job that runs."""
 
@@ -78,7 +83,7 @@ class Key:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile("(.+?)".join(re.escape(piece) for piece in _PART.split(self.name)))
+        return name_pattern(self.name)
 
     def check(self, config: Config, name: str) -> None:
         """Raises ConfigError where the value of ``name``, which matches, is not of the type."""

@@ -14,11 +14,12 @@ from homeport.config.store_keys import *  # noqa: F403 - as above
 from homeport.config.system_keys import *  # noqa: F403 - as above
 from homeport.config.task_keys import *  # noqa: F403 - as above
 
-_TOPICS = ("job.", "task.", "systems.", "serializers.", "stores.", "cluster-manager.", "yarn.")
+TOPICS = ("job.", "task.", "systems.", "serializers.", "stores.", "cluster-manager.", "yarn.")
+"""How the names of keys begin."""
 
 ALL: tuple[Key, ...] = tuple(
     key
-    for topic in _TOPICS
+    for topic in TOPICS
     for key in list(globals().values())
     if isinstance(key, Key) and key.name.startswith(topic)
 )
@@ -30,7 +31,7 @@ _BY_TOPIC = {
         (key for key in ALL if "<" in key.name and key.name.startswith(topic)),
         key=lambda key: -key.name.count("<"),
     )
-    for topic in _TOPICS
+    for topic in TOPICS
 }
 """Keys with parts in angle brackets; those with more parts, whose names are longer, first."""
 

@@ -5,17 +5,19 @@ The one module of ``config`` that does I/O.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import javaproperties
-
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, WireError
+from homeport.config.properties_format import parse_properties
+from homeport.config.secret_names import shown_value
 
 _OPTION = "--config-path"
 _REMEDY = "give the path, or file: URL, of a properties file"
+_URL = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 def load(config_path: str, overrides: Sequence[str] = ()) -> Config:
@@ -24,7 +26,8 @@ def load(config_path: str, overrides: Sequence[str] = ()) -> Config:
     Each override is ``key=value``; the last one of a key wins.
 
     The file is a Java properties file, in UTF-8 or, where it is not UTF-8, in ISO-8859-1 as Java
-    reads it.
+    reads it. A path is taken as it stands; in a URL of the form ``file:/p``, ``file:///p`` or
+    ``file://localhost/p`` percent escapes are replaced.
 
     Raises:
         ConfigError: the file cannot be read or is malformed, or an override has no ``=``.
@@ -35,9 +38,16 @@ def load(config_path: str, overrides: Sequence[str] = ()) -> Config:
 def _override(item: str) -> tuple[str, str]:
     key, equals, value = item.partition("=")
     if not equals or not key.strip():
+        shown = shown_value(item, item)
         raise ConfigError(
-            "--config", item, "it must have the form key=value", "write --config key=value"
+            "--config", shown, "it must have the form key=value", "write --config key=value"
         )
+    try:
+        item.encode()
+    except UnicodeEncodeError:  # bytes of the command line that are no text
+        raise ConfigError(
+            "--config", ascii(key), "it must be UTF-8", "write key and value in UTF-8"
+        ) from None
     return key.strip(), value.strip()
 
 
@@ -56,20 +66,21 @@ def _properties(config_path: str) -> dict[str, str]:
     except UnicodeDecodeError:
         text = data.decode("iso-8859-1")
     try:
-        return javaproperties.loads(text)
-    except javaproperties.InvalidUEscapeError as error:
+        return parse_properties(text)
+    except WireError as error:
         raise ConfigError(
             _OPTION,
             config_path,
-            f"it holds the malformed escape {error.escape!r}",
+            str(error),
             "write \\u and four hexadecimal digits, or \\\\ for a backslash",
         ) from None
 
 
 def _path(config_path: str) -> Path:
-    url = urlsplit(config_path)
-    if not url.scheme:
+    if _URL.match(config_path) is None:
         return Path(config_path)
-    if url.scheme != "file" or url.netloc not in {"", "localhost"}:
+    url = urlsplit(config_path)
+    if url.scheme != "file" or url.netloc.lower() not in {"", "localhost"}:
         raise ConfigError(_OPTION, config_path, "only files of this machine can be read", _REMEDY)
-    return Path(unquote(url.path))
+    # A file's name may be any bytes: those that are not UTF-8 are kept as Python keeps them.
+    return Path(unquote(url.path, errors="surrogateescape"))

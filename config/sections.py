@@ -193,7 +193,7 @@ class TaskConfig:
     checkpoint_replication_factor: int
     checkpoint_segment_bytes: int
     checkpoint_max_message_bytes: int
-    spark_conf: Mapping[str, str]
+    spark_conf: Mapping[str, str] = field(repr=False)
     memory: MemoryShares
 
     @staticmethod
@@ -264,9 +264,9 @@ class SystemConfig:
 
     name: str
     bootstrap_servers: str
-    consumer: Mapping[str, str]
-    producer: Mapping[str, str]
-    admin: Mapping[str, str]
+    consumer: Mapping[str, str] = field(repr=False)
+    producer: Mapping[str, str] = field(repr=False)
+    admin: Mapping[str, str] = field(repr=False)
     default_replication_factor: int | None
     default_max_message_bytes: int | None
     ignored: tuple[str, ...]

@@ -7,7 +7,6 @@ to user code, and so do we.
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from homeport.config import keys
@@ -28,14 +27,11 @@ from homeport.config.sections import (
     coordinator_topic,
 )
 from homeport.config.system_stream import SystemStream
+from homeport.config.unknown_keys import warnings_about
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-_FULL_KEYS = tuple(k.name for k in keys.ALL if "<" not in k.name)
-_CHECKED_PREFIXES = ("job.", "task.", "yarn.", "cluster-manager.")
 _MAX_PORT = 65535
-_NEAR = 0.86
-"""How alike two keys (difflib's ratio) must be for one to pass for a misspelling."""
 
 
 def validate(config: Config) -> tuple[str, ...]:
@@ -52,6 +48,7 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_topic_names(config, job_name)
     _check_work(config)
     _check_types(config)
+    unknown = warnings_about(config)
     job, task = JobConfig.of(config), TaskConfig.of(config)
     broadcast = _broadcast_streams(config)
     _check_inputs(task, broadcast)
@@ -63,7 +60,7 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_sizes(config)
     YarnConfig.of(config)
     return (
-        *_misspelt(config),
+        *unknown,
         *(
             f"{key} has no effect: librdkafka has nothing like it"
             for s in systems
@@ -312,15 +309,3 @@ def _check_sizes(config: Config) -> None:
             f"it must be below {keys.CONTAINER_LEASE_MS.name} ({manager.lease_ms})",
             "make it smaller",
         )
-
-
-def _misspelt(config: Config) -> tuple[str, ...]:
-    """A warning for each key that nobody knows and that is nearly one that we know."""
-    warnings = []
-    for name in config:
-        if not name.startswith(_CHECKED_PREFIXES) or keys.declared(name) is not None:
-            continue
-        near = difflib.get_close_matches(name, _FULL_KEYS, n=1, cutoff=_NEAR)
-        if near:
-            warnings.append(f"{name} is not a key of Homeport; {near[0]} may be meant")
-    return tuple(warnings)

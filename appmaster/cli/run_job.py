@@ -42,7 +42,7 @@ from homeport.appmaster.yarn.submission import (
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.loader import load
-from homeport.config.secrets import MASK, is_secret
+from homeport.config.secret_names import shown_value, warnings_of_overrides
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
 from homeport.config.validation import validate
 from homeport.job_coordinator.cli.usage import run_app, usage_error
@@ -215,7 +215,7 @@ def with_written_keys(job: Job) -> Job:
         written = ConfigManager(store).written()
     for key, value in written.items():
         if job.config.get(key) != value:
-            shown = MASK if is_secret(key) else value
+            shown = shown_value(key, value)
             say(
                 f"note: {key} = {shown} was set by coordinator-stream-writer and stands; "
                 f"coordinator-stream-writer --type set-config --key {key} --delete takes it back"
@@ -448,6 +448,8 @@ def command(
     ] = Operation.RUN,
 ) -> None:
     """Runs a stream job on YARN, or asks about, waits for or ends one."""
+    for warning in warnings_of_overrides(config or ()):
+        say(f"warning: {warning}")
     loaded = load(config_path, config or ())
     if operation is Operation.RUN:
         validate(loaded)

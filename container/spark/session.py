@@ -20,11 +20,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.secret_names import is_secret
 
 if TYPE_CHECKING:
     from py4j.clientserver import JavaClient
@@ -60,7 +61,7 @@ class SparkSettings:
     cores: int
     heap_mb: int
     work_dir: Path
-    own: Mapping[str, str]
+    own: Mapping[str, str] = field(repr=False)
     max_rows: int
 
 
@@ -94,6 +95,19 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
     own_flags = given.pop("spark.driver.extraJavaOptions", "")
     joined = " ".join([*flags, own_flags]).strip()
     return {**ours, **given, "spark.driver.extraJavaOptions": joined}
+
+
+def jvm_arguments(given: Mapping[str, str]) -> list[str]:
+    """What the JVM is told on its command line, which everybody on the machine can read.
+
+    Secrets are not among it: the session brings them, through its socket.
+    """
+    return [
+        argument
+        for key, value in given.items()
+        if not is_secret(key)
+        for argument in ("--conf", f"{key}={value}")
+    ]
 
 
 def archive_path() -> Path | None:
@@ -182,9 +196,10 @@ class LocalSpark:
                 "install homeport there with all that it requires",
             )
         home = Path(spec.submodule_search_locations[0])
-        command = [str(home / "bin" / "spark-submit")]
-        for key, value in properties(self._settings, self._archive).items():
-            command += ["--conf", f"{key}={value}"]
+        command = [
+            str(home / "bin" / "spark-submit"),
+            *jvm_arguments(properties(self._settings, self._archive)),
+        ]
         environment = {
             **{name: value for name, value in os.environ.items() if name not in _LEFT_OUT},
             "SPARK_HOME": str(home),

@@ -15,7 +15,7 @@ from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.loader import load
-from homeport.config.secrets import MASK, is_secret
+from homeport.config.secret_names import shown_value
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -172,14 +172,17 @@ def command(
     """
     if (value is None) != delete:
         raise ConfigError(
-            "--value", value, "exactly one of --value and --delete is needed", "give one of them"
+            "--value",
+            None if value is None else shown_value(key, value),
+            "exactly one of --value and --delete is needed",
+            "give one of them",
         )
     message = message_of(message_type, key, value)
     topic, known = write(load(config_path, config or ()), message)
     if delete and not known:
         print(f"{topic}: {message_type.value} {key} was not there; nothing changes")
         return
-    what = "deleted" if delete else f"= {MASK if is_secret(key) else value}"
+    what = "deleted" if value is None else f"= {shown_value(key, value)}"
     print(f"{topic}: {message_type.value} {key} {what}")
     if message_type is WritableType.SET_CONFIG:
         said = "the properties file's value, if any," if delete else "this value"

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from homeport.config.errors import ConfigError, UnavailableError
+from homeport.config.secret_names import MASK, is_secret
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka.connection import SaidOnce
 
@@ -82,6 +83,14 @@ def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:
         raise ConfigError(
             f"systems.{system.name}.{role}.*",
             None,
-            f"librdkafka refuses these properties ({reason})",
+            f"librdkafka refuses these properties ({_without_secrets(system, reason)})",
             "correct or remove the property that it names",
         ) from None
+
+
+def _without_secrets(system: SystemConfig, text: str) -> str:
+    """``text`` of librdkafka, which quotes what it refuses, with every secret masked."""
+    for name, value in (*system.consumer.items(), *system.producer.items()):
+        if value and is_secret(name):
+            text = text.replace(value, MASK)
+    return text

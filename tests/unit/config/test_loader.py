@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,30 @@ def test_a_path_and_a_url_lead_to_the_same_file(tmp_path: Path) -> None:
     path = _file(tmp_path, b"# comment\na.b = 1\\\n  2\nc: d=e\n")
     expected = Config({"a.b": "12", "c": "d=e"})
     quoted = str(path).replace(" ", "%20")
-    for form in (str(path), f"file:{path}", f"file://{quoted}", f"file://localhost{quoted}"):
+    for form in (
+        str(path),
+        f"file:{path}",
+        f"file:{quoted}",
+        f"file://{quoted}",
+        f"file://localhost{quoted}",
+        f"FILE://LocalHost{quoted}",
+    ):
         assert load(form) == expected
+
+
+def test_only_a_url_has_percent_escapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path is taken as it stands, with colon, percent and number sign; a URL escapes them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a:b%20#c?.properties").write_bytes(b"a=1\n")
+    expected = Config({"a": "1"})
+    assert load("a:b%20#c?.properties") == expected
+    assert load(f"file:{tmp_path}/a:b%2520%23c%3f.properties") == expected
+
+
+def test_a_name_that_is_not_utf_8_can_be_given_as_a_url(tmp_path: Path) -> None:
+    """A file's name may be any bytes."""
+    (tmp_path / os.fsdecode(b"gr\xf6sse")).write_bytes(b"a=1\n")
+    assert load(f"file://{tmp_path}/gr%F6sse") == Config({"a": "1"})
 
 
 def test_overrides_win_the_last_one_first(tmp_path: Path) -> None:
@@ -50,7 +73,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         ("a\0b", "it cannot be read"),
         ("http://h/x", "only files of this machine"),
         ("file://h/x", "only files of this machine"),
-        (bad_escape, "malformed escape"),
+        (bad_escape, r"line 1 holds a malformed \\u escape"),
     ):
         with pytest.raises(ConfigError, match=rule) as caught:
             load(path)
@@ -60,3 +83,5 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     for item in ("a", "=1", " =1"):
         with pytest.raises(ConfigError, match="form key=value"):
             load(good, [item])
+    with pytest.raises(ConfigError, match=r"--config = .*: it must be UTF-8"):
+        load(good, ["a=" + os.fsdecode(b"\xf6")])

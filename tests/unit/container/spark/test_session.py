@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from homeport.container.spark.session import SparkSettings, properties
+from homeport.container.spark.session import SparkSettings, jvm_arguments, properties
 
 
 def _settings(**own: str) -> SparkSettings:
@@ -31,3 +31,14 @@ def test_the_jobs_own_properties_win() -> None:
     assert found["spark.driver.extraJavaOptions"].endswith("-Djava.io.tmpdir=/w -Dx=1")
     assert "SharedArchiveFile" not in found["spark.driver.extraJavaOptions"]
     assert found["spark.sql.session.timeZone"] == "CET"
+
+
+def test_secrets_are_not_on_the_jvms_command_line() -> None:
+    """Everybody on a machine can read the arguments of its programs."""
+    own = {"spark.hadoop.fs.s3a.secret.key": "hunter2", "spark.sql.ansi.enabled": "true"}
+    found = properties(SparkSettings("j", 1, 1, Path("/w"), own, 1), None)
+    arguments = jvm_arguments(found)
+    assert found["spark.hadoop.fs.s3a.secret.key"] == "hunter2"
+    assert arguments[-4:-2] == ["--conf", "spark.sql.ansi.enabled=true"]
+    assert "hunter2" not in str(arguments)
+    assert "hunter2" not in repr(SparkSettings("j", 1, 1, Path("/w"), own, 1))

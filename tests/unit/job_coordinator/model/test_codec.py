@@ -9,7 +9,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.config.secrets import MASK
+from homeport.config.secret_names import MASK
 from homeport.job_coordinator.model.codec import (
     decode_job_model,
     encode_container_model,
