@@ -47,6 +47,8 @@ from homeport.job_coordinator.model.job_model import (
 #: What JSON, properties and Kafka's compaction are particular about.
 _ODD = 'größe-ß "日本" \\ 😀\t\x01\u2028.x'
 _KEYS = {"job.container.count": "3", f"job.{_ODD}": f" {_ODD}\nline", "empty": ""}
+_TUNNEL = "jmx-tunneling-url"
+_EXECUTION = "set-execution-env-container-id-mapping"
 _WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
 
 
@@ -438,13 +440,61 @@ def test_both_writer_tools_write_for_both(stream: Stream, tmp_path: Path) -> Non
     assert stream.managers()["config"] == {"stays": "ü", "ours": "ö"}
 
 
-def test_placement_messages_of_samzas_are_kept(stream: Stream) -> None:
-    """Records of a form of their own are no damage to us, and stay as Samza wrote them."""
+def test_each_message_class_of_samzas_writes_our_bytes(stream: Stream) -> None:
+    """What a message class of Samza's writes is what we read, and what we write of it."""
+    metadata = '{"epoch-id":"1","config-id":"2","job-model-id":"3"}'
+    ssp, names = _ssp_key(_ODD_INPUT), json.dumps([_ODD], ensure_ascii=False)
+    sent = [
+        ("set-config", _ODD, {"value": _ODD}),
+        ("set-changelog", _ODD, {"Partition": "3"}),
+        ("set-container-host-assignment", "0-0", {"jmx-url": "u", "host": "h", _TUNNEL: "t"}),
+        ("set-task-container-assignment", _ODD, {"containerId": "0-0"}),
+        ("set-task-mode-assignment", _ODD, {"taskMode": "Standby"}),
+        ("set-task-partition-assignment", ssp, {"taskNames": names}),
+        (_EXECUTION, "0-0", {"execution-env-container-id": "c_1"}),
+        ("set-job-coordinator-metadata", "YARN", {"meta-key": metadata}),
+        ("set-migration-info", "migration-info", {_ODD: "value"}),
+    ]
+    arguments = {
+        "set-container-host-assignment": ["0-0", "h", "u", "t"],
+        "set-migration-info": [_ODD, "value"],
+    }
     stream.open()
-    ids = stream.samza.ask("placement", ["run-1", "0", "nm2"])
+    stream.samza.ask(
+        "send", [["t", t, *arguments.get(t, [key, *said.values()])] for t, key, said in sent]
+    )
+    records = topic_records(stream.servers, stream.topic)
+    for (key, value), (type_, name, said) in zip(records, sent, strict=True):
+        read = wire.decode(key, value)
+        assert (read.type, read.key, read.values, read.source) == (type_, name, said, "t")
+        written = CoordinatorStreamMessage(type_, name, said).stamped(
+            source="t", host=read.host, username=read.username, timestamp_ms=read.timestamp_ms
+        )
+        assert wire.encode(written) == (key, value)
+
+
+def test_records_of_another_form_are_kept(stream: Stream) -> None:
+    """Placement, start offsets, draining: no damage to us, and there for Samza as it wrote them.
+
+    Draining reads the run's id from the configuration, which is ours.
+    """
+    stream.write([wire.set_config("app.run.id", "run-1")], driver=True)
+    stream.open()
+    id_, asked, answered = stream.samza.ask("placement", ["run-1", "0", "nm2"])
+    assert "nm2" in asked
+    assert "größe" in answered
+    assert "17" in stream.samza.ask("startpoint", [_ssp_key(_ODD_INPUT), _ODD, "17"])
+    drained = stream.samza.ask("drain")
     before = topic_records(stream.servers, stream.topic)
-    assert len(before) == 2
     found = stream.ours("samza-place-container-v1")
-    assert {key.partition(".")[0] for key in found} == {ids[0]}
+    assert {key.partition(".")[0] for key in found} == {id_}
+    assert list(stream.ours("samza-startpoint-v1")) == [f"kafka-2.{_ODD}.11.{_ODD}"]
+    assert list(stream.ours("samza-drain-v1")) == [drained]
     stream.write([wire.set_config("k", "1")], driver=True)
-    assert topic_records(stream.servers, stream.topic)[:2] == before
+    assert topic_records(stream.servers, stream.topic)[: len(before)] == before
+    assert set(stream.theirs()) == {
+        "set-config",
+        "samza-place-container-v1",
+        "samza-startpoint-v1",
+        "samza-drain-v1",
+    }

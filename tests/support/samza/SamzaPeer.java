@@ -39,9 +39,11 @@ import org.apache.samza.coordinator.stream.messages.SetConfig;
 import org.apache.samza.coordinator.stream.messages.SetContainerHostMapping;
 import org.apache.samza.coordinator.stream.messages.SetExecutionEnvContainerIdMapping;
 import org.apache.samza.coordinator.stream.messages.SetJobCoordinatorMetadataMessage;
+import org.apache.samza.coordinator.stream.messages.SetMigrationMetaMessage;
 import org.apache.samza.coordinator.stream.messages.SetTaskContainerMapping;
 import org.apache.samza.coordinator.stream.messages.SetTaskModeMapping;
 import org.apache.samza.coordinator.stream.messages.SetTaskPartitionMapping;
+import org.apache.samza.drain.DrainUtils;
 import org.apache.samza.job.JobCoordinatorMetadata;
 import org.apache.samza.job.metadata.JobCoordinatorMetadataManager;
 import org.apache.samza.job.model.JobModel;
@@ -51,6 +53,8 @@ import org.apache.samza.job.model.TaskMode;
 import org.apache.samza.metadatastore.MetadataStore;
 import org.apache.samza.metrics.MetricsRegistryMap;
 import org.apache.samza.serializers.model.SamzaObjectMapper;
+import org.apache.samza.startpoint.StartpointManager;
+import org.apache.samza.startpoint.StartpointSpecific;
 import org.apache.samza.storage.ChangelogStreamManager;
 import org.apache.samza.system.SystemStreamPartition;
 import org.apache.samza.util.CoordinatorStreamUtil;
@@ -150,6 +154,10 @@ public final class SamzaPeer {
         return peer.send(argument);
       case "placement":
         return peer.placement(argument);
+      case "startpoint":
+        return peer.startpoint(argument);
+      case "drain":
+        return DrainUtils.writeDrainNotification(peer.store).toString();
       default:
         throw new IllegalArgumentException("no such operation: " + request.get(0));
     }
@@ -324,6 +332,8 @@ public final class SamzaPeer {
         return new SetExecutionEnvContainerIdMapping(m[0], m[2], m[3]);
       case SetJobCoordinatorMetadataMessage.TYPE:
         return new SetJobCoordinatorMetadataMessage(m[0], m[2], m[3]);
+      case SetMigrationMetaMessage.TYPE:
+        return new SetMigrationMetaMessage(m[0], m[2], m[3]);
       default:
         throw new IllegalArgumentException("no class for " + m[1]);
     }
@@ -348,6 +358,17 @@ public final class SamzaPeer {
     ContainerPlacementResponseMessage answered =
         read(() -> placements.readContainerPlacementResponseMessage(id));
     return List.of(id.toString(), asked.toString(), answered.toString());
+  }
+
+  /** Writes a start offset for a task's input partition, and says it as Samza reads it back. */
+  private Object startpoint(JsonNode request) throws Exception {
+    SystemStreamPartition input =
+        SAMZA.readValue(request.get(0).asText(), SystemStreamPartition.class);
+    TaskName task = new TaskName(request.get(1).asText());
+    StartpointManager startpoints = new StartpointManager(store);
+    startpoints.start();
+    startpoints.writeStartpoint(input, task, new StartpointSpecific(request.get(2).asText()));
+    return read(() -> startpoints.readStartpoint(input, task)).toString();
   }
 
   /** What was just written: Samza's store reads as far as its last fetch knew of records. */
