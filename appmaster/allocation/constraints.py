@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     ASKING,
-    AllocatorSettings,
     ContainerPhase,
     ContainerState,
     EarlyPhase,

@@ -27,8 +27,10 @@ from homeport.appmaster.allocation.instructions import (
     RequestResource,
     WriteProcessorEpoch,
 )
+from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.state import (
     ASKING,
+    LIVE,
     ContainerPhase,
     ContainerState,
     Happening,
@@ -145,9 +147,10 @@ def leave(draft: Draft, host: Host) -> None:
 
 
 def grant(draft: Draft, launcher: ResourceState) -> None:
-    """A new launcher without a child is permitted to run whoever needs it most, or is idle.
+    """A new launcher without a child is for whoever needs it most, or is idle.
 
-    The container whose request it was and that does not get it asks again.
+    The winner is permitted, or holds it until it may be. The container whose request it was and
+    that does not get it asks again.
     """
     draft.resources[launcher.resource_id] = launcher
     asker = draft.asker(launcher.request_id)
@@ -157,7 +160,18 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
         draft.move(asker, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, wanted=None)
     if winner is not None:
         draft.end_request(winner, is_served=winner is asker)
-        permit(draft, winner, launcher)
+        if may_be_permitted(draft, winner):
+            permit(draft, winner, launcher)
+        else:
+            draft.move(
+                winner,
+                Happening.CHECKED_IN,
+                ContainerPhase.ASSIGNED,
+                request_id=None,
+                resource_id=launcher.resource_id,
+                wanted=None,
+                launch_failures=0,
+            )
 
 
 def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
@@ -171,13 +185,25 @@ def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> Container
     return min(away, key=lambda c: _MATCH_ORDER.index(c.phase), default=None)
 
 
+def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
+    """Whether every former owner of its tasks is known to have stopped.
+
+    Source: design 5, "stop evidence of every previous owner of a task".
+    """
+    for incarnation in (predecessor.incarnation for predecessor in container.unfenced):
+        owner = draft.containers.get(incarnation.processor_id)
+        if owner is not None and owner.phase in LIVE and owner.incarnation == incarnation:
+            return False
+    return True
+
+
 def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
     """The container's next incarnation is recorded, with all it must fence, and permitted.
 
-    Safety I1, L3. Only in the step of a check-in of ``launcher``: a permit that was not asked for
-    is never on its way.
+    Safety I1, L3. Only where ``may_be_permitted``, and only in the step of a check-in of
+    ``launcher``: a permit that was not asked for is never on its way.
     """
-    incarnation = Incarnation(container.processor_id, container.epoch + 1)
+    incarnation = Incarnation(container.processor_id, container.next_epoch)
     fence = tuple(p.incarnation for p in container.unfenced)
     version = draft.model_version
     draft.move(
@@ -185,6 +211,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
         Happening.CHECKED_IN,
         ContainerPhase.STARTING,
         epoch=incarnation.epoch,
+        has_gained=False,
         model_version=version,
         fence=fence,
         unfenced=(*container.unfenced, Predecessor(incarnation)),
@@ -200,25 +227,40 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     draft.instruct(PermitContainer(launcher.resource_id, incarnation, version, fence))
 
 
-def drop_unfenced(draft: Draft, of: Incarnation, is_fenced: Callable[[Predecessor], bool]) -> None:
-    """The next permit of that incarnation's processor lists none of those (safety I1)."""
-    container = draft.containers.get(of.processor_id)
-    kept = () if container is None else tuple(p for p in container.unfenced if not is_fenced(p))
-    if container is None or kept == container.unfenced:
+def drop_unfenced(draft: Draft, is_fenced: Callable[[Predecessor], bool]) -> None:
+    """Nobody's next permit lists any of those (safety I1), but whoever is taken to run its own."""
+    is_news = False
+    for container in draft.each():
+        own = container.incarnation if container.phase in LIVE else None
+        kept = tuple(p for p in container.unfenced if p.incarnation == own or not is_fenced(p))
+        if kept != container.unfenced:
+            is_news = True
+            draft.change(container, unfenced=kept)
+    if not is_news:
         draft.count_stale()
-    else:
-        draft.change(container, unfenced=kept)
+
+
+def note_stop(draft: Draft, incarnation: Incarnation) -> None:
+    """A launcher waited for this one; so it stands in every list that has it."""
+    stopped = Predecessor(incarnation, is_stopped=True)
+    for container in draft.each():
+        if any(p.incarnation == incarnation for p in container.unfenced):
+            listed = (stopped if p.incarnation == incarnation else p for p in container.unfenced)
+            draft.change(container, unfenced=tuple(listed))
 
 
 def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
-    """The container runs where it was found, under the epoch it has; its request is cancelled."""
+    """The container runs where it was found, under the epoch it has; its request is cancelled.
+
+    One that a model has overtaken is to stop.
+    """
     draft.resources[launcher.resource_id] = launcher
     draft.end_request(container, is_served=container.request_id == launcher.request_id)
     draft.cancel_timer(retry_delay_timer(container.processor_id))
-    draft.move(
+    adopted = draft.move(
         container,
         Happening.CHECKED_IN,
-        ContainerPhase.RUNNING,
+        ContainerPhase.STOPPING if container.is_overtaken else ContainerPhase.RUNNING,
         request_id=None,
         resource_id=launcher.resource_id,
         home=launcher.host if draft.settings.host_affinity_enabled else None,
@@ -226,6 +268,8 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
         tried=(),
         launch_failures=0,
     )
+    if adopted.is_overtaken:
+        order_stop(draft, adopted)
 
 
 def release_idle(draft: Draft) -> None:

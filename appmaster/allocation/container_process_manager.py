@@ -19,6 +19,7 @@ Decisions.
   restarts after the window has passed since the last failure and the rest after it, as
   samza-behaviours 4.7 has it, and no time is stored. When a container rests: see ``retries``.
   ``retry.count=0`` fails the job (17.4 does not copy).
+* *A new model*: see ``model_change``.
 * *Stop evidence* is a launcher's word, or the shell's that a launcher is silent beyond its limit.
   Skein's word about the container of a launcher that has a child is counted as stale (safety P1).
 * *The end*: what runs is stopped, with evidence, before EndJob, whatever the result.
@@ -33,7 +34,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.appmaster.allocation import container_allocator as allocator
-from homeport.appmaster.allocation import early_requests, exclusion
+from homeport.appmaster.allocation import early_requests, exclusion, model_change
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import (
     ContainerStarted,
@@ -47,6 +48,7 @@ from homeport.appmaster.allocation.events import (
     LauncherSilent,
     ResourceAllocated,
     ResourceEnded,
+    SettingsChanged,
     ShutdownRequested,
     Timer,
     TimerFired,
@@ -65,7 +67,7 @@ from homeport.appmaster.allocation.instructions import (
     StopContainer,
 )
 from homeport.appmaster.allocation.job_end import begin_ending, end_of_all, order_stop
-from homeport.appmaster.allocation.retries import charge_again, fail, longer_series
+from homeport.appmaster.allocation.retries import fail, longer_series
 from homeport.appmaster.allocation.state import (
     LIVE,
     TERMINAL,
@@ -75,7 +77,6 @@ from homeport.appmaster.allocation.state import (
     ContainerState,
     Happening,
     JobPhase,
-    Predecessor,
     ResourceState,
     check_in_timer,
     expiry_timer,
@@ -135,35 +136,15 @@ def _settle(draft: Draft) -> None:
 # --- the job and its surroundings
 
 
-def _on_job_model_published(draft: Draft, event: JobModelPublished) -> None:
-    if draft.phase is not JobPhase.NEW:
-        if draft.phase is JobPhase.ACTIVE and event.version != draft.model_version:
-            raise InvariantViolation(
-                f"JobModel version {event.version} published over version {draft.model_version}: "
-                "the model of a running job does not change"
-            )
-        draft.count_stale()
-        return
-    draft.phase = JobPhase.ACTIVE
-    draft.model_version = event.version
-    for processor_id, last_host in event.processors.items():
-        epoch = event.epochs.get(processor_id, 0)
-        unfenced = set(event.unfenced.get(processor_id, ()))
-        if epoch:
-            # Nobody came after the last one, so nobody has fenced it.
-            unfenced.add(Incarnation(processor_id, epoch))
-        draft.containers[processor_id] = ContainerState(
-            processor_id,
-            epoch=epoch,
-            home=last_host if draft.settings.host_affinity_enabled else None,
-            unfenced=tuple(Predecessor(incarnation) for incarnation in sorted(unfenced)),
-        )
-    charge_again(draft, event.failures)
-
-
 def _on_hosts_observed(draft: Draft, event: HostsObserved) -> None:
     allocator.observe_hosts(draft, event.hosts)
     exclusion.hosts_observed(draft)
+
+
+def _on_settings_changed(draft: Draft, event: SettingsChanged) -> None:
+    if draft.settings == event.settings:
+        draft.count_stale()
+    draft.settings = event.settings
 
 
 def _on_shutdown_requested(draft: Draft, event: ShutdownRequested) -> None:
@@ -275,7 +256,8 @@ def _on_launcher_checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
 def _check_in_of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
     """A launcher without a child, set aside for ``holder`` or told of it before: told (again)."""
     if holder.phase is ContainerPhase.ASSIGNED:
-        allocator.permit(draft, holder, launcher)
+        if allocator.may_be_permitted(draft, holder):
+            allocator.permit(draft, holder, launcher)
     elif holder.phase is ContainerPhase.STOPPING:
         order_stop(draft, holder)
     else:
@@ -292,7 +274,9 @@ def _check_in_with_child(
         return
     owner = draft.containers.get(running.processor_id)
     is_unknown = launcher.resource_id not in draft.resources
-    if is_unknown and owner and owner.phase in WAITING and owner.epoch == running.epoch:
+    if is_unknown and running in draft.retired and draft.phase is JobPhase.ACTIVE:
+        model_change.adopt_retired(draft, running, launcher)
+    elif is_unknown and owner and owner.phase in WAITING and owner.epoch == running.epoch:
         allocator.adopt(draft, owner, launcher)
     else:
         draft.count_stale()
@@ -351,7 +335,7 @@ def _launcher_gone(
     if holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
         draft.move(holder, Happening.RESOURCE_LOST, ContainerPhase.QUEUED, resource_id=None)
     elif holder.phase is ContainerPhase.STOPPING:
-        draft.move(holder, Happening.RESOURCE_LOST, ContainerPhase.STOPPED, resource_id=None)
+        model_change.stopped(draft, holder, Happening.RESOURCE_LOST, None)
     else:
         fail(
             draft,
@@ -406,19 +390,14 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
     if container is None:
         return
     launcher = draft.resources.get(container.resource_id) if container.resource_id else None
-    container = draft.change(
-        container,
-        unfenced=tuple(
-            replace(p, is_stopped=True) if p.incarnation == event.incarnation else p
-            for p in container.unfenced
-        ),
-    )
-    if event.cause is StopCause.FINISHED:
+    allocator.note_stop(draft, event.incarnation)
+    container = draft.containers[container.processor_id]
+    if event.cause is StopCause.FINISHED and not container.is_retired and not container.has_gained:
         _finish(draft, container)
     elif container.phase in WAITING:
         draft.count_stale()
     elif container.phase is ContainerPhase.STOPPING:
-        draft.move(container, Happening.STOPPED, ContainerPhase.STOPPED, resource_id=None)
+        model_change.stopped(draft, container, Happening.STOPPED, launcher)
     elif launcher is None:
         raise InvariantViolation(f"{named(event.incarnation)} runs without a resource")
     elif launcher.ended is not None and launcher.ended.is_own_fault:
@@ -449,16 +428,13 @@ def _child_failed(
 
 
 def _on_fences_reported(draft: Draft, event: FencesReported) -> None:
-    """The processor's next permit need not list them (safety I1)."""
-    allocator.drop_unfenced(draft, event.incarnation, lambda p: p.incarnation in event.fenced)
+    """No permit need list them any more (safety I1)."""
+    allocator.drop_unfenced(draft, lambda p: p.incarnation in event.fenced)
 
 
 def _on_fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
     """Dropped if its launcher waited for it: one that is only revoked may yet begin (safety I1)."""
-    incarnation = event.incarnation
-    allocator.drop_unfenced(
-        draft, incarnation, lambda p: p.is_stopped and p.incarnation == incarnation
-    )
+    allocator.drop_unfenced(draft, lambda p: p.is_stopped and p.incarnation == event.incarnation)
 
 
 def _finish(draft: Draft, container: ContainerState) -> None:
@@ -477,7 +453,8 @@ def _finish(draft: Draft, container: ContainerState) -> None:
 
 
 _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
-    JobModelPublished: _on_job_model_published,
+    JobModelPublished: model_change.published,
+    SettingsChanged: _on_settings_changed,
     HostsObserved: _on_hosts_observed,
     LauncherCheckedIn: _on_launcher_checked_in,
     ResourceAllocated: _on_resource_allocated,

@@ -50,6 +50,7 @@ class Draft:
         self.next_request_id = state.next_request_id
         self.stale_events = state.stale_events
         self.timers = set(state.timers)
+        self.retired = set(state.retired)
         self.containers = {c.processor_id: c for c in state.containers}
         self.resources = {r.resource_id: r for r in state.resources}
         self.early = {e.processor_id: e for e in state.early}
@@ -66,6 +67,7 @@ class Draft:
             model_version=self.model_version,
             hosts=self.hosts,
             containers=tuple(self.containers[key] for key in sorted(self.containers)),
+            retired=tuple(sorted(self.retired)),
             resources=tuple(self.resources[key] for key in sorted(self.resources)),
             early=tuple(self.early[key] for key in sorted(self.early)),
             silent=tuple(sorted(self.silent)),

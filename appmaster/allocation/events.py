@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -70,19 +71,29 @@ class ChargedFailures:
 
 @dataclass(frozen=True, slots=True)
 class JobModelPublished:
-    """The JobModel that the permits of this job will name is in the coordinator stream.
+    """The JobModel that permits will name from now on is in the coordinator stream.
+
+    The same for the first model of a job, for a change of a running one, and for a driver that
+    starts anew, perhaps in mid-change.
 
     Shapes: ``processors`` {processor_id: host it last ran on, None where unknown}, all active;
-    ``epochs`` {processor_id: last epoch ever permitted} (absent: 0); ``unfenced`` {processor_id:
-    every incarnation that was permitted to own one of its tasks and that no later one reported
-    fenced} (its own last one need not be listed: it belongs there always); ``failures``
-    {processor_id: what is charged to it already} (absent: nothing).
+    ``epochs`` {processor_id: last epoch ever permitted} (absent: 0); ``floors`` {processor_id: the
+    epoch that the stream says; the next permit is above it} (absent: as ``epochs``): where it is
+    above ``epochs``, what runs must be stopped, as the model has changed for it; ``unfenced``
+    {processor_id: every incarnation that was permitted to own one of its tasks and that no later
+    one reported fenced} (its own last one need not be listed: it belongs there always); ``retired``
+    {processor_id that is not in the model: last epoch ever permitted, which may still run};
+    ``gainers``: those to which this very publication gave a task, or input, that they did not have;
+    ``failures`` {processor_id: what is charged to it already} (absent: nothing).
     """
 
     version: int
     processors: Mapping[ProcessorId, Host | None]
     epochs: Mapping[ProcessorId, int] = field(default_factory=dict)
+    floors: Mapping[ProcessorId, int] = field(default_factory=dict)
     unfenced: Mapping[ProcessorId, tuple[Incarnation, ...]] = field(default_factory=dict)
+    retired: Mapping[ProcessorId, int] = field(default_factory=dict)
+    gainers: frozenset[ProcessorId] = frozenset()
     failures: Mapping[ProcessorId, ChargedFailures] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -235,6 +246,16 @@ class ShutdownRequested:
         return self.result
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """The configuration was changed while the job runs; armed timers run on as they are."""
+
+    settings: AllocatorSettings
+
+    def __str__(self) -> str:
+        return ""
+
+
 Event = (
     JobModelPublished
     | HostsObserved
@@ -248,6 +269,7 @@ Event = (
     | FencesReported
     | FencedByDriver
     | ShutdownRequested
+    | SettingsChanged
 )
 
 

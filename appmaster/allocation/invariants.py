@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from homeport.appmaster.allocation import constraints
-from homeport.appmaster.allocation.events import Timer
+from homeport.appmaster.allocation.events import Timer, named
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.state import (
     ASKING,
@@ -30,6 +31,7 @@ from homeport.appmaster.allocation.state import (
     silence_timer,
 )
 from homeport.config.errors import InvariantViolation
+from homeport.job_coordinator.model.incarnation import Incarnation
 
 _HOLDING = LIVE | {ContainerPhase.ASSIGNED}
 
@@ -79,6 +81,24 @@ def _of_containers(state: AllocatorState) -> Iterator[str]:
             yield f"{name} has fenced no incarnation of its future"
         if container.phase in LIVE and container.incarnation in container.fence:
             yield f"{name} does not fence itself"
+    yield from _of_overtaken(state)
+
+
+def _of_overtaken(state: AllocatorState) -> Iterator[str]:
+    live = {c.incarnation: c for c in state.containers if c.phase in LIVE}
+    for container in state.containers:
+        name = f"processor {container.processor_id}"
+        if container.is_retired and container.phase is not ContainerPhase.STOPPING:
+            yield f"retired {name} is there only until it has stopped"
+        if container.phase in LIVE and container.is_overtaken:
+            live.pop(container.incarnation)
+            if container.phase is not ContainerPhase.STOPPING:
+                yield f"{name}, which a model has overtaken, stops"
+    for container in state.containers:
+        for incarnation in (predecessor.incarnation for predecessor in container.unfenced):
+            owner = live.get(incarnation)
+            if owner is not None and owner is not container:
+                yield f"{named(incarnation)} is well and will be fenced by nobody"
 
 
 def _of_sharing(state: AllocatorState) -> Iterator[str]:
@@ -181,6 +201,25 @@ def _counts_failures(state: AllocatorState, container: ContainerState) -> bool:
 
 
 def _of_succession(before: AllocatorState, after: AllocatorState) -> Iterator[str]:
+    yield from _of_job_succession(before, after)
+    now = {c.processor_id: c for c in after.containers}
+    is_changed = before.model_version != after.model_version
+    live = {c.incarnation for c in before.containers if c.phase in LIVE}
+    for old in before.containers:
+        new = now.get(old.processor_id)
+        if new is None:
+            if not is_changed and not old.is_retired:
+                yield f"processor {old.processor_id} does not vanish"
+            continue
+        if new.epoch not in {old.epoch, old.next_epoch}:
+            yield f"the epoch of processor {old.processor_id} stays or is the next one"
+        elif new.epoch > old.epoch:
+            yield from _of_permit(old, live)
+        if old.phase in TERMINAL and new.phase is not old.phase and not is_changed:
+            yield f"processor {old.processor_id} does not leave its end"
+
+
+def _of_job_succession(before: AllocatorState, after: AllocatorState) -> Iterator[str]:
     jobs = list(JobPhase)
     if jobs.index(after.phase) < jobs.index(before.phase):
         yield f"a job never goes back from {before.phase.value} to {after.phase.value}"
@@ -188,13 +227,15 @@ def _of_succession(before: AllocatorState, after: AllocatorState) -> Iterator[st
         yield "a request's number is never used again"
     if before.ending is not None and after.ending != before.ending:
         yield "the result, once decided, stands"
-    for old in before.containers:
-        new = after.container(old.processor_id)
-        if new is None:
-            yield f"processor {old.processor_id} does not vanish"
-        elif new.epoch not in {old.epoch, old.epoch + 1}:
-            yield f"the epoch of processor {old.processor_id} stays or grows by one"
-        elif old.phase in TERMINAL and new.phase is not old.phase:
-            yield f"processor {old.processor_id} does not leave its end"
-        elif new.epoch > old.epoch and old.phase in LIVE:
-            yield f"processor {old.processor_id} is permitted again only after it stopped"
+    if after.model_version < before.model_version:
+        yield "a model is not taken back"
+
+
+def _of_permit(old: ContainerState, live: AbstractSet[Incarnation]) -> Iterator[str]:
+    name = f"processor {old.processor_id}"
+    if old.phase in LIVE:
+        yield f"{name} is permitted again only after it stopped"
+    if old.is_retired:
+        yield f"retired {name} is not permitted any more"
+    for incarnation in sorted(live & {p.incarnation for p in old.unfenced} - {old.incarnation}):
+        yield f"{name} is permitted only after the former owner {named(incarnation)} stopped"

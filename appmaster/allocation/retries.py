@@ -19,8 +19,8 @@ from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import ChargedFailures
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.job_end import begin_ending
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
-    AllocatorSettings,
     ContainerPhase,
     ContainerState,
     Happening,

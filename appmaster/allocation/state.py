@@ -12,7 +12,9 @@ resource, which timers are armed.
 
 Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Irregular: an expired
 request leads back to QUEUED; a stop on a launcher that lives leads to ASSIGNED on the same
-launcher; the job's end leads every waiting container to STOPPED and every other through STOPPING.
+launcher; a new model leads whom it affects through STOPPING to ASSIGNED, on the same launcher, and
+takes away whom it does not have; the job's end leads every waiting container to STOPPED and every
+other through STOPPING.
 
 What this module does not know: time, Kafka, YARN, the tasks of a processor.
 """
@@ -26,6 +28,7 @@ from types import MappingProxyType
 
 from homeport.appmaster.allocation.events import ResourceEnded, Timer, TimerKind
 from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -55,13 +58,15 @@ class ContainerPhase(Enum):
     RUNNING = "running"
     """Reported started."""
     STOPPING = "stopping"
-    """Ordered to stop; there is no evidence of the stop yet."""
+    """Ordered to stop, by a new model or the job's end; no evidence of the stop yet."""
     STOPPED = "stopped"
     """Stopped, or never started, because the job ends."""
     FINISHED = "finished"
-    """Its tasks came to their end. Never restarted."""
+    """Its tasks came to their end. Not restarted, unless a new model gives it others."""
     FAILED = "failed"
-    """Given up: its failures exceeded the retry keys, and the job goes on without it."""
+    """Given up: its failures exceeded the retry keys, and the job goes on without it.
+
+    The next model tries it again."""
 
 
 WAITING = frozenset(
@@ -82,7 +87,7 @@ LIVE = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING, ContainerPhas
 """Phases with an incarnation that must be taken to run."""
 
 TERMINAL = frozenset({ContainerPhase.STOPPED, ContainerPhase.FINISHED, ContainerPhase.FAILED})
-"""Phases that are never left."""
+"""Phases that only a new model leads out of."""
 
 
 class JobPhase(Enum):
@@ -112,6 +117,7 @@ class Happening(Enum):
 
     PLACED = "placed"
     GIVEN_AWAY = "its grant served another"
+    MODEL_CHANGED = "model changed"
     JOB_ENDING = "job ends"
 
 
@@ -123,13 +129,13 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
         {
             _P.QUEUED: {
                 _H.PLACED: frozenset({_P.REQUESTED, _P.ASSIGNED}),
-                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
+                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.RESTING: {
                 _H.RESTED: frozenset({_P.QUEUED}),
-                _H.CHECKED_IN: frozenset({_P.RUNNING}),
+                _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
@@ -137,7 +143,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.ALLOCATED: frozenset({_P.ALLOCATED}),
                 _H.EXPIRED: frozenset({_P.QUEUED}),
                 _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
-                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
+                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
@@ -145,13 +151,13 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
             _P.ALLOCATED: {
                 _H.EXPIRED: frozenset({_P.QUEUED}),
                 _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
-                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
+                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.ASSIGNED: {
-                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING}),
+                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
@@ -162,6 +168,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
+                _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
             },
             _P.RUNNING: {
                 _H.CHECKED_IN: frozenset({_P.RUNNING}),
@@ -169,16 +176,18 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
+                _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
             },
             _P.STOPPING: {
                 _H.CHECKED_IN: frozenset({_P.STOPPING}),
                 _H.STARTED: frozenset({_P.STOPPING}),
-                _H.STOPPED: frozenset({_P.STOPPED, _P.FINISHED}),
-                _H.RESOURCE_LOST: frozenset({_P.STOPPED}),
+                _H.STOPPED: frozenset({_P.STOPPED, _P.FINISHED, _P.QUEUED, _P.ASSIGNED}),
+                _H.RESOURCE_LOST: frozenset({_P.STOPPED, _P.QUEUED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPING}),
             },
             _P.STOPPED: {},
-            _P.FINISHED: {},
-            _P.FAILED: {},
+            _P.FINISHED: {_H.MODEL_CHANGED: frozenset({_P.QUEUED})},
+            _P.FAILED: {_H.MODEL_CHANGED: frozenset({_P.QUEUED})},
         }
     )
 )
@@ -187,30 +196,6 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
 A happening of the first group that is missing in a row is stale there: counted, and nothing
 changes. One of the second group that is missing is a bug of ours.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class AllocatorSettings:
-    """The part of the configuration that decides, from ``ClusterManagerConfig`` and ``JobConfig``.
-
-    ``retry_count``: failures that are forgiven, below zero all of them. ``strict_hosts``: hosts
-    that can be asked for by name, fixed when the application was submitted; None: every live host.
-    ``last_retry_delay_ms``, ``launch_retry_ms``: see ``retries``; 0 for no rest. ``silence_ms``: in
-    what time hosts that fall silent do so at once. ``exclusion_ms``: after what time an excluded
-    host is probed; see ``exclusion``.
-    """
-
-    host_affinity_enabled: bool
-    retry_count: int
-    retry_window_ms: int
-    fail_job_after_retries: bool
-    request_timeout_ms: int
-    check_in_timeout_ms: int
-    strict_hosts: tuple[Host, ...] | None = None
-    last_retry_delay_ms: int = 0
-    launch_retry_ms: int = 0
-    silence_ms: int = 12_000
-    exclusion_ms: int = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +210,10 @@ class Predecessor:
 class ContainerState:
     """One processor and where it is.
 
-    ``epoch`` is the last one ever permitted, ``model_version`` the version that incarnation runs,
+    ``epoch`` is the last one ever permitted, ``floor`` the one that a model has raised it to, which
+    nobody uses (below ``epoch``: a permit came after it), ``has_gained`` whether it has tasks or
+    input that ``epoch`` did not have, ``is_retired`` whether the model has it no more and only its
+    stop is waited for, ``model_version`` the version that incarnation runs,
     ``fence`` the list of its permit (empty where an earlier driver gave it). ``home`` is the host
     with its state (None: none known, or affinity off). ``wanted`` is the host it asks for, or is
     queued for; None: none or any. ``tried`` are the hosts that had no room in this round of
@@ -238,6 +226,9 @@ class ContainerState:
     role: ContainerRole = ContainerRole.ACTIVE
     phase: ContainerPhase = ContainerPhase.QUEUED
     epoch: int = 0
+    floor: int = 0
+    has_gained: bool = False
+    is_retired: bool = False
     model_version: int = 0
     fence: tuple[Incarnation, ...] = ()
     home: Host | None = None
@@ -254,6 +245,16 @@ class ContainerState:
     def incarnation(self) -> Incarnation:
         """The incarnation of the last permit."""
         return Incarnation(self.processor_id, self.epoch)
+
+    @property
+    def next_epoch(self) -> int:
+        """The epoch of the next permit."""
+        return max(self.epoch, self.floor) + 1
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether the incarnation of the last permit must not go on: a model has overtaken it."""
+        return self.is_retired or self.floor > self.epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +314,8 @@ class AllocatorState:
     """All that the allocator knows. Hashable.
 
     Order: containers, resources and early requests by id, hosts by name; ``hosts`` is None until
-    observed. ``silent`` are the hosts that fell silent just now.
+    observed. ``silent`` are the hosts that fell silent just now. ``retired`` are incarnations of
+    processors that the model does not have, which an earlier driver has perhaps left running.
     """
 
     settings: AllocatorSettings
@@ -321,6 +323,7 @@ class AllocatorState:
     model_version: int = 0
     hosts: tuple[Host, ...] | None = None
     containers: tuple[ContainerState, ...] = ()
+    retired: tuple[Incarnation, ...] = ()
     resources: tuple[ResourceState, ...] = ()
     early: tuple[EarlyRequest, ...] = ()
     silent: tuple[Host, ...] = ()

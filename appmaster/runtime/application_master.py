@@ -23,9 +23,9 @@ from homeport.appmaster.allocation.events import (
 from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
-from homeport.appmaster.allocation.state import AllocatorSettings
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
-from homeport.appmaster.runtime import takeover
+from homeport.appmaster.runtime import publication, takeover
 from homeport.appmaster.runtime.am_container import AmContainer
 from homeport.appmaster.runtime.attempt_files import (
     RequestLedger,
@@ -216,12 +216,11 @@ async def serve(
 
 
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:
-    """The last incarnation of each processor that this attempt has permitted.
+    """The last incarnation of each processor that this attempt has permitted, retired ones too.
 
     Who had a permit before is waited for, not adopted.
     """
-    epochs = published.epochs.items()
-    last = (Incarnation(p, e) for p, e in epochs if p in published.processors)
+    last = (Incarnation(p, e) for p, e in {**published.retired, **published.epochs}.items() if e)
     return tuple(i for i in last if i not in found.permitted)
 
 
@@ -273,7 +272,7 @@ def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
         found = inheritance(container.folder, Inheritance(boot_ms(), takeover.permits(stream)))
         model = prepare_model(container, stream)
         published = replace(
-            takeover.publish(model, stream, container.known_host),
+            publication.publish(model, stream, container.known_host),
             failures=failures(stream, model.config, is_first=is_first(container, heartbeat)),
         )
         log.info("JobModel version %d: %d containers", published.version, len(model.containers))

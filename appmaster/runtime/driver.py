@@ -50,9 +50,9 @@ from homeport.appmaster.allocation.observation import (
     Snapshot,
     events_between,
 )
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     LIVE,
-    AllocatorSettings,
     AllocatorState,
     initial_state,
 )

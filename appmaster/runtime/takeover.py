@@ -7,10 +7,8 @@ act. An orphaned attempt can therefore not outrank a newer one, and none acts be
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 
-from homeport.appmaster.allocation.events import JobModelPublished
 from homeport.config.config import Config
 from homeport.config.errors import FencedError, InvariantViolation
 from homeport.config.sections import StorageConfig, SystemConfig, TaskConfig
@@ -26,18 +24,13 @@ from homeport.job_coordinator.kafka.topics import (
     changelog_topic_spec,
     checkpoint_topic_spec,
 )
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
     EpochManager,
-    FenceReport,
-    JobModelVersion,
-    ProcessorEpoch,
     Rank,
-    processor_epoch_message,
 )
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import (
@@ -45,8 +38,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskModeManager,
     TaskPartitionManager,
 )
-from homeport.job_coordinator.model.codec import encode_job_model
-from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import (
     JobModel,
@@ -99,8 +91,8 @@ def _lower_ranks(epochs: EpochManager, rank: Rank) -> tuple[Rank, ...]:
 
 def permits(stream: CoordinatorStream) -> tuple[Incarnation, ...]:
     """The last incarnation of each processor that has ever had a permit, in the model or not."""
-    epochs = EpochManager(stream).read_processor_epochs()
-    return tuple(sorted(Incarnation(p, permit.epoch) for p, permit in epochs.items()))
+    records = EpochManager(stream).read_processor_epochs().items()
+    return tuple(sorted(Incarnation(p, r.permitted) for p, r in records if r.permitted))
 
 
 def read_config(stream: CoordinatorStream) -> Config:
@@ -170,112 +162,3 @@ def create_topics(model: JobModel) -> None:
         if store.changelog is not None:
             spec = changelog_topic_spec(store, model.max_change_log_stream_partitions)
             TopicAdmin(SystemConfig.of(config, store.changelog.system)).ensure(spec)
-
-
-def publish(
-    model: JobModel, stream: CoordinatorStream, known_host: Callable[[Host], Host | None]
-) -> JobModelPublished:
-    """The JobModel is in the stream, as one transaction; the event that tells the allocator of it.
-
-    The same transaction raises the epochs of processors that lose a task.
-
-    Args:
-        model: a sound JobModel.
-        stream: read to its head.
-        known_host: the host of the cluster that a locality value means; None where there is none.
-    """
-    before = EpochManager(stream).read_job_model_version()
-    digest = hashlib.sha256(encode_job_model(model, mask_secrets=False)).hexdigest()
-    version = before.version if before else 0
-    if before is None or before.digest != digest:
-        version += 1
-    tasks = {t.task_name: (p, t) for p, c in model.containers.items() for t in c.tasks.values()}
-    assignment = {name: processor_id for name, (processor_id, _) in tasks.items()}
-    stream.write(
-        [
-            *_raised(stream, assignment),
-            *TaskAssignmentManager(stream).messages(assignment),
-            *ChangelogPartitionManager(stream).messages(
-                {name: task.changelog_partition for name, (_, task) in tasks.items()}
-            ),
-            *_version_messages(before, JobModelVersion(version, digest)),
-        ]
-    )
-    stream.catch_up()
-    permits = EpochManager(stream).read_processor_epochs()
-    homes = LocalityManager(stream).read_processors()
-    return JobModelPublished(
-        version=version,
-        processors={p: known_host(homes[p]) if p in homes else None for p in model.containers},
-        epochs={p: permit.epoch for p, permit in permits.items()},
-        unfenced={p: unfenced(p, version, permits, stream) for p in model.containers},
-    )
-
-
-def _raised(
-    stream: CoordinatorStream, assignment: Mapping[TaskName, ProcessorId]
-) -> Iterator[wire.CoordinatorStreamMessage]:
-    """Higher epochs, which nobody is permitted to use, of processors that lose a task (safety I2).
-
-    An incarnation that has its permit and has not begun yet finds that it was overtaken, also where
-    its processor is retired. What the last permit says of model and fences stays, so that all who
-    may have owned a task are listed for its gainers.
-    """
-    before = TaskAssignmentManager(stream).read()
-    losers = {p for task, p in before.items() if assignment.get(task) != p}
-    reports = EpochManager(stream).read_fenced()
-    for processor_id, last in sorted(EpochManager(stream).read_processor_epochs().items()):
-        if processor_id in losers:
-            fence = _chain(processor_id, last, reports)
-            raised = ProcessorEpoch(last.epoch + 1, last.model_version, fence)
-            yield processor_epoch_message(processor_id, raised)
-
-
-def _version_messages(
-    before: JobModelVersion | None, now: JobModelVersion
-) -> Iterator[wire.CoordinatorStreamMessage]:
-    if before != now:
-        yield wire.set_job_model_version(now.version, now.digest)
-
-
-def unfenced(
-    processor_id: ProcessorId,
-    version: int,
-    permits: Mapping[ProcessorId, ProcessorEpoch],
-    stream: CoordinatorStream,
-) -> tuple[Incarnation, ...]:
-    """Every incarnation that the next one of the processor must fence (safety I1).
-
-    One that has reported so had fenced the list of its permit (safety I3). Who was last permitted
-    under an older model may have owned any task of this processor then, so all of those are listed,
-    unless this processor has reported under the present model already.
-    """
-    reports = EpochManager(stream).read_fenced()
-    own = permits.get(processor_id)
-    if own and own.model_version == version and _has_fenced(processor_id, own, reports):
-        return (Incarnation(processor_id, own.epoch),)
-    found = set(_chain(processor_id, own, reports)) if own else set()
-    for other, permit in permits.items():
-        if permit.model_version < version:
-            found.update(_chain(other, permit, reports))
-    return tuple(sorted(found))
-
-
-def _chain(
-    processor_id: ProcessorId,
-    permit: ProcessorEpoch,
-    reports: Mapping[ProcessorId, FenceReport],
-) -> tuple[Incarnation, ...]:
-    last = Incarnation(processor_id, permit.epoch)
-    if _has_fenced(processor_id, permit, reports):
-        return (last,)
-    return (*permit.fence, last)
-
-
-def _has_fenced(
-    processor_id: ProcessorId,
-    permit: ProcessorEpoch,
-    reports: Mapping[ProcessorId, FenceReport],
-) -> bool:
-    report = reports.get(processor_id)
-    return report is not None and report.epoch >= permit.epoch

@@ -330,17 +330,24 @@ def set_am_epoch(
 
 
 def set_processor_epoch(
-    processor_id: str, epoch: int, model_version: int, fence: list[dict[str, object]]
+    processor_id: str,
+    epoch: int,
+    model_version: int,
+    fence: list[dict[str, object]],
+    permitted: int | None = None,
 ) -> CoordinatorStreamMessage:
-    """The incarnation ``epoch`` of the processor is permitted.
+    """The incarnation ``epoch`` of the processor is permitted, and is to fence ``fence``.
 
-    It fences those in ``fence`` (safety I1).
+    With ``permitted``, the last epoch that was permitted: a model has raised the epoch, which
+    nobody uses, and whoever comes next is to fence those (safety I1, I2).
     """
     values = {
         "epoch": str(epoch),
         "model-version": str(model_version),
         "fence": _json(fence).decode(),
     }
+    if permitted is not None:
+        values["permitted"] = str(permitted)
     return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
 
 

@@ -65,11 +65,26 @@ class AmEpoch:
 
 @dataclass(frozen=True)
 class ProcessorEpoch:
-    """The last permit of a processor: epoch, model version, incarnations to fence."""
+    """The last epoch of a processor: model version, incarnations to fence, what was permitted.
+
+    ``permitted`` is the last epoch that anybody was permitted to use. It is ``epoch`` itself where
+    a permit was given (and when nothing is said); it stays behind where a new model has raised the
+    epoch, which nobody uses; 0: the processor never had a permit.
+    """
 
     epoch: int
     model_version: int
     fence: tuple[Incarnation, ...] = ()
+    permitted: int = -1
+
+    def __post_init__(self) -> None:
+        if self.permitted < 0:
+            object.__setattr__(self, "permitted", self.epoch)
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether whoever has the last permit was overtaken by a model (safety I2)."""
+        return self.permitted < self.epoch
 
 
 @dataclass(frozen=True)
@@ -128,20 +143,13 @@ class EpochManager:
         self._stream.write([am_epoch_message(am_epoch)])
 
     def read_processor_epochs(self) -> dict[ProcessorId, ProcessorEpoch]:
-        """{processor: its last permit}.
+        """{processor: its last epoch}.
 
         Raises:
             WireError: a record is damaged; going on could permit an epoch twice.
         """
         records = self._stream.latest(MessageType.SET_PROCESSOR_EPOCH)
-        return {
-            ProcessorId(processor_id): ProcessorEpoch(
-                wire.number(message, "epoch"),
-                wire.number(message, "model-version"),
-                tuple(_incarnation(item, message) for item in _items(message, "fence")),
-            )
-            for processor_id, message in records.items()
-        }
+        return {ProcessorId(key): _processor_epoch(message) for key, message in records.items()}
 
     def write_processor_epoch(self, processor_id: ProcessorId, permit: ProcessorEpoch) -> None:
         """The stream says that the processor has ``permit``."""
@@ -193,9 +201,22 @@ def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:
 def processor_epoch_message(
     processor_id: ProcessorId, permit: ProcessorEpoch
 ) -> CoordinatorStreamMessage:
-    """The record that says that a processor has a permit."""
+    """The record that says that a processor has a permit, or that its epoch is raised."""
     fence = _incarnations(permit.fence)
-    return wire.set_processor_epoch(processor_id, permit.epoch, permit.model_version, fence)
+    permitted = permit.permitted if permit.is_raised else None
+    epoch, version = permit.epoch, permit.model_version
+    return wire.set_processor_epoch(processor_id, epoch, version, fence, permitted)
+
+
+def _processor_epoch(message: CoordinatorStreamMessage) -> ProcessorEpoch:
+    epoch = wire.number(message, "epoch")
+    is_raised = message.value("permitted") is not None
+    return ProcessorEpoch(
+        epoch,
+        wire.number(message, "model-version"),
+        tuple(_incarnation(item, message) for item in _items(message, "fence")),
+        wire.number(message, "permitted") if is_raised else epoch,
+    )
 
 
 def _incarnations(incarnations: Iterable[Incarnation]) -> list[dict[str, object]]:

@@ -13,7 +13,7 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.reading import read_all
+from homeport.job_coordinator.metadata.reading import exactly, read_all
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -74,10 +74,13 @@ class RetryManager:
             return wire.tombstone(MessageType.SET_RETRY_STATE, processor_id)
         return wire.set_retry_state(processor_id, state.count, state.since_ms)
 
+    def messages_to_forget(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """Records that turn what the stream says into: nothing is charged to anybody."""
+        return exactly(self._stream, MessageType.SET_RETRY_STATE, ())
+
     def forget(self) -> None:
         """Nothing is charged to anybody."""
-        known = self._stream.latest(MessageType.SET_RETRY_STATE)
-        self._stream.write([wire.tombstone(MessageType.SET_RETRY_STATE, key) for key in known])
+        self._stream.write(self.messages_to_forget())
 
 
 def _retry_state(message: CoordinatorStreamMessage) -> RetryState:

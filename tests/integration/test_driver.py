@@ -13,7 +13,7 @@ import pytest
 from homeport.appmaster.allocation.events import JobModelPublished, ShutdownRequested
 from homeport.appmaster.allocation.instructions import EndJob, JobResult
 from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
-from homeport.appmaster.allocation.state import AllocatorSettings
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.runtime.attempt_files import StartedLedger
 from homeport.appmaster.runtime.backend import DriverBackend

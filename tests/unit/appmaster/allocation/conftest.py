@@ -32,8 +32,8 @@ from homeport.appmaster.allocation.instructions import (
     WriteProcessorEpoch,
 )
 from homeport.appmaster.allocation.invariants import check, check_step
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
-    AllocatorSettings,
     AllocatorState,
     ContainerPhase,
     ContainerState,

@@ -137,7 +137,7 @@ def test_succession(sound: AllocatorState) -> None:
     assert "processor 2 does not vanish" in story(sound, fewer)
     raised = changed(sound, "0", epoch=2, unfenced=(Predecessor(inc("0", 2)),))
     assert "permitted again only after it stopped" in story(sound, raised)
-    assert "stays or grows by one" in story(raised, sound)
+    assert "stays or is the next one" in story(raised, sound)
     finished = changed(sound, "1", phase=ContainerPhase.FINISHED, request_id=None, wanted=None)
     assert "processor 1 does not leave its end" in story(finished, sound)
 

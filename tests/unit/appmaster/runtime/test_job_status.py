@@ -14,7 +14,8 @@ from homeport.appmaster.allocation.events import (
     ResourceAllocated,
     ResourceEnded,
 )
-from homeport.appmaster.allocation.state import AllocatorSettings, AllocatorState, initial_state
+from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.state import AllocatorState, initial_state
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.job_coordinator.http.messages import (

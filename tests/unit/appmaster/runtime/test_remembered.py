@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from homeport.appmaster.allocation.events import ChargedFailures
 from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
-    AllocatorSettings,
     AllocatorState,
     ContainerState,
     Ending,

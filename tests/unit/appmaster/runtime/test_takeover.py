@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from homeport.appmaster.runtime.publication import publish
 from homeport.appmaster.runtime.takeover import (
     TRACKING_URL_KEY,
+    permits,
     previous_assignment,
-    publish,
     read_config,
     take_rank,
-    unfenced,
 )
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
@@ -23,7 +21,6 @@ from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordin
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
     EpochManager,
-    FenceReport,
     ProcessorEpoch,
     Rank,
 )
@@ -161,97 +158,13 @@ def test_what_an_attempt_says_of_itself_is_no_configuration(
     assert dict(read_config(stream)) == {"a": "1"}
 
 
-def test_the_same_model_keeps_its_version(stream: InMemoryCoordinatorStream) -> None:
-    """Version 1 at first, the same when published again, 2 when the model differs."""
-    assert publish(model(2), stream, same).version == 1
-    length = len(stream.log)
-    assert publish(model(2), stream, same).version == 1
-    assert len(stream.log) == length
-    assert publish(model(1), stream, same).version == 2
-
-
-def test_the_allocator_is_told_homes_and_epochs(stream: InMemoryCoordinatorStream) -> None:
-    """The last host, if it is one of the cluster's, and the last epoch of each processor."""
-    publish(model(3), stream, same)
-    locality = LocalityManager(stream)
-    locality.write(P0, [TaskName("Partition 0"), TaskName("Partition 3")], Host("nm2"), 4)
-    locality.write(P1, [TaskName("Partition 1")], Host("nm9"), 1)
-    EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(4, 1))
-    stream.catch_up()
-    published = publish(model(3), stream, same)
-    assert dict(published.processors) == {P0: "nm2", P1: None, P2: None}
-    assert dict(published.epochs) == {P0: 4}
-
-
-def test_who_has_reported_has_fenced_its_list(stream: InMemoryCoordinatorStream) -> None:
-    """Only itself is left to fence; its locality alone is no report, nor is an older one's."""
-    permits = {P0: ProcessorEpoch(4, 1, (Incarnation(P0, 3), Incarnation(P0, 2)))}
-    everyone = (Incarnation(P0, 2), Incarnation(P0, 3), Incarnation(P0, 4))
-    assert unfenced(P0, 1, permits, stream) == everyone
-    LocalityManager(stream).write(P0, [], Host("nm1"), 4)
-    _report(stream, P0, 3)
-    assert unfenced(P0, 1, permits, stream) == everyone
-    _report(stream, P0, 4)
-    assert unfenced(P0, 1, permits, stream) == (Incarnation(P0, 4),)
-
-
-def _report(stream: InMemoryCoordinatorStream, processor_id: ProcessorId, epoch: int) -> None:
-    EpochManager(stream).write_fenced(processor_id, FenceReport(epoch))
-    stream.catch_up()
-
-
-def test_owners_under_an_older_model_are_fenced_by_everyone(
+def test_who_was_permitted_last_is_known_of_retired_processors_too(
     stream: InMemoryCoordinatorStream,
 ) -> None:
-    """They may have owned any task then, also where they have no place in the model now."""
-    permits = {P0: ProcessorEpoch(2, 1), P1: ProcessorEpoch(5, 1, (Incarnation(P1, 4),))}
-    _report(stream, P0, 2)
-    everyone = (Incarnation(P0, 2), Incarnation(P1, 4), Incarnation(P1, 5))
-    assert unfenced(P0, 2, permits, stream) == everyone
-    assert unfenced(P2, 2, permits, stream) == everyone
-
-
-def test_who_has_reported_under_the_present_model_need_not_fence_older_ones_again(
-    stream: InMemoryCoordinatorStream,
-) -> None:
-    """Its permit listed them, and it has fenced its list."""
-    permits = {P0: ProcessorEpoch(3, 2, (Incarnation(P1, 5),)), P1: ProcessorEpoch(5, 1)}
-    _report(stream, P0, 3)
-    assert unfenced(P0, 2, permits, stream) == (Incarnation(P0, 3),)
-
-
-def test_a_new_model_raises_the_epochs_of_all_that_lose_a_task(
-    stream: InMemoryCoordinatorStream,
-) -> None:
-    """One transaction with the model; retired ones too; gainers list who may have owned a task.
-
-    Whoever has an old permit and has not begun then finds that it was overtaken (safety I2).
-    """
-    publish(model(3), stream, same)
+    """A raised epoch was never permitted: whoever may still run has the one before."""
     epochs = EpochManager(stream)
     epochs.write_processor_epoch(P0, ProcessorEpoch(4, 1))
-    epochs.write_processor_epoch(P1, ProcessorEpoch(2, 1, (Incarnation(P1, 1),)))
-    epochs.write_processor_epoch(P2, ProcessorEpoch(7, 1, (Incarnation(P2, 6),)))
-    _report(stream, P2, 7)
-    lost = {P1: ProcessorEpoch(3, 1, (Incarnation(P1, 1), Incarnation(P1, 2)))}
-    lost[P2] = ProcessorEpoch(8, 1, (Incarnation(P2, 7),))
-    published = publish(model(1), stream, same)
-    assert epochs.read_processor_epochs() == {P0: ProcessorEpoch(4, 1), **lost}
-    assert published.version == 2
-    assert dict(published.epochs) == {P0: 4, P1: 3, P2: 8}
-    gainer = published.unfenced[P0]
-    assert {Incarnation(P0, 4), Incarnation(P1, 2), Incarnation(P2, 7)} < set(gainer)
-    # A driver that starts again finds it done.
-    assert publish(model(1), stream, same) == published
-    assert epochs.read_processor_epochs() == {P0: ProcessorEpoch(4, 1), **lost}
-
-
-def test_a_model_that_moves_no_task_raises_nothing(stream: InMemoryCoordinatorStream) -> None:
-    """Another configuration is a new version, and every epoch stays."""
-    publish(model(3), stream, same)
-    EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(4, 1))
+    epochs.write_processor_epoch(P1, ProcessorEpoch(8, 2, (), permitted=7))
+    epochs.write_processor_epoch(P2, ProcessorEpoch(0, 2, (Incarnation(P1, 7),)))
     stream.catch_up()
-    before = dict(EpochManager(stream).read_processor_epochs())
-    other = replace(model(3), config=Config({**model(3).config, "task.commit.ms": "1"}))
-    assert publish(other, stream, same).version == 2
-    assert dict(EpochManager(stream).read_processor_epochs()) == before
+    assert permits(stream) == (Incarnation(P0, 4), Incarnation(P1, 7))

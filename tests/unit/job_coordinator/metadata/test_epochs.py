@@ -59,11 +59,25 @@ def test_reports_of_fences_are_read_back(stream: InMemoryCoordinatorStream) -> N
     assert manager.read_fenced() == {P0: report}
 
 
+def test_a_raised_epoch_says_what_was_permitted_last(stream: InMemoryCoordinatorStream) -> None:
+    """Nobody was permitted to use it; where nothing is said, the epoch is that of a permit."""
+    manager = EpochManager(stream)
+    raised = ProcessorEpoch(6, 2, (Incarnation(P0, 5),), permitted=5)
+    manager.write_processor_epoch(P0, raised)
+    manager.write_processor_epoch(P1, ProcessorEpoch(9, 2))
+    stream.catch_up()
+    assert manager.read_processor_epochs() == {P0: raised, P1: ProcessorEpoch(9, 2, (), 9)}
+    assert [e.is_raised for e in manager.read_processor_epochs().values()] == [True, False]
+    written = stream.latest(MessageType.SET_PROCESSOR_EPOCH)
+    assert (written["0"].value("permitted"), written["1"].value("permitted")) == ("5", None)
+
+
 @pytest.mark.parametrize(
     "values",
     [
         {"epoch": "x", "model-version": "1"},
         {"epoch": "1"},
+        {"epoch": "1", "model-version": "1", "permitted": "none"},
         {"epoch": "1", "model-version": "1", "fence": "no json"},
         {"epoch": "1", "model-version": "1", "fence": "[1]"},
         {"epoch": "1", "model-version": "1", "fence": '[{"processor_id":"0"}]'},

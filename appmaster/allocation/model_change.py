@@ -1,0 +1,169 @@
+"""A JobModel is published: the first of a job, a change, or the one that a new driver finds.
+
+PURE. Whom a new version overtakes (other tasks, inputs or changelog partitions, or a key that only
+a start reads) stops, with evidence, and starts again on its launcher; whom it has no more stops and
+goes, and its launcher is for whoever seeks one. Nobody else is touched. A successor may ask for a
+resource and hold a launcher meanwhile, but its permit waits until all former owners of its tasks
+have stopped (``container_allocator.may_be_permitted``). Source: design 5; safety I1, I2.
+
+Decisions.
+
+* *A stop that a model ordered* is not charged, whatever the container says of it, nor the loss of
+  its launcher.
+* *FINISHED* stays so, unless the model gives the processor a task or input that it did not have;
+  so does a finish that is told when the stop has been ordered. What it loses, another one runs.
+* *A new version forgives* all that was charged, and FAILED, given up, is tried again: whoever
+  changed the job has perhaps mended it, and its tasks lie idle meanwhile.
+* *A retired processor that returns* before it has stopped is an overtaken one from then on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeport.appmaster.allocation import container_allocator as allocator
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.allocation.job_end import order_stop
+from homeport.appmaster.allocation.retries import charge_again
+from homeport.appmaster.allocation.state import (
+    LIVE,
+    TERMINAL,
+    ContainerPhase,
+    ContainerState,
+    Happening,
+    JobPhase,
+    Predecessor,
+    ResourceState,
+    retry_delay_timer,
+    retry_window_timer,
+)
+from homeport.config.errors import InvariantViolation
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+def published(draft: Draft, event: JobModelPublished) -> None:
+    """The version is in force; a job that ends, or has it already, is not changed by it."""
+    if draft.phase is JobPhase.ACTIVE and event.version < draft.model_version:
+        raise InvariantViolation(
+            f"JobModel version {event.version} published over version {draft.model_version}"
+        )
+    is_first = draft.phase is JobPhase.NEW
+    if not is_first and (
+        draft.phase is not JobPhase.ACTIVE or event.version == draft.model_version
+    ):
+        draft.count_stale()
+        return
+    draft.phase = JobPhase.ACTIVE
+    draft.model_version = event.version
+    if is_first:
+        draft.retired = {Incarnation(p, epoch) for p, epoch in event.retired.items()}
+    for container in draft.each():
+        draft.cancel_timer(retry_window_timer(container.processor_id))
+        forgiven = draft.change(container, failures=0)
+        if container.processor_id not in event.processors:
+            _retire(draft, forgiven)
+    for processor_id, last_host in event.processors.items():
+        known = draft.containers.get(processor_id)
+        home = last_host if draft.settings.host_affinity_enabled else None
+        if known is None:
+            _enter(draft, event, processor_id, home)
+        else:
+            _go_on(draft, event, known, home)
+    if is_first:
+        charge_again(draft, event.failures)
+
+
+def _enter(
+    draft: Draft, event: JobModelPublished, processor_id: ProcessorId, home: Host | None
+) -> None:
+    epoch = event.epochs.get(processor_id, 0)
+    floor = event.floors.get(processor_id, epoch)
+    draft.retired.discard(Incarnation(processor_id, epoch))
+    entered = ContainerState(
+        processor_id,
+        epoch=epoch,
+        floor=floor,
+        # What it ran with, if a driver died in mid-change, nobody knows any more.
+        has_gained=floor > epoch,
+        home=home,
+    )
+    draft.containers[processor_id] = replace(entered, unfenced=_unfenced(event, entered))
+
+
+def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Predecessor, ...]:
+    """As the stream has it; of whom a launcher has waited for is known as before."""
+    listed = set(event.unfenced.get(container.processor_id, ()))
+    if container.epoch:
+        # Nobody came after the last one, so nobody has fenced it.
+        listed.add(container.incarnation)
+    stopped = {p.incarnation for p in container.unfenced if p.is_stopped}
+    return tuple(Predecessor(i, i in stopped) for i in sorted(listed))
+
+
+def _go_on(
+    draft: Draft, event: JobModelPublished, container: ContainerState, home: Host | None
+) -> None:
+    """A processor that was in the model before, or that returns while it still stops."""
+    floor = event.floors.get(container.processor_id, container.floor)
+    is_overtaken = container.is_overtaken or floor > container.epoch
+    if container.phase in LIVE and not is_overtaken:
+        return
+    known = draft.change(
+        container,
+        floor=floor,
+        has_gained=container.has_gained or container.processor_id in event.gainers,
+        is_retired=False,
+        home=container.home if container.resource_id is not None else home,
+        unfenced=_unfenced(event, container),
+    )
+    if known.phase in LIVE:
+        _stop(draft, known)
+    elif known.phase is ContainerPhase.FAILED or (known.phase in TERMINAL and known.has_gained):
+        again = draft.change(known, launch_failures=0, last_failure="", tried=())
+        draft.move(again, Happening.MODEL_CHANGED, ContainerPhase.QUEUED)
+
+
+def _stop(draft: Draft, container: ContainerState) -> None:
+    if container.phase is not ContainerPhase.STOPPING:
+        stopping = draft.move(container, Happening.MODEL_CHANGED, ContainerPhase.STOPPING)
+        order_stop(draft, stopping)
+
+
+def _retire(draft: Draft, container: ContainerState) -> None:
+    """The model does not have it: it goes, at once where nothing of it can run."""
+    draft.cancel_timer(retry_delay_timer(container.processor_id))
+    if container.phase in LIVE:
+        _stop(draft, draft.change(container, is_retired=True, has_gained=False))
+    else:
+        draft.end_request(container)
+        del draft.containers[container.processor_id]
+
+
+def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -> None:
+    """A processor that the model does not have is found running: it is told to stop."""
+    draft.retired.discard(running)
+    found = ContainerState(running.processor_id, epoch=running.epoch, is_retired=True)
+    draft.containers[running.processor_id] = found
+    allocator.adopt(draft, found, launcher)
+
+
+def stopped(
+    draft: Draft, container: ContainerState, how: Happening, launcher: ResourceState | None
+) -> None:
+    """What was ordered to stop has stopped: it goes on under the new model, or it is its end.
+
+    ``how``: told by ``launcher``, or seen by its loss, when that is None.
+    """
+    is_kept = launcher is not None and launcher.ended is None
+    if launcher is not None and not is_kept:
+        del draft.resources[launcher.resource_id]
+    if container.is_retired:
+        del draft.containers[container.processor_id]
+    elif draft.phase is not JobPhase.ACTIVE:
+        draft.move(container, how, ContainerPhase.STOPPED, resource_id=None)
+    elif is_kept:
+        draft.move(container, how, ContainerPhase.ASSIGNED)
+    else:
+        draft.move(container, how, ContainerPhase.QUEUED, resource_id=None)

@@ -1,0 +1,34 @@
+"""What the configuration decides of allocation; it may change while the job runs.
+
+PURE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homeport.job_coordinator.model.ids import Host
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorSettings:
+    """The part of the configuration that decides, from ``ClusterManagerConfig`` and ``JobConfig``.
+
+    ``retry_count``: failures that are forgiven, below zero all of them. ``strict_hosts``: hosts
+    that can be asked for by name, fixed when the application was submitted; None: every live host.
+    ``last_retry_delay_ms``, ``launch_retry_ms``: see ``retries``; 0 for no rest. ``silence_ms``: in
+    what time hosts that fall silent do so at once. ``exclusion_ms``: after what time an excluded
+    host is probed; see ``exclusion``.
+    """
+
+    host_affinity_enabled: bool
+    retry_count: int
+    retry_window_ms: int
+    fail_job_after_retries: bool
+    request_timeout_ms: int
+    check_in_timeout_ms: int
+    strict_hosts: tuple[Host, ...] | None = None
+    last_retry_delay_ms: int = 0
+    launch_retry_ms: int = 0
+    silence_ms: int = 12_000
+    exclusion_ms: int = 60_000
