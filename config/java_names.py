@@ -2,7 +2,8 @@
 
 Both forms are accepted wherever a class is configured. Where a Java name is part of bytes
 (checkpoint keys), the Java name is written. Only what this version has is in the table: anything
-else is refused before a job starts. Task and pipeline classes are the user's, ``module:Name``.
+else is refused before a job starts. Task and pipeline classes are the user's, ``module:Name``;
+a grouper may be the user's too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from enum import Enum
 from homeport.config.errors import ConfigError
 
 _USER_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_DOTTED_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+_SAMZA = "org.apache.samza."
 
 
 class Kind(Enum):
@@ -26,14 +29,27 @@ class Kind(Enum):
     SYSTEM = "system factory"
 
 
+ALL_SSP_TO_SINGLE_TASK = "all-ssp-to-single-task"
+"""The grouper of partitions with which every task reads everything."""
+
 _TABLE: dict[Kind, dict[str, str]] = {
     Kind.SSP_GROUPER: {
         "group-by-partition": "org.apache.samza.container.grouper.stream.GroupByPartitionFactory",
+        "group-by-system-stream-partition": (
+            "org.apache.samza.container.grouper.stream.GroupBySystemStreamPartitionFactory"
+        ),
+        ALL_SSP_TO_SINGLE_TASK: (
+            "org.apache.samza.container.grouper.stream.AllSspToSingleTaskGrouperFactory"
+        ),
     },
     Kind.TASK_NAME_GROUPER: {
         "group-by-container-count": (
             "org.apache.samza.container.grouper.task.GroupByContainerCountFactory"
         ),
+        "group-by-container-ids": (
+            "org.apache.samza.container.grouper.task.GroupByContainerIdsFactory"
+        ),
+        "single-container": "org.apache.samza.container.grouper.task.SingleContainerGrouperFactory",
     },
     Kind.SERDE: {
         "string": "org.apache.samza.serializers.StringSerdeFactory",
@@ -61,6 +77,9 @@ _ALIASES = {
 
 _SHORT = {java: short for names in _TABLE.values() for short, java in names.items()} | _ALIASES
 
+_OWN_ALLOWED = frozenset({Kind.SSP_GROUPER, Kind.TASK_NAME_GROUPER})
+"""Kinds of which a job may bring a class of its own."""
+
 SERDES = tuple(_TABLE[Kind.SERDE])
 """Names of the serdes that need no entry in ``serializers.registry``."""
 
@@ -68,6 +87,18 @@ SERDES = tuple(_TABLE[Kind.SERDE])
 def is_user_class(name: str) -> bool:
     """Whether ``name`` has the form ``module:Class`` (or ``module:function``)."""
     return _USER_CLASS.fullmatch(name) is not None
+
+
+def user_class(name: str) -> str | None:
+    """``module:Class`` for that form and for ``module.Class``; None where ``name`` has neither.
+
+    What Samza's packages hold is Java, and no class of the job.
+    """
+    if is_user_class(name):
+        return name
+    if _DOTTED_CLASS.fullmatch(name) and not name.startswith(_SAMZA):
+        return ":".join(name.rsplit(".", 1))
+    return None
 
 
 def short_name(kind: Kind, name: str) -> str | None:
@@ -95,11 +126,16 @@ def known_names(kind: Kind) -> tuple[str, ...]:
 def class_name(kind: Kind, key: str, value: str, *, java: bool = False) -> str:
     """The one name of the class that is the value of ``key``: Java's where ``java``, else ours.
 
+    A class of the job's own, where the kind allows one, is ``module:Class`` in either form.
+
     Raises:
         ConfigError: no class of this kind has that name.
     """
     name = java_name(kind, value) if java else short_name(kind, value)
+    if name is None and kind in _OWN_ALLOWED:
+        name = user_class(value)
     if name is None:
         known = ", ".join(known_names(kind))
-        raise ConfigError(key, value, f"no such {kind.value} is known", f"write {known}")
+        own = ", or module:Class of the job's own" if kind in _OWN_ALLOWED else ""
+        raise ConfigError(key, value, f"no such {kind.value} is known", f"write {known}{own}")
     return name

@@ -94,6 +94,19 @@ JOB_SSP_GROUPER_FACTORY = TextKey(
     source="COORD",
     liveness=Liveness.NEVER_WITH_STATE,
 )
+JOB_SSP_INPUT_EXPANSION_ENABLED = BoolKey(
+    name="job.systemstreampartition.input.expansion.enabled",
+    default=True,
+    meaning="a job with stores keeps its tasks when an input stream gets more partitions",
+    source=SAMZA,
+    liveness=Liveness.NEVER_WITH_STATE,
+)
+PROCESSOR_ID = TextKey(
+    name="processor.id",
+    meaning="id of the container that the grouper single-container puts everything in",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 JOB_LOGGED_STORE_BASE_DIR = TextKey(
     name="job.logged.store.base.dir",
     meaning="root of the state directories where LOGGED_STORE_BASE_DIR is not set",

@@ -152,7 +152,6 @@ ALL: tuple[SamzaKey, ...] = (
         name="job.coordinator.zk.<part>", reason="standalone processors are not supported yet"
     ),
     SamzaKey(name="job.debounce.time.ms", reason="standalone processors are not supported yet"),
-    SamzaKey(name="processor.id", reason="standalone processors are not supported yet"),
     SamzaKey(name="processor.list", reason="standalone processors are not supported yet"),
     SamzaKey(
         name="locationid.provider.factory", reason="standalone processors are not supported yet"

@@ -13,7 +13,6 @@ from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
-from homeport.config.key_types import TextKey
 from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import (
     ClusterManagerConfig,
@@ -56,7 +55,7 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_stores(storage)
     systems = _check_systems(config, job, task, storage, broadcast)
     _check_dead_letter(config, task)
-    standby = _check_standby(config, job)
+    _check_standby(config, job)
     _check_sizes(config)
     YarnConfig.of(config)
     return (
@@ -66,7 +65,6 @@ def validate(config: Config) -> tuple[str, ...]:
             for s in systems
             for key in s.ignored
         ),
-        *_standby_warnings(standby),
         *_memory_warnings(config, task),
     )
 
@@ -252,25 +250,17 @@ def _check_dead_letter(config: Config, task: TaskConfig) -> None:
         )
 
 
-def _check_standby(config: Config, job: JobConfig) -> StandbyConfig:
-    standby = StandbyConfig.of(config)
-    if standby.enabled and not job.host_affinity_enabled:
-        key: TextKey | str = keys.JOB_HOT_STANDBY_ENABLED.name
-        if not keys.JOB_HOT_STANDBY_ENABLED.is_set(config):
-            key = keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name
-        raise ConfigError(
-            str(key),
-            config.get_str(str(key)),
-            "hot standby needs host affinity",
-            f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off",
-        )
-    return standby
-
-
-def _standby_warnings(standby: StandbyConfig) -> tuple[str, ...]:
-    if not standby.enabled:
-        return ()
-    return (f"{keys.JOB_HOT_STANDBY_ENABLED.name}: this version does not start standby containers",)
+def _check_standby(config: Config, job: JobConfig) -> None:
+    if not StandbyConfig.of(config).enabled:
+        return
+    key = keys.JOB_HOT_STANDBY_ENABLED.name
+    if not keys.JOB_HOT_STANDBY_ENABLED.is_set(config):
+        key = keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name
+    rule, remedy = "this version cannot place standby containers", "turn hot standby off"
+    if not job.host_affinity_enabled:
+        rule = "hot standby needs host affinity"
+        remedy = f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off"
+    raise ConfigError(key, config.get_str(key), rule, remedy)
 
 
 def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:

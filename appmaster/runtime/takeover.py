@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from homeport.config.config import Config
-from homeport.config.errors import FencedError, InvariantViolation
+from homeport.config.errors import FencedError
 from homeport.config.sections import StorageConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
-from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import (
     TopicAdmin,
@@ -140,11 +139,7 @@ def compute_model(config: Config, stream: CoordinatorStream) -> JobModel:
         UnavailableError: Kafka did not answer.
     """
     counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-    model = calculate_job_model(config, counts, previous_assignment(stream))
-    fault = first_fault(model)
-    if fault is not None:
-        raise InvariantViolation(f"the grouper built a wrong JobModel: {fault}")
-    return model
+    return calculate_job_model(config, counts, previous_assignment(stream))
 
 
 def create_topics(model: JobModel) -> None:

@@ -9,17 +9,31 @@ host affinity) a task's container as long as the count of containers stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
-from homeport.config.sections import JobConfig, TaskConfig
+from homeport.config.errors import ConfigError, HomeportError, InvariantViolation
+from homeport.config.java_names import is_user_class
+from homeport.config.sections import JobConfig, StandbyConfig, TaskConfig
+from homeport.job_coordinator.grouper.answer_faults import (
+    partition_answer_fault,
+    task_answer_fault,
+)
 from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
+from homeport.job_coordinator.grouper.factories import (
+    OWN_GROUPER_REMEDY,
+    own_fault,
+    ssp_grouper,
+    task_name_grouper,
+)
+from homeport.job_coordinator.grouper.input_expansion import expanded
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
-from homeport.job_coordinator.grouper.ssp_grouper import ssp_grouper
-from homeport.job_coordinator.grouper.task_name_grouper import task_name_grouper
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.grouper.standby_models import with_standbys
+from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
+from homeport.job_coordinator.grouper.validation import first_fault
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
@@ -27,6 +41,8 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskModel,
 )
+
+_Answer = TypeVar("_Answer")
 
 
 def input_streams(config: Config) -> tuple[SystemStream, ...]:
@@ -53,39 +69,140 @@ def calculate_job_model(
         before: what was assigned last; ``NOTHING`` at a first start.
         processor_ids: the processors there are; None: "0" to ``job.container.count`` - 1.
 
-    Source: COORD, job model; Samza 1.8, JobModelCalculator (reference, section 3). Without host
-    affinity the previous assignment does not matter: no host has state to come back to.
+    With hot standby, standby containers are part of it. ``first_fault`` finds none in it.
+
+    Source: COORD, job model; Samza 1.8, JobModelCalculator (reference, section 3).
 
     Raises:
-        ConfigError: an input stream is not there, or the configuration does not fit the inputs.
+        ConfigError: an input stream is not there, the configuration does not fit the inputs, or a
+            grouper of the job's own fails or answers what is no JobModel.
     """
-    job = JobConfig.of(config)
+    ids = _processor_ids(config, processor_ids)
     broadcast = broadcast_partitions(config)
+    partitions = _input_partitions(config, partition_counts, broadcast)
+    tasks = _tasks(config, partitions, broadcast, before, ids)
+    groups = _groups(config, tasks, before, ids)
+    if processor_ids is not None:
+        _check_processors(config, groups, ids)
+    containers = {
+        processor_id: ContainerModel(processor_id, {name: tasks[name] for name in names})
+        for processor_id, names in groups.items()
+    }
+    standby = StandbyConfig.of(config)
+    if standby.enabled:
+        containers = with_standbys(containers, standby.replication_count)
+    model = JobModel(config, containers)
+    fault = first_fault(model)
+    if fault is not None:
+        raise InvariantViolation(f"the groupers built a wrong JobModel: {fault}")
+    return model
+
+
+def _processor_ids(config: Config, given: Sequence[ProcessorId] | None) -> tuple[ProcessorId, ...]:
+    if given is None:
+        return tuple(ProcessorId(str(i)) for i in range(JobConfig.of(config).container_count))
+    if len(set(given)) < len(given):
+        raise InvariantViolation(f"processors were given twice: {', '.join(sorted(given))}")
+    return tuple(given)
+
+
+def _input_partitions(
+    config: Config,
+    partition_counts: Mapping[SystemStream, int],
+    broadcast: frozenset[SystemStreamPartition],
+) -> tuple[SystemStreamPartition, ...]:
+    """Every input partition that is not broadcast, sorted."""
     _check_broadcast(broadcast, partition_counts)
-    partitions = [
+    partitions = {
         SystemStreamPartition(stream.system, stream.stream, number)
         for stream in TaskConfig.of(config).inputs
         for number in range(_count(stream, partition_counts, keys.TASK_INPUTS.name))
-    ]
-    task_partitions = ssp_grouper(job.ssp_grouper_factory).group(partitions, broadcast)
-    numbers = assign_changelog_partitions(task_partitions, before.changelog_partitions)
-    groups = task_name_grouper(job.task_name_grouper_factory).group(
-        tuple(task_partitions),
-        before.task_processors if job.host_affinity_enabled else {},
-        job.container_count if processor_ids is None else len(processor_ids),
-    )
-    if processor_ids is not None:
-        groups = dict(zip(processor_ids, groups.values(), strict=True))
-    return JobModel(
-        config,
-        {
-            processor_id: ContainerModel(
-                processor_id,
-                {name: TaskModel(name, task_partitions[name], numbers[name]) for name in names},
+    }
+    return tuple(sorted(partitions - broadcast))
+
+
+def _tasks(
+    config: Config,
+    partitions: tuple[SystemStreamPartition, ...],
+    broadcast: frozenset[SystemStreamPartition],
+    before: PreviousAssignment,
+    processor_ids: tuple[ProcessorId, ...],
+) -> dict[TaskName, TaskModel]:
+    """The tasks, by name in sorted order."""
+    key, name = keys.JOB_SSP_GROUPER_FACTORY.name, JobConfig.of(config).ssp_grouper_factory
+    grouper = ssp_grouper(config)
+    grouped = _answer(key, name, lambda: grouper.group(partitions, processor_ids))
+    if is_user_class(name):
+        fault = partition_answer_fault(grouped, partitions)
+        if fault is not None:
+            raise _faulty(key, name, fault)
+    grouped = expanded(config, grouped, before.task_partitions)
+    numbers = assign_changelog_partitions(grouped, before.changelog_partitions)
+    return {
+        task: TaskModel(task, tuple(sorted(broadcast.union(grouped[task]))), number)
+        for task, number in numbers.items()
+    }
+
+
+def _groups(
+    config: Config,
+    tasks: Mapping[TaskName, TaskModel],
+    before: PreviousAssignment,
+    processor_ids: tuple[ProcessorId, ...],
+) -> dict[ProcessorId, list[TaskName]]:
+    """The tasks of each container, by name in sorted order, containers in the grouper's order.
+
+    Without host affinity what was before does not matter: no host has state to come back to.
+    """
+    job = JobConfig.of(config)
+    hosts: Mapping[ProcessorId, Host] = {}
+    locality: Mapping[TaskName, TaskLocality] = {}
+    if job.host_affinity_enabled:
+        hosts = before.processor_hosts
+        locality = {
+            task: TaskLocality(before.task_processors.get(task), before.task_hosts.get(task))
+            for task in sorted(before.task_processors.keys() | before.task_hosts.keys())
+        }
+    grouper = task_name_grouper(config)
+    key, name = keys.TASK_NAME_GROUPER_FACTORY.name, job.task_name_grouper_factory
+    processors = {p: hosts.get(p) for p in processor_ids}
+    models = tuple(tasks.values())
+    groups = _answer(key, name, lambda: grouper.group(models, locality, processors))
+    fault = task_answer_fault(groups, tasks)
+    if fault is not None:
+        raise _faulty(key, name, fault)
+    return {processor_id: sorted(names) for processor_id, names in groups.items()}
+
+
+def _check_processors(
+    config: Config, groups: Collection[ProcessorId], processor_ids: Collection[ProcessorId]
+) -> None:
+    """Processors that were given are all there are; others are made for the containers."""
+    for processor_id in groups:
+        if processor_id not in processor_ids:
+            raise ConfigError(
+                keys.TASK_NAME_GROUPER_FACTORY.name,
+                JobConfig.of(config).task_name_grouper_factory,
+                f"it has made container {processor_id!r}, and there is no such processor",
+                f"correct the grouper, or {keys.PROCESSOR_ID.name}",
             )
-            for processor_id, names in groups.items()
-        },
-    )
+
+
+def _answer(key: str, name: str, group: Callable[[], _Answer]) -> _Answer:
+    if not is_user_class(name):
+        return group()
+    try:
+        return group()
+    except Exception as error:  # noqa: BLE001 - the job's own code may raise anything
+        raise own_fault(key, name, error) from None
+
+
+def _faulty(key: str, name: str, fault: str) -> HomeportError:
+    """The error that a fault is: of the job's own grouper, else a bug of ours."""
+    if is_user_class(name):
+        rule = f"its answer makes no JobModel: {fault}"
+        return ConfigError(key, name, rule, OWN_GROUPER_REMEDY)
+    return InvariantViolation(f"{key} = {name!r} built a wrong JobModel: {fault}")
 
 
 def assign_changelog_partitions(

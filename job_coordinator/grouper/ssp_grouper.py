@@ -1,40 +1,55 @@
 """SystemStreamPartitionGrouper: which input partitions make up which task.
 
-PURE. A grouper is a function of the set it is given: no order of arrival, no metadata, no
-configuration. Task names are identities (of state, of checkpoints), so a grouper must give the same
-partitions the same name for ever.
+PURE. A grouper is a function of the sets it is given: no order of arrival, no previous assignment.
+Task names are identities (of state, of checkpoints), so a grouper must give the same partitions the
+same name for ever.
 
 Broadcast partitions take no part in the grouping: they are added to every task that the others gave
 rise to, so a job whose inputs are all broadcast has no tasks.
+
+Source: Samza 1.8, container.grouper.stream (reference, section 3.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from homeport.config import keys
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
-TaskPartitions = Mapping[TaskName, tuple[SystemStreamPartition, ...]]
-"""{task name: its input partitions, sorted}, in the order of the names."""
+TaskPartitions = Mapping[TaskName, Collection[SystemStreamPartition]]
+"""{task name: its input partitions}, in any order."""
 
 
-class SystemStreamPartitionGrouper(Protocol):
-    """A way to form tasks."""
+class SystemStreamPartitionGrouper(ABC):
+    """A way to form tasks; a job's own one subclasses this."""
 
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    @abstractmethod
     def group(
         self,
         partitions: Iterable[SystemStreamPartition],
-        broadcast: frozenset[SystemStreamPartition],
+        processor_ids: Sequence[ProcessorId],
     ) -> TaskPartitions:
-        """The tasks of these input partitions; every one of ``broadcast`` is in every task."""
+        """Every one of these input partitions in exactly one task, no task without any.
+
+        Args:
+            partitions: the input partitions that are not broadcast, sorted.
+            processor_ids: the processors there are; only who makes tasks of them looks at it.
+
+        Raises:
+            ConfigError: the configuration does not fit this grouper.
+        """
 
 
-class GroupByPartition:
+class GroupByPartition(SystemStreamPartitionGrouper):
     """All partitions of one number, of whatever stream, make up one task: ``Partition <n>``.
 
     Streams that are to be joined must therefore be partitioned alike.
@@ -43,30 +58,52 @@ class GroupByPartition:
     def group(
         self,
         partitions: Iterable[SystemStreamPartition],
-        broadcast: frozenset[SystemStreamPartition],
+        processor_ids: Sequence[ProcessorId],  # noqa: ARG002 - of the base class
     ) -> TaskPartitions:
-        """The tasks ``Partition <n>``; see the protocol."""
-        tasks: dict[TaskName, set[SystemStreamPartition]] = {}
+        """The tasks ``Partition <n>``."""
+        numbers: dict[int, set[SystemStreamPartition]] = {}
         for ssp in partitions:
-            if ssp not in broadcast:
-                tasks.setdefault(TaskName(f"Partition {ssp.partition}"), set(broadcast)).add(ssp)
-        return {name: tuple(sorted(tasks[name])) for name in sorted(tasks)}
+            numbers.setdefault(ssp.partition, set()).add(ssp)
+        return {TaskName(f"Partition {number}"): ssps for number, ssps in numbers.items()}
 
 
-SSP_GROUPERS: Mapping[str, Callable[[], SystemStreamPartitionGrouper]] = MappingProxyType(
-    {"org.apache.samza.container.grouper.stream.GroupByPartitionFactory": GroupByPartition}
-)
-"""Groupers by Samza's name of their factory."""
+class GroupBySystemStreamPartition(SystemStreamPartitionGrouper):
+    """Each partition of each stream is a task of its own, named as it: the most parallel way."""
+
+    def group(
+        self,
+        partitions: Iterable[SystemStreamPartition],
+        processor_ids: Sequence[ProcessorId],  # noqa: ARG002 - of the base class
+    ) -> TaskPartitions:
+        """The tasks ``SystemStreamPartition [<system>, <stream>, <n>]``."""
+        return {TaskName(str(ssp)): {ssp} for ssp in partitions}
 
 
-def ssp_grouper(factory: str) -> SystemStreamPartitionGrouper:
-    """The grouper that ``factory`` (Samza's name) stands for; ConfigError where there is none."""
-    if factory not in SSP_GROUPERS:
-        known = ", ".join(sorted(SSP_GROUPERS))
-        raise ConfigError(
-            keys.JOB_SSP_GROUPER_FACTORY.name,
-            factory,
-            "no such grouper of partitions",
-            f"use one of: {known}",
-        )
-    return SSP_GROUPERS[factory]()
+class AllSspToSingleTask(SystemStreamPartitionGrouper):
+    """One task per processor, ``Task-<processor id>``, and each reads every partition."""
+
+    def group(
+        self, partitions: Iterable[SystemStreamPartition], processor_ids: Sequence[ProcessorId]
+    ) -> TaskPartitions:
+        """The tasks ``Task-<processor id>``.
+
+        Raises:
+            ConfigError: there are broadcast inputs, which would say the same thing twice, or there
+                is no input partition.
+        """
+        if broadcast_partitions(self.config):
+            raise ConfigError(
+                keys.TASK_BROADCAST_INPUTS.name,
+                self.config.get_str(keys.TASK_BROADCAST_INPUTS.name),
+                "with the grouper all-ssp-to-single-task every task reads every partition already",
+                f"name these streams in {keys.TASK_INPUTS.name}",
+            )
+        every = frozenset(partitions)
+        if not every:
+            raise ConfigError(
+                keys.TASK_INPUTS.name,
+                self.config.get_str(keys.TASK_INPUTS.name),
+                "the grouper all-ssp-to-single-task needs an input partition",
+                "name an input stream",
+            )
+        return {TaskName(f"Task-{processor_id}"): every for processor_id in processor_ids}

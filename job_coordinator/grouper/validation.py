@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.java_names import ALL_SSP_TO_SINGLE_TASK, Kind, short_name
 from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -25,7 +28,10 @@ def first_fault(model: JobModel) -> str | None:
 
     What holds of a model without fault: there is a container, and each has a task; keys and names
     agree; a task name occurs once; an active task has an input; an input partition belongs to one
-    active task, or, when it is broadcast, to all; active tasks do not share a changelog partition.
+    active task, or, when it is for all, to all; active tasks do not share a changelog partition.
+    A standby task has the inputs and the changelog partition of an active one, which is the one it
+    names, and shares its container neither with that nor with another replica of that; a standby
+    container has standbys of one active container's tasks only.
     """
     return next(_faults(model), None)
 
@@ -37,8 +43,17 @@ def _faults(model: JobModel) -> Iterator[str]:
         yield from _container_faults(key, model.containers[key])
     yield from _duplicate_task_names(model)
     active = [task for task in _tasks(model) if task.task_mode is TaskMode.ACTIVE]
-    yield from _input_faults(active, broadcast_partitions(model.config))
+    yield from _input_faults(active, _for_all(model.config, active))
     yield from _changelog_faults(active)
+    yield from _standby_faults(model)
+
+
+def _for_all(config: Config, active: list[TaskModel]) -> frozenset[SystemStreamPartition]:
+    """The partitions that every task reads: broadcast ones, or all with the grouper for that."""
+    name = keys.JOB_SSP_GROUPER_FACTORY.read(config) or ""
+    if short_name(Kind.SSP_GROUPER, name) == ALL_SSP_TO_SINGLE_TASK:
+        return frozenset(ssp for task in active for ssp in task.system_stream_partitions)
+    return broadcast_partitions(config)
 
 
 def _tasks(model: JobModel) -> Iterator[TaskModel]:
@@ -70,7 +85,7 @@ def _duplicate_task_names(model: JobModel) -> Iterator[str]:
 
 
 def _input_faults(
-    active: list[TaskModel], broadcast: frozenset[SystemStreamPartition]
+    active: list[TaskModel], for_all: frozenset[SystemStreamPartition]
 ) -> Iterator[str]:
     owners: dict[SystemStreamPartition, TaskName] = {}
     for task in active:
@@ -78,11 +93,11 @@ def _input_faults(
         if not own:
             yield f"task {name!r} has no input"
         for ssp in own:
-            if ssp in owners and (ssp not in broadcast or owners[ssp] == name):
+            if ssp in owners and (ssp not in for_all or owners[ssp] == name):
                 yield f"{ssp} is an input of task {owners[ssp]!r} and of task {name!r}"
             owners[ssp] = name
-        for ssp in sorted(broadcast.difference(own)):
-            yield f"{ssp} is broadcast and is not an input of task {name!r}"
+        for ssp in sorted(for_all.difference(own)):
+            yield f"{ssp} is for every task and is not an input of task {name!r}"
 
 
 def _changelog_faults(active: list[TaskModel]) -> Iterator[str]:
@@ -93,3 +108,44 @@ def _changelog_faults(active: list[TaskModel]) -> Iterator[str]:
             names = f"{owners[partition]!r} and {task.task_name!r}"
             yield f"tasks {names} share the changelog partition {partition}"
         owners[partition] = task.task_name
+
+
+def _standby_faults(model: JobModel) -> Iterator[str]:
+    actives = {
+        task.mirror: (task.task_name, key)
+        for key, container in model.containers.items()
+        for task in container.tasks.values()
+        if task.task_mode is TaskMode.ACTIVE
+    }
+    for key in sorted(model.containers):
+        container = model.containers[key]
+        owners: dict[TaskName, TaskName] = {}
+        for name in sorted(container.tasks):
+            task = container.tasks[name]
+            if task.task_mode is TaskMode.ACTIVE:
+                if container.role is TaskMode.STANDBY:
+                    yield f"task {name!r} is active, in the standby container {key!r}"
+                continue
+            active, home = actives.get(task.mirror, (None, None))
+            if active is None:
+                yield f"standby task {name!r} has inputs and changelog partition of no active task"
+                continue
+            yield from _replica_faults(task, active, container, home)
+            if active in owners:
+                yield f"{owners[active]!r} and {name!r}, standbys of one task, share {key!r}"
+            owners[active] = name
+
+
+def _replica_faults(
+    task: TaskModel, active: TaskName, container: ContainerModel, home: ProcessorId | None
+) -> Iterator[str]:
+    name, key = task.task_name, container.processor_id
+    if task.active_task not in {None, active}:
+        yield f"standby task {name!r} says it is of {task.active_task!r} and mirrors {active!r}"
+    if key == home:
+        yield f"standby task {name!r} shares container {key!r} with its active task {active!r}"
+    if container.role is TaskMode.STANDBY and container.active_processor != home:
+        yield (
+            f"container {key!r} is a standby of {container.active_processor!r}, and its task "
+            f"{name!r} mirrors one of {home!r}"
+        )

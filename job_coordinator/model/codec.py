@@ -23,6 +23,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskMode,
     TaskModel,
+    mirrored,
 )
 from homeport.job_coordinator.model.json_values import (
     as_object,
@@ -59,7 +60,7 @@ def encode_container_model(container: ContainerModel) -> bytes:
 
 
 def decode_job_model(data: bytes) -> JobModel:
-    """The JobModel that ``data`` holds.
+    """The JobModel that ``data`` holds; a standby's active task is the one it mirrors.
 
     Old forms are read too: a container that names itself by the number ``container-id``, a task
     without ``task-mode`` (active), a partition without ``keyBucket`` (-1).
@@ -73,7 +74,8 @@ def decode_job_model(data: bytes) -> JobModel:
         for id_, container in required_field(body, "containers", dict).items()
     }
     return JobModel(
-        _read_config(required_field(body, "config", dict)), dict(sorted(containers.items()))
+        _read_config(required_field(body, "config", dict)),
+        mirrored(dict(sorted(containers.items()))),
     )
 
 

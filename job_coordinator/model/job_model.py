@@ -1,12 +1,16 @@
 """JobModel, ContainerModel, TaskModel, SystemStreamPartition: immutable values.
 
 PURE. Which host anything runs on is not part of the model (HA-STANDALONE; design, section 5).
+
+Whether a task or a container is a standby, and of whom, is said by fields and never by the form of
+an id. Samza's JSON has no field for "of whom": there it follows from what a standby mirrors
+(``mirrored``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from homeport.config.config import Config
@@ -20,6 +24,7 @@ __all__ = [
     "SystemStreamPartition",
     "TaskMode",
     "TaskModel",
+    "mirrored",
 ]
 
 
@@ -52,20 +57,38 @@ class SystemStreamPartition:
 
 @dataclass(frozen=True, slots=True)
 class TaskModel:
-    """One task: its input partitions in sorted order, and its partition of every changelog."""
+    """One task: its input partitions in sorted order, and its partition of every changelog.
+
+    ``active_task``: of a standby, the task that it is a replica of.
+    """
 
     task_name: TaskName
     system_stream_partitions: tuple[SystemStreamPartition, ...]
     changelog_partition: int
     task_mode: TaskMode = TaskMode.ACTIVE
+    active_task: TaskName | None = None
+
+    @property
+    def mirror(self) -> tuple[int, tuple[SystemStreamPartition, ...]]:
+        """What a standby has in common with its active task, and with no other."""
+        return (self.changelog_partition, self.system_stream_partitions)
 
 
 @dataclass(frozen=True)
 class ContainerModel:
-    """One logical container and its tasks, by name in sorted order."""
+    """One logical container and its tasks, by name in sorted order.
+
+    ``active_processor``: of a standby container, the container whose tasks it replicates.
+    """
 
     processor_id: ProcessorId
     tasks: Mapping[TaskName, TaskModel]
+    active_processor: ProcessorId | None = None
+
+    @property
+    def role(self) -> TaskMode:
+        """What the container is there for; standby tasks beside active ones do not change it."""
+        return TaskMode.ACTIVE if self.active_processor is None else TaskMode.STANDBY
 
 
 @dataclass(frozen=True)
@@ -82,3 +105,40 @@ class JobModel:
             (t.changelog_partition + 1 for c in self.containers.values() for t in c.tasks.values()),
             default=0,
         )
+
+
+def mirrored(containers: Mapping[ProcessorId, ContainerModel]) -> dict[ProcessorId, ContainerModel]:
+    """The containers with ``active_task`` and ``active_processor`` filled in where they are told.
+
+    A standby task belongs to the active task with its changelog partition and its inputs. A
+    container that has standby tasks only, all of one container's tasks, belongs to that one.
+    """
+    actives = {
+        task.mirror: (task.task_name, processor_id)
+        for processor_id, container in containers.items()
+        for task in container.tasks.values()
+        if task.task_mode is TaskMode.ACTIVE
+    }
+    return {p: _mirrored(container, actives) for p, container in containers.items()}
+
+
+def _mirrored(
+    container: ContainerModel,
+    actives: Mapping[tuple[int, tuple[SystemStreamPartition, ...]], tuple[TaskName, ProcessorId]],
+) -> ContainerModel:
+    standbys = {
+        name: actives.get(task.mirror)
+        for name, task in container.tasks.items()
+        if task.task_mode is TaskMode.STANDBY
+    }
+    if not standbys:
+        return container
+    tasks = dict(container.tasks)
+    for name, active in standbys.items():
+        if active is not None:
+            tasks[name] = replace(tasks[name], active_task=active[0])
+    owners = {active[1] if active else None for active in standbys.values()}
+    is_replica = len(standbys) == len(tasks) and len(owners) == 1
+    return ContainerModel(
+        container.processor_id, tasks, owners.pop() if is_replica else container.active_processor
+    )

@@ -188,13 +188,18 @@ def test_a_key_of_samzas_that_would_change_the_result_is_refused() -> None:
 
 
 def test_what_has_no_effect_is_a_warning() -> None:
-    """Java-only client properties and hot standby are accepted, with a word about it."""
-    more = {
-        "systems.kafka.consumer.key.deserializer": "x.Y",
-        "job.host-affinity.enabled": "true",
-        "job.hotstandby.enabled": "true",
-    }
-    assert validate(_GOOD.merged(more)) == (
+    """Java-only client properties are accepted, with a word about it."""
+    assert validate(_GOOD.merged({"systems.kafka.consumer.key.deserializer": "x.Y"})) == (
         "systems.kafka.consumer.key.deserializer has no effect: librdkafka has nothing like it",
-        "job.hotstandby.enabled: this version does not start standby containers",
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("job.hotstandby.enabled", "true"), ("job.standbytasks.replication.factor", "2")],
+)
+def test_hot_standby_is_refused_until_standbys_can_be_placed(key: str, value: str) -> None:
+    """The key at fault is the one that was written, in either family."""
+    config = _GOOD.merged({"job.host-affinity.enabled": "true", key: value})
+    with pytest.raises(ConfigError, match=rf"{key} = '{value}': this version cannot place"):
+        validate(config)

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, InvariantViolation
+from homeport.config.java_names import Kind, java_name, known_names
 from homeport.job_coordinator.grouper.job_model_calculator import (
     assign_changelog_partitions,
     calculate_job_model,
@@ -19,8 +20,8 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.grouper.validation import first_fault
-from homeport.job_coordinator.model.codec import encode_job_model
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream, SystemStreamPartition
 
 A, B, RULES = (SystemStream("kafka", name) for name in ("a", "b", "rules"))
@@ -67,7 +68,7 @@ def test_twelve_partitions_are_numbered_in_the_order_of_their_names() -> None:
 
 
 def test_g20_known_changelog_partitions_are_kept() -> None:
-    """Samza's G20: {P0: 1, P1: 0} stay, the new tasks get 2 and 3."""
+    """G20: {P0: 1, P1: 0} stay, the new tasks get 2 and 3."""
     names = [TaskName(f"Partition {n}") for n in range(4)]
     assert assign_changelog_partitions(names, {names[0]: 1, names[1]: 0}) == {
         names[0]: 1,
@@ -109,7 +110,7 @@ def test_without_host_affinity_tasks_are_dealt_anew() -> None:
 
 
 def test_a_broadcast_partition_is_in_every_task() -> None:
-    """Samza's G25, with a stream that is not among ``task.inputs``; its counts are needed too."""
+    """G25: with a stream that is not among ``task.inputs``; its counts are needed too."""
     config = _config(task__broadcast__inputs="kafka.rules#1")
     assert input_streams(config) == (A, B, RULES)
     model = calculate_job_model(config, {A: 2, B: 2, RULES: 2}, NOTHING)
@@ -145,14 +146,74 @@ def test_more_containers_than_tasks_are_refused() -> None:
         calculate_job_model(_config(job__container__count="9"), {A: 8, B: 2}, NOTHING)
 
 
-def test_groupers_are_named_by_either_name() -> None:
-    """Samza's Java name and ours stand for the same grouper; one that is not built is refused."""
-    java = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
-    config = _config(job__systemstreampartition__grouper__factory=java)
-    assert first_fault(calculate_job_model(config, {A: 2, B: 2}, NOTHING)) is None
-    other = _config(job__systemstreampartition__grouper__factory="all-ssp-to-single-task")
-    with pytest.raises(ConfigError, match=r"job\.systemstreampartition\.grouper\.factory"):
-        calculate_job_model(other, {A: 2, B: 2}, NOTHING)
+@pytest.mark.parametrize("kind", [Kind.SSP_GROUPER, Kind.TASK_NAME_GROUPER])
+def test_groupers_are_named_by_either_name(kind: Kind) -> None:
+    """Samza's Java name and ours stand for the same grouper; each of the table can be made."""
+    key = {
+        Kind.SSP_GROUPER: "job.systemstreampartition.grouper.factory",
+        Kind.TASK_NAME_GROUPER: "task.name.grouper.factory",
+    }[kind]
+    for name in known_names(kind):
+        models = [
+            calculate_job_model(_config().merged({key: value or ""}), {A: 2, B: 2}, NOTHING)
+            for value in (name, java_name(kind, name))
+        ]
+        assert models[0].containers == models[1].containers
+        assert first_fault(models[0]) is None
+
+
+def test_hot_standby_makes_replicas_in_either_words() -> None:
+    """Reference 3.8: one replica by our keys, or two by a factor of three."""
+    ours = _config(job__hotstandby__enabled="true")
+    samza = _config(job__standbytasks__replication__factor="3")
+    model = calculate_job_model(ours, {A: 2, B: 2}, NOTHING)
+    assert sorted(model.containers) == ["0", "0-0", "1", "1-0"]
+    model = calculate_job_model(samza, {A: 2, B: 2}, NOTHING)
+    assert sorted(model.containers) == ["0", "0-0", "0-1", "1", "1-0", "1-1"]
+    assert model.max_change_log_stream_partitions == 2
+    assert first_fault(model) is None
+    both = samza.merged(ours)
+    with pytest.raises(ConfigError, match=r"job\.standbytasks\.replication\.factor = '3'"):
+        calculate_job_model(both, {A: 2, B: 2}, NOTHING)
+
+
+def test_processors_are_not_given_twice() -> None:
+    """Two of one id would silently be one."""
+    twice = [ProcessorId("x"), ProcessorId("x")]
+    with pytest.raises(InvariantViolation, match="x, x"):
+        calculate_job_model(_config(), {A: 2, B: 2}, NOTHING, twice)
+
+
+def test_a_grouper_cannot_name_a_processor_that_is_not_there() -> None:
+    """Standalone: ``processor.id`` of another process would leave all tasks without anybody."""
+    config = _config(task__name__grouper__factory="single-container", processor__id="elsewhere")
+    with pytest.raises(
+        ConfigError, match=r"'elsewhere', and there is no such processor.*processor\.id"
+    ):
+        calculate_job_model(config, {A: 2, B: 2}, NOTHING, [ProcessorId("here")])
+    model = calculate_job_model(config, {A: 2, B: 2}, NOTHING)
+    assert _tasks_of(model) == {"elsewhere": ["Partition 0", "Partition 1"]}
+
+
+@pytest.mark.parametrize("grouper", known_names(Kind.TASK_NAME_GROUPER))
+@pytest.mark.parametrize("by", known_names(Kind.SSP_GROUPER))
+def test_every_grouper_takes_any_ids_and_streams(grouper: str, by: str) -> None:
+    """Interchangeable: YARN's counted ids and standalone's texts; streams with dots and hyphens."""
+    stream = SystemStream("kafka", "my-topic.v1_x")
+    config = _config(
+        task__inputs=str(stream),
+        task__name__grouper__factory=grouper,
+        job__systemstreampartition__grouper__factory=by,
+    )
+    ids = [ProcessorId(p) for p in ("9f-4e", 'ü "x"', "a.b")]
+    counted = calculate_job_model(config, {stream: 5}, NOTHING)
+    before = PreviousAssignment(
+        task_processors={n: p for p, c in counted.containers.items() for n in c.tasks},
+        processor_hosts={ids[0]: Host("h1")},
+    )
+    model = calculate_job_model(config, {stream: 5}, before, ids)
+    assert set(model.containers) <= set(ids)
+    assert first_fault(decode_job_model(encode_job_model(model, mask_secrets=False))) is None
 
 
 K = TypeVar("K")

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.grouper.ssp_grouper import GroupByPartition, ssp_grouper
+from homeport.job_coordinator.grouper.ssp_grouper import (
+    AllSspToSingleTask,
+    GroupByPartition,
+    GroupBySystemStreamPartition,
+    SystemStreamPartitionGrouper,
+    TaskPartitions,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
+CONFIG = Config()
+IDS = [ProcessorId("0"), ProcessorId("1")]
 _PARTITIONS = st.builds(
     SystemStreamPartition,
     st.sampled_from(["kafka", "other"]),
-    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from(["a", "b.c", "d-e f", "ü'\""]),
     st.integers(0, 12),
 )
 
@@ -24,55 +35,83 @@ def _ssp(stream: str, partition: int) -> SystemStreamPartition:
     return SystemStreamPartition("kafka", stream, partition)
 
 
-def test_partitions_of_one_number_make_a_task() -> None:
-    """Samza's G17: a.0, a.1, b.0, c.1 become Partition 0 {a.0, b.0} and Partition 1 {a.1, c.1}."""
+def _sets(
+    tasks: TaskPartitions,
+) -> dict[str, set[SystemStreamPartition]]:
+    return {name: set(ssps) for name, ssps in tasks.items()}
+
+
+def test_g17_partitions_of_one_number_make_a_task() -> None:
+    """G17: a.0, a.1, b.0, c.1 become Partition 0 {a.0, b.0} and Partition 1 {a.1, c.1}."""
     partitions = [_ssp("c", 1), _ssp("b", 0), _ssp("a", 1), _ssp("a", 0)]
-    assert dict(GroupByPartition().group(partitions, frozenset())) == {
-        "Partition 0": (_ssp("a", 0), _ssp("b", 0)),
-        "Partition 1": (_ssp("a", 1), _ssp("c", 1)),
+    assert _sets(GroupByPartition(CONFIG).group(partitions, IDS)) == {
+        "Partition 0": {_ssp("a", 0), _ssp("b", 0)},
+        "Partition 1": {_ssp("a", 1), _ssp("c", 1)},
     }
 
 
-def test_a_broadcast_partition_is_in_every_task() -> None:
-    """Samza's G17: broadcast c.0 gives rise to no task and is in each, named as input or not."""
-    broadcast = frozenset({_ssp("c", 0)})
-    expected = {
-        "Partition 1": (_ssp("a", 1), _ssp("c", 0)),
-        "Partition 2": (_ssp("a", 2), _ssp("c", 0)),
+def test_g18_each_partition_may_be_a_task() -> None:
+    """G18: the name of such a task is Samza's text of the partition, whatever is in it."""
+    partitions = [_ssp("a", 0), _ssp("a", 1), _ssp("b.c, d]-1", 0)]
+    assert _sets(GroupBySystemStreamPartition(CONFIG).group(partitions, IDS)) == {
+        "SystemStreamPartition [kafka, a, 0]": {_ssp("a", 0)},
+        "SystemStreamPartition [kafka, a, 1]": {_ssp("a", 1)},
+        "SystemStreamPartition [kafka, b.c, d]-1, 0]": {_ssp("b.c, d]-1", 0)},
     }
-    inputs = [_ssp("a", 1), _ssp("a", 2)]
-    assert dict(GroupByPartition().group(inputs, broadcast)) == expected
-    assert dict(GroupByPartition().group([*inputs, _ssp("c", 0)], broadcast)) == expected
 
 
-def test_without_other_inputs_there_is_no_task() -> None:
-    """Broadcast inputs alone give no task."""
-    broadcast = frozenset({_ssp("c", 0)})
-    assert not GroupByPartition().group(broadcast, broadcast)
+def test_g19_each_processor_may_read_everything() -> None:
+    """G19: two processors, two tasks with every partition; the one processor "1", only Task-1."""
+    partitions = {_ssp("a", 0), _ssp("b", 0), _ssp("b", 1)}
+    grouper = AllSspToSingleTask(CONFIG)
+    expected = {"Task-0": partitions, "Task-1": partitions}
+    assert _sets(grouper.group(partitions, IDS)) == expected
+    assert _sets(grouper.group(partitions, IDS[1:])) == {"Task-1": partitions}
+
+
+def test_g19_who_reads_everything_needs_no_broadcast_and_some_input() -> None:
+    """G19: broadcast inputs beside it are refused, and no input partition at all."""
+    config = Config({"task.broadcast.inputs": "kafka.rules#0"})
+    with pytest.raises(ConfigError, match=r"task\.broadcast\.inputs = 'kafka\.rules#0'"):
+        AllSspToSingleTask(config).group([_ssp("a", 0)], IDS)
+    with pytest.raises(ConfigError, match=r"task\.inputs is missing.*needs an input partition"):
+        AllSspToSingleTask(CONFIG).group([], IDS)
+
+
+def test_without_partitions_there_is_no_task() -> None:
+    """Broadcast inputs alone give no task: groupers never see them."""
+    assert not GroupByPartition(CONFIG).group([], IDS)
+    assert not GroupBySystemStreamPartition(CONFIG).group([], IDS)
+
+
+def _naive_by_partition(
+    partitions: list[SystemStreamPartition],
+) -> dict[str, set[SystemStreamPartition]]:
+    ordered = sorted(partitions, key=lambda ssp: ssp.partition)
+    return {f"Partition {n}": set(ssps) for n, ssps in groupby(ordered, lambda ssp: ssp.partition)}
+
+
+def _naive_by_ssp(partitions: list[SystemStreamPartition]) -> dict[str, set[SystemStreamPartition]]:
+    text = "SystemStreamPartition [{0.system}, {0.stream}, {0.partition}]"
+    return {text.format(ssp): {ssp} for ssp in partitions}
 
 
 @settings(deadline=None)  # the machine may be busy
-@given(st.lists(_PARTITIONS), st.frozensets(_PARTITIONS, max_size=3), st.randoms())
-def test_the_order_of_the_input_does_not_matter(
-    partitions: list[SystemStreamPartition],
-    broadcast: frozenset[SystemStreamPartition],
-    random: Random,
+@given(st.lists(_PARTITIONS), st.randoms())
+def test_every_partition_once_for_any_order_as_in_the_naive_way(
+    partitions: list[SystemStreamPartition], random: Random
 ) -> None:
-    """Any order and repetition of the same partitions gives the same answer in the same order."""
-    grouper = GroupByPartition()
+    """Any order and repetition gives the same tasks, each partition in one: those of a plain loop.
+
+    The names tell the partitions apart, whatever characters the streams' names have.
+    """
     shuffled = partitions * 2
     random.shuffle(shuffled)
-    first = grouper.group(partitions, broadcast)
-    second = grouper.group(shuffled, broadcast)
-    assert list(first.items()) == list(second.items())
-    own = [ssp for ssps in first.values() for ssp in ssps if ssp not in broadcast]
-    assert sorted(own) == sorted(set(partitions) - broadcast)
-    assert all(broadcast.issubset(ssps) for ssps in first.values())
-
-
-def test_the_factory_is_found_by_samzas_name() -> None:
-    """The table holds Samza's name; another name is refused with the ones there are."""
-    name = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
-    assert isinstance(ssp_grouper(name), GroupByPartition)
-    with pytest.raises(ConfigError, match=r"grouper\.factory = 'x'.*GroupByPartitionFactory"):
-        ssp_grouper("x")
+    groupers: list[SystemStreamPartitionGrouper] = [
+        GroupByPartition(CONFIG),
+        GroupBySystemStreamPartition(CONFIG),
+    ]
+    for grouper, naive in zip(groupers, (_naive_by_partition, _naive_by_ssp), strict=True):
+        answer = _sets(grouper.group(partitions, IDS))
+        assert answer == _sets(grouper.group(shuffled, IDS[::-1])) == naive(partitions)
+        assert sorted(s for ssps in answer.values() for s in ssps) == sorted(set(partitions))

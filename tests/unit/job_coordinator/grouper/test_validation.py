@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeport.config.config import Config
@@ -51,10 +53,85 @@ def test_a_broadcast_partition_may_be_in_all_active_tasks() -> None:
     assert first_fault(_job(_container("0", a, b), config=config)) is None
     fault = first_fault(_job(_container("0", a, _task("b", 1, changelog=1)), config=config))
     assert fault == (
-        "SystemStreamPartition [kafka, in, 9] is broadcast and is not an input of task 'b'"
+        "SystemStreamPartition [kafka, in, 9] is for every task and is not an input of task 'b'"
     )
     twice = _job(_container("0", _task("a", 0, 9, 9)), config=config)
     assert first_fault(twice) is not None
+
+
+def test_all_to_one_tasks_share_every_partition() -> None:
+    """With the grouper for that every task must have every input partition, in either name."""
+    for name in (
+        "all-ssp-to-single-task",
+        "org.apache.samza.container.grouper.stream.AllSspToSingleTaskGrouperFactory",
+    ):
+        config = Config({"job.systemstreampartition.grouper.factory": name})
+        a, b = _task("Task-0", 0, 1), _task("Task-1", 0, 1, changelog=1)
+        assert first_fault(_job(_container("0", a), _container("1", b), config=config)) is None
+        c = _task("Task-1", 1, changelog=1)
+        fault = first_fault(_job(_container("0", a), _container("1", c), config=config))
+        assert fault == (
+            "SystemStreamPartition [kafka, in, 0] is for every task and is not an input of task "
+            "'Task-1'"
+        )
+
+
+def _standby(name: str, *partitions: int, changelog: int = 0, of: str | None = None) -> TaskModel:
+    task = _task(name, *partitions, changelog=changelog, mode=TaskMode.STANDBY)
+    return replace(task, active_task=TaskName(of) if of else None)
+
+
+def _replica(processor_id: str, of: str, *tasks: TaskModel) -> ContainerModel:
+    return replace(_container(processor_id, *tasks), active_processor=ProcessorId(of))
+
+
+_A, _B = _container("0", _task("a-b", 0)), _container("1", _task("b", 1, changelog=1))
+
+
+@pytest.mark.parametrize(
+    ("containers", "fault"),
+    [
+        (
+            [_A, _replica("0-0", "0", _standby("s", 0, of="a-b"))],
+            None,
+        ),
+        (
+            [_A, _replica("0-0", "0", _standby("s", 0)), _replica("x", "0", _standby("t", 0))],
+            None,
+        ),
+        (
+            [_A, _container("0-0", _standby("s", 1))],
+            "standby task 's' has inputs and changelog partition of no active task",
+        ),
+        (
+            [_A, _container("0-0", _standby("s", 0, changelog=1))],
+            "standby task 's' has inputs and changelog partition of no active task",
+        ),
+        (
+            [_A, _container("0-0", _standby("s", 0, of="a"))],
+            "standby task 's' says it is of 'a' and mirrors 'a-b'",
+        ),
+        (
+            [_container("0", _task("a", 0), _standby("s", 0))],
+            "standby task 's' shares container '0' with its active task 'a'",
+        ),
+        (
+            [_A, _container("0-0", _standby("s", 0), _standby("t", 0))],
+            "'s' and 't', standbys of one task, share '0-0'",
+        ),
+        (
+            [_A, _B, _replica("0-0", "1", _standby("s", 0))],
+            "container '0-0' is a standby of '1', and its task 's' mirrors one of '0'",
+        ),
+        (
+            [_A, _replica("0-0", "0", _task("b", 1, changelog=1))],
+            "task 'b' is active, in the standby container '0-0'",
+        ),
+    ],
+)
+def test_a_standby_mirrors_its_active(containers: list[ContainerModel], fault: str | None) -> None:
+    """Inputs, changelog partition and the fields agree, and no two replicas share a container."""
+    assert first_fault(_job(*containers)) == fault
 
 
 _MISNAMED_CONTAINER = JobModel(

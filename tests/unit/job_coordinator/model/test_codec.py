@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
@@ -37,17 +39,19 @@ GOLDEN = (
 )
 
 
-def _container(processor_id: str, task: str, mode: TaskMode) -> ContainerModel:
-    name = TaskName(task)
-    model = TaskModel(name, (SystemStreamPartition("kafka", "in", 0),), 0, mode)
-    return ContainerModel(ProcessorId(processor_id), {name: model})
+def _task(name: str, mode: TaskMode = TaskMode.ACTIVE, of: str | None = None) -> TaskModel:
+    ssps = (SystemStreamPartition("kafka", "in", 0),)
+    return TaskModel(TaskName(name), ssps, 0, mode, TaskName(of) if of else None)
+
+
+def _container(processor_id: str, task: TaskModel, of: str | None = None) -> ContainerModel:
+    tasks = {task.task_name: task}
+    return ContainerModel(ProcessorId(processor_id), tasks, ProcessorId(of) if of else None)
 
 
 def _golden_model() -> JobModel:
-    containers = (
-        _container("0-0", "Standby-Partition 0-0", TaskMode.STANDBY),
-        _container("0", "Partition 0", TaskMode.ACTIVE),
-    )
+    standby = _task("Standby-Partition 0-0", TaskMode.STANDBY, "Partition 0")
+    containers = (_container("0-0", standby, "0"), _container("0", _task("Partition 0")))
     return JobModel(Config({"job.name": "j"}), {c.processor_id: c for c in containers})
 
 
@@ -72,7 +76,7 @@ def test_bytes_are_those_of_samza() -> None:
 
 
 def test_samzas_bytes_give_the_model() -> None:
-    """Reading the reference's bytes gives the model, and writing it the same bytes."""
+    """G26: reading the reference's bytes gives the model, and writing it the same bytes."""
     assert decode_job_model(GOLDEN) == _golden_model()
     assert encode_job_model(decode_job_model(GOLDEN), mask_secrets=False) == GOLDEN
 
@@ -98,6 +102,53 @@ def test_non_ascii_is_utf_8() -> None:
     assert decode_job_model(data) == model
 
 
+def test_a_standby_belongs_to_what_it_mirrors_and_not_to_what_its_name_says() -> None:
+    """Ids that would mislead: an active with a hyphen, a standby that is called like another's."""
+    other = (SystemStreamPartition("kafka", "in", 1),)
+    active = TaskModel(TaskName("Standby-a-0"), other, 1)
+    standby = TaskModel(TaskName("Standby-Partition 0-0"), other, 1, TaskMode.STANDBY)
+    containers = (
+        _container("0", _task("Partition 0")),
+        _container("0-0", active),
+        _container("0-1", standby),
+    )
+    model = JobModel(Config(), {c.processor_id: c for c in containers})
+    read = decode_job_model(encode_job_model(model, mask_secrets=False)).containers
+    assert read[ProcessorId("0-0")].role is TaskMode.ACTIVE
+    assert read[ProcessorId("0-1")].active_processor == "0-0"
+    assert read[ProcessorId("0-1")].tasks[standby.task_name].active_task == "Standby-a-0"
+
+
+def test_a_standby_of_nobody_and_one_beside_active_tasks_are_read() -> None:
+    """Whose it is stays open where nothing tells; with an active task a container is active."""
+    stray = TaskModel(TaskName("s"), (), 7, TaskMode.STANDBY)
+    beside = _task("Standby-Partition 0-0", TaskMode.STANDBY)
+    mixed = _container("1", TaskModel(TaskName("Partition 1"), (), 1))
+    mixed = ContainerModel(mixed.processor_id, {**mixed.tasks, beside.task_name: beside})
+    containers = (_container("0", _task("Partition 0")), mixed, _container("2", stray))
+    model = JobModel(Config(), {c.processor_id: c for c in containers})
+    read = decode_job_model(encode_job_model(model, mask_secrets=False)).containers
+    assert read[ProcessorId("1")].role is TaskMode.ACTIVE
+    assert read[ProcessorId("1")].tasks[beside.task_name].active_task == "Partition 0"
+    assert read[ProcessorId("2")].active_processor is None
+    assert read[ProcessorId("2")].tasks[stray.task_name].active_task is None
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9)
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(_TEXT, _TEXT, _TEXT, _TEXT, st.integers(0, 999))
+def test_any_names_survive(
+    processor_id: str, task: str, system: str, stream: str, number: int
+) -> None:
+    """Defect 17.2: dots, hyphens, quotes, any script, in ids of every kind: read as written."""
+    ssp = SystemStreamPartition(system, stream, number)
+    container = _container(processor_id, TaskModel(TaskName(task), (ssp,), number))
+    model = JobModel(Config({stream: task}), {container.processor_id: container})
+    assert decode_job_model(encode_job_model(model, mask_secrets=False)) == model
+
+
 def test_secrets_are_masked_only_where_asked() -> None:
     """The value of a secret key leaves only where masking is off."""
     model = JobModel(Config({"db.password": "pw", "job.name": "j"}), {})
@@ -107,7 +158,7 @@ def test_secrets_are_masked_only_where_asked() -> None:
 
 
 def test_unknown_fields_are_ignored() -> None:
-    """A newer writer may add fields at every level."""
+    """G26: a newer writer may add fields at every level."""
     body = _golden_body()
     body["new"] = body["containers"]["0"]["new"] = _task_of(body)["new"] = 1
     _task_of(body)["system-stream-partitions"][0]["new"] = 1
@@ -116,7 +167,7 @@ def test_unknown_fields_are_ignored() -> None:
 
 @pytest.mark.parametrize("mode", ["", None])
 def test_a_task_without_mode_is_active(mode: str | None) -> None:
-    """``task-mode`` missing, null or empty means active."""
+    """G26: ``task-mode`` missing, null or empty means active."""
     body = _golden_body()
     _task_of(body)["task-mode"] = mode
     assert _decode(body) == _golden_model()
@@ -132,7 +183,7 @@ def test_a_partition_without_key_bucket_has_minus_one() -> None:
 
 
 def test_the_number_container_id_is_read_where_processor_id_is_missing() -> None:
-    """``{"container-id":0}`` is the processor "0"; ``processor-id`` wins where both are there."""
+    """G26: ``{"container-id":0}`` is the processor "0"; ``processor-id`` wins if both are there."""
     body = _golden_body()
     body["containers"]["0"]["container-id"] = 7
     assert _decode(body) == _golden_model()
@@ -141,7 +192,7 @@ def test_the_number_container_id_is_read_where_processor_id_is_missing() -> None
 
 
 def test_a_container_without_any_id_is_refused() -> None:
-    """Neither ``processor-id`` nor ``container-id``: refused in Samza's words."""
+    """G26: neither ``processor-id`` nor ``container-id``: refused in Samza's words."""
     body = _golden_body()
     del body["containers"]["0"]["processor-id"]
     with pytest.raises(WireError, match="missing processor-id and container-id"):
@@ -195,7 +246,7 @@ def test_a_wrong_container_is_refused(container: object) -> None:
 
 @pytest.mark.parametrize("container_id", ["1", 1.0, True])
 def test_a_container_id_that_is_no_number_is_refused(container_id: object) -> None:
-    """Samza would read the text "1" as container 0; we refuse it."""
+    """Defect 17.3: Samza would read the text "1" as container 0; we refuse it."""
     body = _golden_body()
     body["containers"]["0"] = {"container-id": container_id, "tasks": {}}
     with pytest.raises(WireError, match="container-id"):

@@ -1,0 +1,122 @@
+"""The grouper that a configuration names: one of ours, or a class that the job brings.
+
+PURE but for one thing: a class of the job's own is imported, so it must be on the import path.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.java_names import is_user_class
+from homeport.config.sections import JobConfig
+from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
+from homeport.job_coordinator.grouper.ssp_grouper import (
+    AllSspToSingleTask,
+    GroupByPartition,
+    GroupBySystemStreamPartition,
+    SystemStreamPartitionGrouper,
+)
+from homeport.job_coordinator.grouper.task_name_grouper import (
+    GroupByContainerCount,
+    SingleContainer,
+    TaskNameGrouper,
+)
+
+_Grouper = TypeVar("_Grouper", SystemStreamPartitionGrouper, TaskNameGrouper)
+
+_STREAM, _TASK = (f"org.apache.samza.container.grouper.{kind}." for kind in ("stream", "task"))
+
+SSP_GROUPERS: Mapping[str, type[SystemStreamPartitionGrouper]] = MappingProxyType(
+    {
+        f"{_STREAM}GroupByPartitionFactory": GroupByPartition,
+        f"{_STREAM}GroupBySystemStreamPartitionFactory": GroupBySystemStreamPartition,
+        f"{_STREAM}AllSspToSingleTaskGrouperFactory": AllSspToSingleTask,
+    }
+)
+"""Groupers of partitions by Samza's name of their factory."""
+
+TASK_NAME_GROUPERS: Mapping[str, type[TaskNameGrouper]] = MappingProxyType(
+    {
+        f"{_TASK}GroupByContainerCountFactory": GroupByContainerCount,
+        f"{_TASK}GroupByContainerIdsFactory": GroupByContainerIds,
+        f"{_TASK}SingleContainerGrouperFactory": SingleContainer,
+    }
+)
+"""Groupers of tasks by Samza's name of their factory."""
+
+OWN_GROUPER_REMEDY = "correct the grouper"
+
+
+def ssp_grouper(config: Config) -> SystemStreamPartitionGrouper:
+    """The grouper of ``job.systemstreampartition.grouper.factory``; ConfigError as below."""
+    name = JobConfig.of(config).ssp_grouper_factory
+    key = keys.JOB_SSP_GROUPER_FACTORY.name
+    base = SystemStreamPartitionGrouper
+    return _made(key, name, SSP_GROUPERS, base, config)  # type: ignore[type-abstract]  # subclasses are made, never it
+
+
+def task_name_grouper(config: Config) -> TaskNameGrouper:
+    """The grouper of ``task.name.grouper.factory``; ConfigError as below."""
+    name = JobConfig.of(config).task_name_grouper_factory
+    key = keys.TASK_NAME_GROUPER_FACTORY.name
+    base = TaskNameGrouper
+    return _made(key, name, TASK_NAME_GROUPERS, base, config)  # type: ignore[type-abstract]  # subclasses are made, never it
+
+
+def _made(
+    key: str, name: str, ours: Mapping[str, type[_Grouper]], base: type[_Grouper], config: Config
+) -> _Grouper:
+    """The grouper named ``name``, made with the configuration.
+
+    Raises:
+        ConfigError: it cannot be imported, is no ``base``, or cannot be made.
+    """
+    if not is_user_class(name):
+        return ours[name](config)
+    found = _loaded(key, name)
+    if not (isinstance(found, type) and issubclass(found, base)) or inspect.isabstract(found):
+        raise ConfigError(
+            key,
+            name,
+            f"it must name a subclass of {base.__name__} of {base.__module__} that defines group",
+            OWN_GROUPER_REMEDY,
+        )
+    try:
+        return found(config)
+    except Exception as error:  # noqa: BLE001 - the job's own code may raise anything
+        raise own_fault(key, name, error) from None
+
+
+def _loaded(key: str, name: str) -> object:
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # noqa: BLE001 - the job's own code runs at import
+        raise ConfigError(
+            key,
+            name,
+            f"the module cannot be imported: {_one_line(error)}",
+            "see that it is in yarn.package.path and imports by itself",
+        ) from None
+    if not hasattr(module, attribute):
+        rule = f"the module {module_name} has no {attribute!r}"
+        raise ConfigError(key, name, rule, "correct the name")
+    return getattr(module, attribute)
+
+
+def own_fault(key: str, name: str, error: Exception) -> ConfigError:
+    """What a grouper of the job's own has raised, as one line that names it."""
+    if isinstance(error, ConfigError):
+        return error
+    return ConfigError(key, name, f"the grouper has failed: {_one_line(error)}", OWN_GROUPER_REMEDY)
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,105 @@
+"""Input expansion: an input stream gets more partitions, and the tasks with their state stay.
+
+PURE. Kafka's partitioners put a key into partition hash modulo count. When the count grows to a
+multiple, the keys of partition p were all in partition p modulo the previous count: given to the
+task that had that one, every key stays with its state. 32 partitions grown to 64 are still 32
+tasks, and ``Partition i`` reads i and i + 32.
+
+Source: Samza 1.8, SSPGrouperProxy and HashSystemStreamPartitionMapper (reference, section 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.sections import StorageConfig
+from homeport.job_coordinator.grouper.ssp_grouper import TaskPartitions
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStream, SystemStreamPartition
+
+_KEY = keys.JOB_SSP_INPUT_EXPANSION_ENABLED.name
+
+
+def expanded(
+    config: Config,
+    grouped: TaskPartitions,
+    before: Mapping[TaskName, frozenset[SystemStreamPartition]],
+) -> TaskPartitions:
+    """``grouped`` with every partition in the task that had its keys before.
+
+    Only a job with stores has a reason for that: without the key, a store, or an assignment before,
+    it is ``grouped`` as it stands. Streams that were not read before, and partitions that several
+    tasks read before, stay as they are grouped. Tasks left without a partition are gone.
+
+    Args:
+        config: of the job; a store is whatever has a factory, as none of ours is in memory only.
+        grouped: what the grouper answered, broadcast partitions left out.
+        before: {task: its input partitions} of the previous assignment.
+
+    Raises:
+        ConfigError: a stream has fewer partitions than before, or a count that is no multiple.
+    """
+    enabled = keys.JOB_SSP_INPUT_EXPANSION_ENABLED.read(config)
+    if not (enabled and before and StorageConfig.of(config).stores):
+        return grouped
+    owners = _single_owners(before)
+    counts_before = _counts(ssp for ssps in before.values() for ssp in ssps)
+    counts = _counts(ssp for ssps in grouped.values() for ssp in ssps)
+    for stream in sorted(counts.keys() & counts_before.keys()):
+        _check(stream, counts_before[stream], counts[stream])
+    moved: dict[TaskName, set[SystemStreamPartition]] = {}
+    for task, ssps in grouped.items():
+        for ssp in ssps:
+            count = counts_before.get(ssp.system_stream)
+            owner = None if count is None else owners.get(_ancestor(ssp, count))
+            moved.setdefault(owner or task, set()).add(ssp)
+    return moved
+
+
+def _ancestor(ssp: SystemStreamPartition, count: int) -> SystemStreamPartition:
+    return SystemStreamPartition(ssp.system, ssp.stream, ssp.partition % count)
+
+
+def _single_owners(
+    before: Mapping[TaskName, frozenset[SystemStreamPartition]],
+) -> dict[SystemStreamPartition, TaskName]:
+    owners: dict[SystemStreamPartition, TaskName] = {}
+    shared = set()
+    for task, ssps in before.items():
+        for ssp in ssps:
+            if owners.setdefault(ssp, task) != task:
+                shared.add(ssp)
+    return {ssp: task for ssp, task in owners.items() if ssp not in shared}
+
+
+def _counts(partitions: Iterable[SystemStreamPartition]) -> dict[SystemStream, int]:
+    """{stream: 1 + its highest partition}: some of them may be broadcast and not be here."""
+    counts: dict[SystemStream, int] = {}
+    for ssp in partitions:
+        stream = ssp.system_stream
+        counts[stream] = max(counts.get(stream, 0), ssp.partition + 1)
+    return counts
+
+
+def _check(stream: SystemStream, before: int, now: int) -> None:
+    if now < before:
+        rule = (
+            f"input {stream} has {now} partitions and had {before}: a stream that shrinks takes "
+            "state along"
+        )
+    elif now % before:
+        rule = (
+            f"input {stream} has {now} partitions and had {before}: keys stay with their state "
+            "only where the count grows to a multiple"
+        )
+    else:
+        return
+    raise ConfigError(
+        _KEY,
+        "true",
+        rule,
+        f"give it a multiple of {before} partitions, or set {_KEY}=false and reset the state",
+    )

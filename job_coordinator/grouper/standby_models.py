@@ -1,0 +1,69 @@
+"""Standby containers: replicas of active ones that only follow the changelogs.
+
+PURE. The ids are Samza's, for eyes and for its tools; whose standby a container or a task is, its
+fields say.
+
+Source: STANDBY; Samza 1.8, TaskNameGrouperProxy and StandbyTaskUtil (reference, section 3.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from homeport.config import keys
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode, TaskModel
+
+
+def with_standbys(
+    active: Mapping[ProcessorId, ContainerModel], replicas: int
+) -> dict[ProcessorId, ContainerModel]:
+    """The active containers, and ``replicas`` standby containers of each.
+
+    Container ``<id>-<n>`` holds the tasks ``Standby-<task>-<n>``, n from 0, with the inputs and the
+    changelog partition of the active ones.
+
+    Raises:
+        ConfigError: an active container or task has an id that one of the standbys is to have.
+    """
+    containers = dict(active)
+    tasks = {name for container in active.values() for name in container.tasks}
+    for container in active.values():
+        for replica in range(replicas):
+            standby = _standby(container, replica)
+            if standby.processor_id in active:
+                raise _clash("container", standby.processor_id)
+            for name in standby.tasks:
+                if name in tasks:
+                    raise _clash("task", name)
+            containers[standby.processor_id] = standby
+    return containers
+
+
+def _standby(active: ContainerModel, replica: int) -> ContainerModel:
+    tasks = (_standby_task(task, replica) for task in active.tasks.values())
+    return ContainerModel(
+        ProcessorId(f"{active.processor_id}-{replica}"),
+        {task.task_name: task for task in sorted(tasks, key=lambda task: task.task_name)},
+        active.processor_id,
+    )
+
+
+def _standby_task(active: TaskModel, replica: int) -> TaskModel:
+    return TaskModel(
+        TaskName(f"Standby-{active.task_name}-{replica}"),
+        active.system_stream_partitions,
+        active.changelog_partition,
+        TaskMode.STANDBY,
+        active.task_name,
+    )
+
+
+def _clash(what: str, name: str) -> ConfigError:
+    return ConfigError(
+        keys.JOB_HOT_STANDBY_ENABLED.name,
+        "true",
+        f"an active {what} has the id {name!r}, which one of its standbys is to have",
+        f"give the {what} another id, or turn hot standby off",
+    )
