@@ -7,10 +7,12 @@ model.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Self
 
-from homeport.config.secrets import masked
+from homeport.config.config import Config
+from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.model.codec import encode_container_model
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
@@ -18,6 +20,7 @@ from homeport.job_coordinator.model.json_values import compact_json
 
 _BEGIN = b'{"config":'
 _CONTAINERS = b',"containers":{'
+_KEYS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,10 @@ class JobModelPieces:
     @classmethod
     def of(cls, model: JobModel, *, mask_secrets: bool) -> Self:
         """The pieces of ``model``; ``mask_secrets`` as in ``codec.encode_job_model``."""
-        config = masked(model.config) if mask_secrets else model.config
         highest = b"%d" % model.max_change_log_stream_partitions
         return cls(
-            compact_json(dict(config)), b'},"max-change-log-stream-partitions":' + highest + b"}"
+            _encoded_config(model.config, mask_secrets=mask_secrets),
+            b'},"max-change-log-stream-partitions":' + highest + b"}",
         )
 
     @property
@@ -53,3 +56,15 @@ def encode_containers(model: JobModel) -> bytes:
 def encode_member(processor_id: ProcessorId, container: ContainerModel) -> bytes:
     """One container after its name, as it stands between the braces."""
     return compact_json(processor_id) + b":" + encode_container_model(container)
+
+
+def _encoded_config(config: Config, *, mask_secrets: bool) -> bytes:
+    # Some keys at a time: a configuration of megabytes is never there as objects once more, and
+    # other threads get their turn.
+    items = iter(config.items())
+    pieces = []
+    while some := dict(itertools.islice(items, _KEYS_AT_ONCE)):
+        if mask_secrets:
+            some = {key: shown_value(key, value) for key, value in some.items()}
+        pieces.append(compact_json(some)[1:-1])
+    return b"{" + b",".join(pieces) + b"}"

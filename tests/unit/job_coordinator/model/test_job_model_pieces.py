@@ -32,6 +32,9 @@ def _container(id_: str, *partitions: int) -> ContainerModel:
 
 MODELS = {
     "empty": JobModel(Config(), {}),
+    "of many keys": JobModel(
+        Config({f"key-{n}": "v" for n in range(2500)} | {"z.secret": "pw"}), {}
+    ),
     "ordinary": JobModel(
         Config({"job.name": "Flüge", "db.password": "pw"}),
         {

@@ -1,0 +1,40 @@
+"""Runs one benchmark and prints its table."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from types import FrameType
+
+from benchmarks.options import parse_arguments
+from benchmarks.report import BenchmarkError, print_machine, print_section
+from homeport.config.errors import HomeportError
+from local_cluster.errors import ClusterError
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Exit code: 0 when everything was measured, whatever the figures."""
+    options = parse_arguments(sys.argv[1:])
+    signal.signal(signal.SIGTERM, _interrupt)
+    print_machine()
+    try:
+        for section in options.sections:
+            measure = importlib.import_module(f"benchmarks.{options.name}_{section}")
+            print_section(measure.TITLE, measure.rows())
+    except (BenchmarkError, ClusterError, HomeportError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    print_machine()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""The options of scripts/bench. Needs nothing installed: it is asked before there is a set-up."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+SECTIONS = {"coordinator": ("model", "bootstrap", "http")}
+"""{benchmark: its sections, in their order}."""
+
+_DESCRIPTION = """\
+Measures this clone on this machine and prints a table: what was reached, the target beside it, and
+how busy the machine was. Times depend on the machine, so no time makes it fail: exit code 0, unless
+something could not be measured. Every figure of a run is printed, none is left out.
+
+benchmarks and their sections:
+  coordinator
+    model      the JobModel of 100,000 tasks in 10,000 containers, computed and serialised; tasks
+               that 10 % more containers move, against the fewest that any assignment can move
+    bootstrap  reading a coordinator stream of 200,000 records to its head, against a loop that
+               reads the same records and does nothing with them (starts a Kafka on loopback)
+    http       1,000 clients fetching a JobModel of 1,000 containers at once: whole, and each the
+               part of its own container; memory of the server, also before slow readers
+"""
+
+_EPILOG = """\
+There is no --plot: no plotting library is among what the project installs. How soon a change of
+the configuration is visible at GET / is not measured here but held by the tests of a live job.
+
+  scripts/bench coordinator
+  scripts/bench coordinator --section http --section model
+"""
+
+
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
+    """``name`` and ``sections``; argparse ends the program where they are wrong."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", choices=tuple(SECTIONS), metavar="NAME", help="which benchmark")
+    parser.add_argument(
+        "--section",
+        action="append",
+        dest="sections",
+        metavar="SECTION",
+        help="only this section; may be given several times",
+    )
+    options = parser.parse_args(argv)
+    known = SECTIONS[options.name]
+    for section in options.sections or ():
+        if section not in known:
+            parser.error(f"--section {section}: {options.name} has {', '.join(known)}")
+    options.sections = tuple(s for s in known if s in (options.sections or known))
+    return options
+
+
+if __name__ == "__main__":
+    parse_arguments(sys.argv[1:])
