@@ -20,8 +20,9 @@ _SERDE_KEYS = (keys.STORE_KEY_SERDE, keys.STORE_MSG_SERDE)
 class ConfigDiff:
     """Full names of the keys that changed, sorted; of a legacy name the present one.
 
-    A key that nobody declared is the user's own: containers read it when they start. The keys of a
-    store that only one of the two configurations has need a redeploy: no state of it is at stake.
+    A key that nobody declared is the user's own: containers read it when they start. What is never
+    changed with state needs a redeploy where there is none: in a job without a changelog, and of a
+    store that only one of the two configurations has.
     """
 
     live: tuple[str, ...] = ()
@@ -99,11 +100,14 @@ def _present(name: str) -> str:
 def _liveness(before: Config, after: Config, key: Key | None, name: str) -> Liveness:
     if key is None:
         return Liveness.RESTARTS_CONTAINERS
-    parts = key.parts_of(name)
-    if key.liveness is not Liveness.NEVER_WITH_STATE or not parts:
+    if key.liveness is not Liveness.NEVER_WITH_STATE:
         return key.liveness
-    was_there = all(keys.STORE_FACTORY.is_set(config, *parts) for config in (before, after))
-    return Liveness.NEVER_WITH_STATE if was_there else Liveness.NEEDS_REDEPLOY
+    parts = key.parts_of(name)
+    if parts:
+        is_at_stake = all(keys.STORE_FACTORY.is_set(config, *parts) for config in (before, after))
+    else:
+        is_at_stake = any(keys.STORE_CHANGELOG.matches(other) for other in before)
+    return Liveness.NEVER_WITH_STATE if is_at_stake else Liveness.NEEDS_REDEPLOY
 
 
 def _meant(config: Config, key: Key | None, name: str) -> str | None:

@@ -27,6 +27,7 @@ class Kind(Enum):
     STORE = "store factory"
     CHECKPOINT = "checkpoint factory"
     SYSTEM = "system factory"
+    REWRITER = "rewriter of the configuration"
 
 
 ALL_SSP_TO_SINGLE_TASK = "all-ssp-to-single-task"
@@ -67,6 +68,10 @@ _TABLE: dict[Kind, dict[str, str]] = {
     },
     Kind.SYSTEM: {
         "kafka": "org.apache.samza.system.kafka.KafkaSystemFactory",
+    },
+    Kind.REWRITER: {
+        "environment": "org.apache.samza.config.EnvironmentConfigRewriter",
+        "regex-topics": "org.apache.samza.config.RegExTopicGenerator",
     },
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.key_types import OWN, SAMZA, BoolKey, IntKey, Liveness, TextKey
+from homeport.config.key_types import OWN, SAMZA, BoolKey, IntKey, ListKey, Liveness, TextKey
 
 JOB_NAME = TextKey(
     name="job.name",
@@ -145,6 +145,44 @@ JOB_STANDBY_TASKS_REPLICATION_FACTOR = IntKey(
     name="job.standbytasks.replication.factor",
     minimum=1,
     meaning="job.hotstandby.replicationcount + 1, in Samza's words",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+
+JOB_CONFIG_REWRITERS = ListKey(
+    name="job.config.rewriters",
+    is_ordered=True,
+    meaning="rewriters of the configuration, in the order in which they are applied",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_CONFIG_REWRITER_CLASS = TextKey(
+    name="job.config.rewriter.<name>.class",
+    meaning="environment, regex-topics (applied by run-job), or the job's own module:Class",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_CONFIG_REWRITER_REGEX = TextKey(
+    name="job.config.rewriter.<name>.regex",
+    meaning="of regex-topics: topics whose whole names match become inputs",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_CONFIG_REWRITER_SYSTEM = TextKey(
+    name="job.config.rewriter.<name>.system",
+    meaning="of regex-topics: the system whose topics are meant",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_CONFIG_REWRITER_CONFIG = TextKey(
+    name="job.config.rewriter.<name>.config.<property>",
+    meaning="of regex-topics: systems.<system>.streams.<topic>.<property> of each such topic",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_CONFIG_REWRITER_PROPERTY = TextKey(
+    name="job.config.rewriter.<name>.<property>",
+    meaning="whatever else the job's own rewriter reads",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

@@ -27,13 +27,18 @@ def name_pattern(name: str) -> re.Pattern[str]:
     return re.compile("(.+?)".join(re.escape(piece) for piece in _PART.split(name)))
 
 
+def literal_text(name: str) -> str:
+    """What is left of a key's name without its parts in angle brackets."""
+    return _PART.sub("", name)
+
+
 class Liveness(Enum):
     """What a change of a key means for a job that runs."""
 
     LIVE = "applied by the running job"
     RESTARTS_CONTAINERS = "applied by the running job, which restarts its containers"
     NEEDS_REDEPLOY = "applied by the next deployment"
-    NEVER_WITH_STATE = "never applied to a job that has state"
+    NEVER_WITH_STATE = "applied by the next deployment, and refused on a job that has state"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,12 +203,15 @@ class BoolKey(Key):
 
 @dataclass(frozen=True, kw_only=True)
 class ListKey(Key):
-    """A key whose value is a comma-separated list."""
+    """A key whose value is a comma-separated list; ``is_ordered``: whether its order matters."""
+
+    is_ordered: bool = False
 
     def read(self, config: Config, *parts: str) -> tuple[str, ...]:
         """The items, in the order given."""
         return config.get_list(self.given(config, *parts))
 
     def plain(self, text: str) -> str:
-        """The items with one comma between two."""
-        return ",".join(Config({self.name: text}).get_list(self.name))
+        """The items with one comma between two, each once and sorted where order says nothing."""
+        items = Config({self.name: text}).get_list(self.name)
+        return ",".join(items if self.is_ordered else sorted({*items}))

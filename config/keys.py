@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from homeport.config.cluster_keys import *  # noqa: F403 - its keys are keys of this module too
 from homeport.config.job_keys import *  # noqa: F403 - as above
-from homeport.config.key_types import Key
+from homeport.config.key_types import Key, literal_text
 from homeport.config.store_keys import *  # noqa: F403 - as above
 from homeport.config.system_keys import *  # noqa: F403 - as above
 from homeport.config.task_keys import *  # noqa: F403 - as above
@@ -29,11 +29,11 @@ _BY_NAME = {name: key for key in ALL if "<" not in key.name for name in (key.nam
 _BY_TOPIC = {
     topic: sorted(
         (key for key in ALL if "<" in key.name and key.name.startswith(topic)),
-        key=lambda key: -key.name.count("<"),
+        key=lambda key: -len(literal_text(key.name)),
     )
     for topic in TOPICS
 }
-"""Keys with parts in angle brackets; those with more parts, whose names are longer, first."""
+"""Keys with parts in angle brackets; first those that say more themselves, and so match less."""
 
 
 def declared(name: str) -> Key | None:

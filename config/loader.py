@@ -1,10 +1,11 @@
-"""Reads a job's configuration from its properties file and the command line.
+"""Reads a job's configuration from its properties file, the command line and its rewriters.
 
 The one module of ``config`` that does I/O.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.properties_format import parse_properties
+from homeport.config.rewriters import TopicsOf, rewritten
 from homeport.config.secret_names import shown_value
 
 _OPTION = "--config-path"
@@ -20,19 +22,25 @@ _REMEDY = "give the path, or file: URL, of a properties file"
 _URL = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
-def load(config_path: str, overrides: Sequence[str] = ()) -> Config:
-    """The configuration in the file, with ``overrides`` laid on top.
+def load(
+    config_path: str, overrides: Sequence[str] = (), topics_of: TopicsOf | None = None
+) -> Config:
+    """The configuration in the file, with ``overrides`` laid on top, and rewritten.
 
-    Each override is ``key=value``; the last one of a key wins.
+    Each override is ``key=value``; the last one of a key wins. Rewriters come last, in their order;
+    without ``topics_of`` inputs by regular expression are left out.
 
     The file is a Java properties file, in UTF-8 or, where it is not UTF-8, in ISO-8859-1 as Java
     reads it. A path is taken as it stands; in a URL of the form ``file:/p``, ``file:///p`` or
     ``file://localhost/p`` percent escapes are replaced.
 
     Raises:
-        ConfigError: the file cannot be read or is malformed, or an override has no ``=``.
+        ConfigError: the file cannot be read or is malformed, an override has no ``=``, or a
+            rewriter fails.
+        UnavailableError: a rewriter needs Kafka, which does not answer.
     """
-    return Config(_properties(config_path)).merged(dict(_override(item) for item in overrides))
+    given = Config(_properties(config_path)).merged(dict(_override(item) for item in overrides))
+    return rewritten(given, os.environ, topics_of)
 
 
 def _override(item: str) -> tuple[str, str]:

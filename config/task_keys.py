@@ -27,13 +27,13 @@ TASK_INPUTS = ListKey(
     name="task.inputs",
     meaning="input streams, system.stream, separated by commas",
     source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
+    liveness=Liveness.NEVER_WITH_STATE,
 )
 TASK_BROADCAST_INPUTS = ListKey(
     name="task.broadcast.inputs",
     meaning="partitions that every task reads, system.stream#0 or system.stream#[0-3]",
     source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
+    liveness=Liveness.NEVER_WITH_STATE,
 )
 TASK_NAME_GROUPER_FACTORY = TextKey(
     name="task.name.grouper.factory",

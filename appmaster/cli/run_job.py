@@ -48,7 +48,7 @@ from homeport.config.validation import validate
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
@@ -450,11 +450,12 @@ def command(
     """Runs a stream job on YARN, or asks about, waits for or ends one."""
     for warning in warnings_of_overrides(config or ()):
         say(f"warning: {warning}")
-    loaded = load(config_path, config or ())
-    if operation is Operation.RUN:
+    is_run = operation is Operation.RUN
+    loaded = load(config_path, config or (), topics_of if is_run else None)
+    if is_run:
         validate(loaded)
     job = Job(loaded, ResourceManagerRest.from_environment(os.environ))
-    if operation is Operation.RUN:
+    if is_run:
         run(job)
     elif operation is Operation.STATUS:
         status(job)

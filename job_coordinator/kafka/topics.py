@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation, UnavailableError
 from homeport.config.sections import JobConfig, StoreConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka import clients
@@ -141,6 +142,10 @@ class TopicAdmin:
                 log.warning("waiting for Kafka: %s", error)
             else:
                 return
+
+    def names(self) -> frozenset[str]:
+        """The names of all topics."""
+        return frozenset(self._metadata().topics)
 
     def partition_counts(self, streams: Iterable[str]) -> dict[str, int]:
         """{topic: its number of partitions} of those of ``streams`` that exist."""
@@ -305,3 +310,8 @@ class TopicAdmin:
                 raise self._no_answer(f"waiting for topic {spec.name!r} to appear")
             # brokers announce nothing that could be waited for
             time.sleep(_METADATA_POLL_S)
+
+
+def topics_of(config: Config, system: str) -> frozenset[str]:
+    """The topics of a system of ``config``; ConfigError and UnavailableError as for the system."""
+    return TopicAdmin(SystemConfig.of(config, system)).names()

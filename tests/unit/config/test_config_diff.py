@@ -35,13 +35,18 @@ def test_each_key_stands_where_its_liveness_says() -> None:
             "yarn.queue": "fast",
             "stores.s.msg.serde": "string",
             "job.systemstreampartition.grouper.factory": "other",
+            "task.inputs": "k.a",
         },
     )
     assert diff == ConfigDiff(
         live=("cluster-manager.container.retry.count", "job.container.count"),
         restarts_containers=("systems.k.consumer.fetch.min.bytes", "task.commit.ms"),
         needs_redeploy=("yarn.queue",),
-        never_with_state=("job.systemstreampartition.grouper.factory", "stores.s.msg.serde"),
+        never_with_state=(
+            "job.systemstreampartition.grouper.factory",
+            "stores.s.msg.serde",
+            "task.inputs",
+        ),
     )
     assert not diff.is_empty
 
@@ -54,7 +59,7 @@ def test_each_key_stands_where_its_liveness_says() -> None:
         ({"task.commit.ms": " 010 "}, {"task.commit.ms": "10"}),
         ({"job.host-affinity.enabled": "yes"}, {"job.host-affinity.enabled": "TRUE"}),
         ({"yarn.container.count": "3"}, {"job.container.count": "3"}),
-        ({"task.inputs": "k.a, k.b"}, {"task.inputs": "k.a,k.b,"}),
+        ({"task.inputs": "k.a, k.b"}, {"task.inputs": "k.b,k.a,"}),
         ({**STORE}, {**STORE, "stores.s.factory": ROCKSDB}),
         ({**STORE}, {**STORE, "stores.s.changelog": "kafka.log"}),
         ({**STORE}, {**STORE, "task.checkpoint.system": "kafka", "job.changelog.system": "kafka"}),
@@ -115,10 +120,17 @@ def test_effective_keeps_what_needs_a_redeploy() -> None:
 
 @pytest.mark.parametrize("has_state", [True, False])
 def test_effective_keeps_the_grouper_of_a_job_with_state(*, has_state: bool) -> None:
-    """How partitions become tasks changes only where no state hangs on it."""
-    key = "job.systemstreampartition.grouper.factory"
-    used = effective(Config(), Config({key: "other"}), has_state=has_state)
-    assert used == (Config() if has_state else Config({key: "other"}))
+    """Where the caller knows that nothing was kept yet, how partitions become tasks may change."""
+    running = Config(STORE)
+    wanted = running.merged({"job.systemstreampartition.grouper.factory": "other"})
+    assert effective(running, wanted, has_state=has_state) == (running if has_state else wanted)
+
+
+def test_without_a_changelog_one_time_keys_need_a_redeploy() -> None:
+    """No state is mixed up, but topics and tasks are made at a submission."""
+    wanted = Config({"task.inputs": "k.b", "task.checkpoint.system": "other"})
+    diff = ConfigDiff.between(Config({"task.inputs": "k.a"}), wanted)
+    assert diff == ConfigDiff(needs_redeploy=("task.checkpoint.system", "task.inputs"))
 
 
 def test_effective_keeps_the_spelling_that_runs() -> None:
