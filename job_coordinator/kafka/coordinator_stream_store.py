@@ -12,7 +12,6 @@ per ``write``.
 from __future__ import annotations
 
 import getpass
-import logging
 import socket
 import threading
 import time
@@ -30,7 +29,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import OffsetSpec
 
-from homeport.config.errors import InvariantViolation, WireError
+from homeport.config.errors import InvariantViolation
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import CHANGING
@@ -44,7 +43,6 @@ from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import StreamState
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 
-_LOG = logging.getLogger(__name__)
 _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
@@ -61,6 +59,7 @@ _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     "fetch.min.bytes": 1,
 }
 _POLL_S = 0.2
+_BATCH = 10_000
 
 
 def local_address() -> str:
@@ -113,7 +112,6 @@ class CoordinatorStreamStore:
         self._consumer: Consumer | None = None
         self._admin = clients.admin(system)
         self._end_offset = -1  # offset of the last PARTITION_EOF
-        self._damaged = 0
         self._writer: RecordWriter
         if transactional_id is None:
             self._writer = PlainWriter(system, topic, timeout_s)
@@ -134,7 +132,7 @@ class CoordinatorStreamStore:
     @property
     def damaged_count(self) -> int:
         """How many records were skipped because their bytes are damaged."""
-        return self._damaged
+        return self._state.damaged_count
 
     def fence(self) -> None:
         """No older holder of this store's transactional id can write any more (init_transactions).
@@ -184,12 +182,7 @@ class CoordinatorStreamStore:
             deadline = time.monotonic() + self._timeout_s
             found: list[CoordinatorStreamMessage] = []
             while self._end_offset < head:
-                # one at a time: consume() waits for a full batch or its whole time limit
-                record = consumer.poll(_POLL_S)
-                message = None if record is None else self._take(record)
-                if message is not None:
-                    self._state.apply(message)
-                    found.append(message)
+                self._take_some(consumer, found)
                 if self._end_offset < head and time.monotonic() > deadline:
                     why = f"head {head} not reached within {self._timeout_s:g} s"
                     raise clients.unavailable(self._system, f"reading topic {self._topic!r}", why)
@@ -278,32 +271,34 @@ class CoordinatorStreamStore:
         )
         return int(futures[partition].result(self._timeout_s + 1).offset)
 
-    def _take(self, record: Message) -> CoordinatorStreamMessage | None:
-        """The message in one record; None where it is damaged, or an event that is no record."""
-        error = record.error()
-        if error is not None:
-            self._take_event(record, error)
-            return None
-        try:
-            return wire.decode(record.key(), record.value())
-        except WireError as damage:
-            self._damaged += 1
-            _LOG.warning(
-                "coordinator stream %s: damaged record at offset %s skipped: %s",
-                self._topic,
-                record.offset(),
-                damage,
-            )
-            return None
+    def _take_some(self, consumer: Consumer, found: list[CoordinatorStreamMessage]) -> None:
+        """What the library has fetched is in the state, and its records in ``found``."""
+        # one is waited for, the others are taken as they lie there: asked for many, consume() waits
+        # for all of them or for its whole time limit
+        records = consumer.consume(1, _POLL_S)
+        if records:
+            records += consumer.consume(_BATCH, 0)
+        failure: KafkaError | None = None
+        for record in records:
+            error = record.error()
+            if error is not None:
+                failure = self._failure(record, error) or failure
+                continue
+            message = self._state.take(record.offset(), record.key(), record.value())
+            if message is not None:
+                found.append(message)
+        if failure is not None:  # only now: a record that was fetched with it would be lost
+            what = f"reading topic {self._topic!r}"
+            raise clients.unavailable(self._system, what, failure.str())
 
-    def _take_event(self, record: Message, error: KafkaError) -> None:
+    def _failure(self, record: Message, error: KafkaError) -> KafkaError | None:
+        """``error`` where it ends the reading; None for an end of the partition, which is noted.
+
+        Anything else the library tries again by itself, until our own time limit.
+        """
         code = error.code()
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name of the library
             self._end_offset = max(self._end_offset, record.offset() or 0)
-        elif error.fatal() or code in {
-            KafkaError.UNKNOWN_TOPIC_OR_PART,
-            KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        }:
-            what = f"reading topic {self._topic!r}"
-            raise clients.unavailable(self._system, what, error.str())
-        # anything else the library tries again by itself, until our own time limit
+            return None
+        ends = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+        return error if error.fatal() or code in ends else None

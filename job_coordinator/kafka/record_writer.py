@@ -31,6 +31,8 @@ _TRANSACTION_TIMEOUT_MS = 10_000
 
 Ours take milliseconds.
 """
+_POLL_EACH = 1000
+"""Records between two looks for delivery reports."""
 
 
 class WriterOverError(HomeportError):
@@ -94,12 +96,13 @@ class _Sending:
         self._outstanding = 0
         producer = self.producer()
         deadline = time.monotonic() + self.timeout_s
-        for key, value in records:
+        for number, (key, value) in enumerate(records, 1):
             while not self._queued(producer, key, value):
                 producer.poll(0.1)
                 if time.monotonic() > deadline:
                     raise self.unavailable("the producer's queue stayed full")
-            producer.poll(0)
+            if not number % _POLL_EACH:
+                producer.poll(0)
 
     def delivery_error(self) -> KafkaError | None:
         """The first error in the delivery reports so far."""

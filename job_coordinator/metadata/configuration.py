@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from homeport.config.config import Config
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
@@ -46,7 +45,7 @@ class ConfigManager:
         """
         kept = self.written()
         self._stream.write(
-            replace(wire.set_config(name, value), source=source)
+            wire.set_config(name, value)._replace(source=source)
             for name, value in sorted(config.items())
             if name not in kept
         )
@@ -54,7 +53,7 @@ class ConfigManager:
         stored = self._stream.latest(MessageType.SET_CONFIG)
         stale = [name for name in stored if name not in config and name not in kept]
         self._stream.write(
-            replace(wire.tombstone(MessageType.SET_CONFIG, name), source=source)
+            wire.tombstone(MessageType.SET_CONFIG, name)._replace(source=source)
             for name in sorted(stale)
         )
         self._stream.catch_up()

@@ -18,6 +18,9 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
 )
 
 _LOG = logging.getLogger(__name__)
+_LOCALITY = frozenset({MessageType.SET_CONTAINER_HOST, MessageType.SET_TASK_HOST})
+_TOLD_DAMAGES = 100
+"""Of a topic that somebody has filled with something else, not every record is worth a line."""
 
 
 class CoordinatorStream(Protocol):
@@ -48,18 +51,51 @@ class StreamState:
     def __init__(self) -> None:
         self._latest: dict[str, dict[str, CoordinatorStreamMessage]] = {}
         self._text_versions: set[tuple[str, str]] = set()
+        self._damaged = 0
+
+    @property
+    def damaged_count(self) -> int:
+        """How many records were skipped because their bytes are damaged."""
+        return self._damaged
+
+    def take(
+        self, offset: int | None, key: bytes | None, value: bytes | None
+    ) -> CoordinatorStreamMessage | None:
+        """The bytes are the stream's next record; None where they are damaged.
+
+        A damaged record is counted and changes nothing: what its key had before stays.
+        """
+        try:
+            message = wire.decode(key, value)
+        except WireError as damage:
+            self._damaged += 1
+            if self._damaged <= _TOLD_DAMAGES:
+                last = "; more will only be counted" if self._damaged == _TOLD_DAMAGES else ""
+                _LOG.warning(
+                    "coordinator stream: damaged record at offset %s skipped: %s%s",
+                    offset,
+                    damage,
+                    last,
+                )
+            return None
+        self.apply(message)
+        return message
 
     def apply(self, message: CoordinatorStreamMessage) -> None:
         """``message`` is the next record of the stream."""
-        self._note_version(message)
-        if self._is_late_locality(message):
-            _LOG.info("ignored: %s %r of a succeeded incarnation", message.type, message.key)
+        message_type, key = message.type, message.key
+        if message.has_text_version:
+            self._note_text_version(message)
+        if message_type in _LOCALITY and self._is_late_locality(message):
+            _LOG.info("ignored: %s %r of a succeeded incarnation", message_type, key)
             return
-        records = self._latest.setdefault(message.type, {})
+        records = self._latest.get(message_type)
+        if records is None:
+            records = self._latest[message_type] = {}
         # taken out first, so that the order of a dict is the order of last writes
-        records.pop(message.key, None)
-        if not message.is_tombstone:
-            records[message.key] = message
+        records.pop(key, None)
+        if message.values is not None:
+            records[key] = message
 
     def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
         """{key: last record} of one type, without deleted keys, in the order of writing."""
@@ -82,22 +118,19 @@ class StreamState:
             found.append(message)
         return tuple(found)
 
-    def _note_version(self, message: CoordinatorStreamMessage) -> None:
-        if message.has_text_version:
-            name = (message.type, message.key)
-            if message.is_tombstone:
-                self._text_versions.discard(name)
-            else:
-                self._text_versions.add(name)
+    def _note_text_version(self, message: CoordinatorStreamMessage) -> None:
+        name = (message.type, message.key)
+        if message.is_tombstone:
+            self._text_versions.discard(name)
+        else:
+            self._text_versions.add(name)
 
     def _is_late_locality(self, message: CoordinatorStreamMessage) -> bool:
         if message.type == MessageType.SET_CONTAINER_HOST:
             processor_id: str | None = message.key
-        elif message.type == MessageType.SET_TASK_HOST:
+        else:
             assignment = self._latest.get(MessageType.SET_TASK_CONTAINER, {}).get(message.key)
             processor_id = assignment.value("containerId") if assignment else None
-        else:
-            return False
         current = self._latest.get(MessageType.SET_PROCESSOR_EPOCH, {}).get(processor_id or "")
         if current is None or message.is_tombstone:
             return False
@@ -111,22 +144,34 @@ class StreamState:
 class InMemoryCoordinatorStream:
     """A coordinator stream that lives in this process.
 
-    It goes through the same bytes as the real one.
+    It goes through the same bytes as the real one. ``log``: of a stream that others write too.
     """
 
-    def __init__(self, source: str = "homeport") -> None:
-        self.log: list[tuple[bytes, bytes | None]] = []
+    def __init__(
+        self, source: str = "homeport", log: list[tuple[bytes, bytes | None]] | None = None
+    ) -> None:
+        self.log: list[tuple[bytes, bytes | None]] = [] if log is None else log
         self._source = source
         self._state = StreamState()
         self._position = 0
 
+    @property
+    def damaged_count(self) -> int:
+        """How many records were skipped because their bytes are damaged."""
+        return self._state.damaged_count
+
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Reads to the head; the records that are new since the last call, in their order."""
-        found = tuple(wire.decode(key, value) for key, value in self.log[self._position :])
+        """Reads to the head; the records that are new since the last call, in their order.
+
+        Damaged ones are left out and counted.
+        """
+        found: list[CoordinatorStreamMessage] = []
+        for offset in range(self._position, len(self.log)):
+            message = self._state.take(offset, *self.log[offset])
+            if message is not None:
+                found.append(message)
         self._position = len(self.log)
-        for message in found:
-            self._state.apply(message)
-        return found
+        return tuple(found)
 
     def latest(self, message_type: str) -> Mapping[str, CoordinatorStreamMessage]:
         """{key: last record} of one type as of the last catch-up, deleted keys left out."""

@@ -13,21 +13,23 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import NamedTuple
 
 from homeport.config.errors import WireError
+from homeport.job_coordinator.metadata.message_bytes import (
+    TEXT_VERSION,
+    VERSION,
+    decode_foreign_value,
+    decode_key,
+    decode_value,
+    parse_json,
+)
 from homeport.job_coordinator.model.codec import partition_body, partition_of
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 from homeport.job_coordinator.model.json_values import as_object
-
-VERSION = 1
-"""Version of the key, written as a JSON number as Samza does.
-
-Read as a number or, as the document has it, as text.
-"""
 
 
 class MessageType(StrEnum):
@@ -54,19 +56,32 @@ class MessageType(StrEnum):
     SET_JOB_END = "set-job-end"
 
 
+class Namespace(StrEnum):
+    """What Samza keeps in the place of a type, with values of a format of their own."""
+
+    PLACE_CONTAINER = "samza-place-container-v1"
+    STARTPOINT = "samza-startpoint-v1"
+    STARTPOINT_FAN_OUT = "samza-startpoint-v1-fan-out"
+    DRAIN = "samza-drain-v1"
+
+
+MIGRATION_INFO_KEY = "migration-info"
 SUBMISSION_KEY = "submission"
 AM_EPOCH_KEY = "am"
 JOB_MODEL_VERSION_KEY = "job-model"
 JOB_END_KEY = "job-end"
-_KNOWN_TYPES = frozenset(t.value for t in MessageType)
+_TYPES = {t.value: t.value for t in MessageType}
+"""{type: itself}: all records of a type share one text."""
 
 
-@dataclass(frozen=True)
-class CoordinatorStreamMessage:
+class CoordinatorStreamMessage(NamedTuple):
     """One record. ``values`` None is a tombstone: the key has no value any more.
 
-    Shapes: ``values`` {name: text}, empty for a record of an unknown type that has another form.
-    Units: ``timestamp_ms`` milliseconds since 1970.
+    A tuple, because a stream of hundreds of thousands is read at every start.
+
+    Shapes: ``values`` {name: text}, empty where the record has none. ``raw``: the record's value as
+    it is, of every type that is not in ``MessageType``; None for those that are. Units:
+    ``timestamp_ms`` milliseconds since 1970.
     """
 
     type: str
@@ -78,6 +93,7 @@ class CoordinatorStreamMessage:
     timestamp_ms: int = 0
     has_text_version: bool = False
     """Whether the key's version is text, as in the document: other key bytes than ours."""
+    raw: bytes | None = None
 
     @property
     def is_tombstone(self) -> bool:
@@ -86,16 +102,17 @@ class CoordinatorStreamMessage:
 
     def value(self, *names: str) -> str | None:
         """The first of ``names`` that the values hold, None where they hold none of them."""
-        return (
-            next((self.values[n] for n in names if n in self.values), None) if self.values else None
-        )
+        values = self.values or {}
+        for name in names:
+            if name in values:
+                return values[name]
+        return None
 
     def stamped(
         self, *, source: str, host: str, username: str, timestamp_ms: int
     ) -> CoordinatorStreamMessage:
         """This message as written by ``source``; a source that it names already stays."""
-        return replace(
-            self,
+        return self._replace(
             source=self.source or source,
             host=host,
             username=username,
@@ -106,12 +123,14 @@ class CoordinatorStreamMessage:
 # ------------------------------------------------------------------------------------------- bytes
 
 _CONTROL = re.compile(r"\\\\|\\u00[01][0-9a-f]")
+_to_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def _json(value: object) -> bytes:
     """Compact JSON as Jackson writes it: only control characters escaped, in upper-case hex."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    text = _CONTROL.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), text)
+    text = _to_text(value)
+    if "\\u00" in text:
+        text = _CONTROL.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), text)
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -126,10 +145,10 @@ def encode(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
     Raises:
         WireError: a text holds half of a surrogate pair.
     """
-    version = str(VERSION) if message.has_text_version else VERSION
+    version = TEXT_VERSION if message.has_text_version else VERSION
     key = _json([version, message.type, message.key])
-    if message.values is None:
-        return key, None
+    if message.values is None or message.raw is not None:
+        return key, message.raw
     value = {
         "host": message.host,
         "source": message.source,
@@ -147,91 +166,33 @@ def decode(key: bytes | None, value: bytes | None) -> CoordinatorStreamMessage:
         WireError: the bytes are damaged, or the key's version is one that this reader does not
             know.
     """
-    version, message_type, name = _decode_key(key)
-    values, envelope = _decode_value(value, message_type)
+    version, message_type, name = decode_key(key)
+    has_text_version = version == TEXT_VERSION
+    known_type = _TYPES.get(message_type)
+    if value is None:
+        return CoordinatorStreamMessage(
+            known_type or message_type, name, None, has_text_version=has_text_version
+        )
+    raw = value if known_type is None else None
+    values, envelope = decode_value(value) if raw is None else decode_foreign_value(value)
+    field = envelope.get
+    timestamp = field("timestamp")
     return CoordinatorStreamMessage(
-        type=message_type,
-        key=name,
-        values=values,
-        source=_text(envelope, "source"),
-        host=_text(envelope, "host"),
-        username=_text(envelope, "username"),
-        timestamp_ms=_timestamp(envelope),
-        has_text_version=isinstance(version, str),
+        known_type or message_type,
+        name,
+        values,
+        _text(field("source")),
+        _text(field("host")),
+        _text(field("username")),
+        timestamp if type(timestamp) is int else 0,  # not an isinstance: true is no time
+        has_text_version,
+        raw,
     )
 
 
-def _decode_key(key: bytes | None) -> tuple[int | str, str, str]:
-    if key is None:
-        raise WireError("the record has no key")
-    parts = _parse(key, "key")
-    if not isinstance(parts, list) or len(parts) != 3:  # noqa: PLR2004 - version, type, key
-        raise WireError(f"the key is not a list of three: {key[:200]!r}")
-    version, message_type, name = parts
-    if isinstance(version, bool) or version not in (VERSION, str(VERSION)):
-        raise WireError(f"the key has the unknown version {version!r}")
-    if not isinstance(message_type, str) or not isinstance(name, str):
-        raise WireError(f"the key's type or name is not text: {key[:200]!r}")
-    if b"\\u" in key and not _is_unicode(message_type + name):
-        # it could never be deleted: its own bytes cannot be written
-        raise WireError(f"the key's type or name is not Unicode: {key[:200]!r}")
-    return version, message_type, name
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _decode_value(
-    value: bytes | None, message_type: str
-) -> tuple[dict[str, str] | None, dict[str, Any]]:
-    if value is None:
-        return None, {}
-    if message_type not in _KNOWN_TYPES:
-        try:
-            envelope = _parse(value, "value")
-        except WireError:
-            return {}, {}
-        values = envelope.get("values") if isinstance(envelope, dict) else None
-        return (_texts(values), envelope) if isinstance(values, dict) else ({}, {})
-    envelope = _parse(value, "value")
-    values = envelope.get("values") if isinstance(envelope, dict) else None
-    if not isinstance(values, dict):
-        raise WireError(f"the value has no map 'values': {value[:200]!r}")
-    return _texts(values), envelope
-
-
-def _parse(data: bytes | str, what: str) -> Any:  # noqa: ANN401 - JSON value
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        raise WireError(f"the {what} is not JSON: {data[:200]!r}") from None
-
-
-def _texts(values: dict[str, Any]) -> dict[str, str]:
-    """Values as text.
-
-    Null counts as missing, as Samza's reader has it; numbers and truth values as their JSON.
-    """
-    return {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in values.items()
-        if value is not None
-    }
-
-
-def _text(envelope: dict[str, Any], name: str) -> str:
-    value = envelope.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _timestamp(envelope: dict[str, Any]) -> int:
-    value = envelope.get("timestamp")
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+def _text(value: object) -> str:
+    # most records of a stream have the same few writers: they share their names
+    return sys.intern(value) if type(value) is str else ""
 
 
 # ------------------------------------------------------------------------------------ constructors
@@ -299,6 +260,42 @@ def set_task_partition_assignment(
     key = _json(partition_body(ssp)).decode()
     names = _json(list(task_names)).decode()
     return CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, key, {"taskNames": names})
+
+
+def set_execution_env_container_id(
+    processor_id: str, container_id: str
+) -> CoordinatorStreamMessage:
+    """The cluster's container ``container_id`` runs the processor; Samza's word, not used here."""
+    return CoordinatorStreamMessage(
+        MessageType.SET_EXECUTION_ENV_CONTAINER_ID,
+        processor_id,
+        {"execution-env-container-id": container_id},
+    )
+
+
+def set_job_coordinator_metadata(
+    cluster_type: str, epoch_id: str, config_id: str, job_model_id: str
+) -> CoordinatorStreamMessage:
+    """What Samza's AM on a ``YARN`` or ``NON_YARN`` cluster last ran with; not used here."""
+    metadata = {"epoch-id": epoch_id, "config-id": config_id, "job-model-id": job_model_id}
+    return CoordinatorStreamMessage(
+        MessageType.SET_JOB_COORDINATOR_METADATA,
+        cluster_type,
+        {"meta-key": _json(metadata).decode()},
+    )
+
+
+def set_migration_info(values: Mapping[str, str]) -> CoordinatorStreamMessage:
+    """Which migrations of the stream Samza has made; nobody writes it any more."""
+    return CoordinatorStreamMessage(MessageType.SET_MIGRATION_INFO, MIGRATION_INFO_KEY, values)
+
+
+def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMessage:
+    """A record whose value is not in the envelope but has a format of its own.
+
+    ``namespace``: one of ``Namespace``, or any text that is no ``MessageType``.
+    """
+    return CoordinatorStreamMessage(namespace, key, {}, raw=value)
 
 
 def set_submission(
@@ -434,8 +431,8 @@ def task_partition(
         WireError: the key is not an input partition, or the value not a list of texts.
     """
     try:
-        ssp = partition_of(as_object(_parse(message.key, "key"), "key"))
-        names = _parse(message.value("taskNames") or "", "list taskNames")
+        ssp = partition_of(as_object(parse_json(message.key, "key"), "key"))
+        names = parse_json(message.value("taskNames") or "", "list taskNames")
     except WireError as error:
         raise WireError(f"{message.type} {message.key[:200]!r}: {error}") from None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -1,4 +1,7 @@
-"""MetadataStore: what a coordinator keeps under (namespace, key), wherever it keeps it."""
+"""MetadataStore: what a coordinator keeps under (namespace, key), wherever it keeps it.
+
+Every implementation passes the same tests: ``tests/support/metadata_store_conformance.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import Protocol
 
 
 class MetadataStore(Protocol):
-    """A durable map {namespace: {key: value}}.
+    """A durable map {namespace: {key: value}} that many may read and write at once.
 
-    A write is durable after ``flush``, and read back at once.
+    A write is durable after ``flush``, and read back by its own writer at once. Others see it once
+    it is durable. Of two writers of a key the last one wins.
     """
 
     def get(self, namespace: str, key: str) -> bytes | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from homeport.config.config import Config
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -19,7 +17,7 @@ def _keys(stream: InMemoryCoordinatorStream) -> list[tuple[str, bool]]:
 
 
 def test_configuration_is_replaced_new_keys_first(stream: InMemoryCoordinatorStream) -> None:
-    """All new keys, then tombstones of stale ones: also of a key that was written in between."""
+    """G29: new keys, then tombstones of stale ones: also of a key that was written in between."""
     manager = ConfigManager(stream)
     manager.replace({"b": "1", "a": "1"}, "job-runner")
     stream.write([wire.set_config("by-hand", "1"), wire.set_changelog(T0, 0)])
@@ -37,7 +35,7 @@ def test_what_the_writer_tool_set_outlives_a_deployment(stream: InMemoryCoordina
     manager = ConfigManager(stream)
     manager.replace({"a": "1", "b": "1"}, "job-runner")
     by_hand = [wire.set_config("b", "9"), wire.set_config("only-by-hand", "9")]
-    stream.write([replace(m, source="coordinator-stream-writer") for m in by_hand])
+    stream.write([m._replace(source="coordinator-stream-writer") for m in by_hand])
     stream.catch_up()
     manager.replace({"b": "2", "c": "2"}, "job-runner")
     assert manager.read() == Config({"b": "9", "c": "2", "only-by-hand": "9"})
@@ -51,7 +49,7 @@ def test_what_the_writer_tool_set_outlives_a_deployment(stream: InMemoryCoordina
 def test_a_configuration_record_without_value_is_left_out(
     stream: InMemoryCoordinatorStream,
 ) -> None:
-    """Null is no value, the empty string is one; a stale key without a value is deleted as well."""
+    """G29: null is no value, the empty string is one; a stale key without a value goes as well."""
     stream.log.append((b'[1,"set-config","a"]', b'{"values":{"value":null}}'))
     stream.write([wire.set_config("b", "")])
     stream.catch_up()

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import (
     InMemoryCoordinatorStream,
@@ -25,11 +31,16 @@ def _hosts(state: StreamState, message_type: MessageType) -> dict[str, str | Non
 
 
 def test_the_last_record_of_a_key_counts() -> None:
-    """v1, v2, v1 again: the last one wins, and a deletion takes the key away."""
-    state = _state(*(wire.set_config("a", v) for v in ("1", "2", "1")))
-    assert state.latest("set-config")["a"].value("value") == "1"
+    """G27: v1, v2, v1 again is v1, written after what was between; a deletion takes it away."""
+    state = _state(*(wire.set_config(k, v) for k, v in ("a1", "b1", "a2", "c1", "a1")))
+    assert {k: m.value("value") for k, m in state.latest("set-config").items()} == {
+        "b": "1",
+        "c": "1",
+        "a": "1",
+    }
+    assert list(state.latest("set-config")) == ["b", "c", "a"]
     state.apply(wire.tombstone("set-config", "a"))
-    assert state.latest("set-config") == {}
+    assert list(state.latest("set-config")) == ["b", "c"]
 
 
 def test_types_are_kept_apart_and_unknown_ones_kept() -> None:
@@ -108,3 +119,63 @@ def test_a_catch_up_returns_what_is_new() -> None:
     stream.write([wire.set_config("a", "1"), wire.set_config("b", "2")])
     assert [m.key for m in stream.catch_up()] == ["a", "b"]
     assert stream.catch_up() == ()
+
+
+def test_damaged_records_change_nothing(
+    stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each is counted and named by its offset; what its key had before stays, others are read."""
+    stream.write([wire.set_config("a", "1")])
+    stream.log += [(b'[1,"set-config","a"]', b"no json"), (b"no list", b"{}")]
+    stream.write([wire.set_config("b", "1")])
+    assert [m.key for m in stream.catch_up()] == ["a", "b"]
+    assert list(stream.latest("set-config")) == ["a", "b"]
+    assert stream.damaged_count == 2
+    assert "damaged record at offset 1 skipped: the value is not JSON" in caplog.text
+    assert "damaged record at offset 2 skipped: the key is not JSON" in caplog.text
+
+
+def test_a_topic_full_of_damage_is_told_briefly(
+    stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A hundred records are named, all are counted."""
+    stream.log += [(b"garbage", b"garbage")] * 250
+    assert stream.catch_up() == ()
+    assert stream.damaged_count == 250
+    assert len(caplog.records) == 100
+    assert caplog.records[-1].message.endswith("more will only be counted")
+
+
+_KEYS = st.sampled_from(["a", "b", "c"])
+_TYPES = st.sampled_from(["set-config", "set-changelog", "samza-drain-v1"])
+_VALUES = st.none() | st.sampled_from([b'{"values":{"value":"1"}}', b'{"values":{}}', b"damaged"])
+_RECORDS = st.lists(st.tuples(st.sampled_from(["1", '"1"', "2"]), _TYPES, _KEYS, _VALUES))
+
+
+@given(_RECORDS, st.integers(0, 20))
+def test_the_state_is_that_of_the_log(
+    records: list[tuple[str, str, str, bytes | None]], caught_up_at: int
+) -> None:
+    """Whatever is in the log, in one catch-up or two: per key the last record that is sound."""
+    stream = InMemoryCoordinatorStream()
+    expected: dict[tuple[str, str], bytes] = {}
+    damaged = 0
+    for number, (version, message_type, key, value) in enumerate(records):
+        if number == caught_up_at:
+            stream.catch_up()
+        stream.log.append((f'[{version},"{message_type}","{key}"]'.encode(), value))
+        is_raw = message_type == "samza-drain-v1"
+        if version == "2" or (value == b"damaged" and not is_raw):
+            damaged += 1
+            continue
+        expected.pop((message_type, key), None)
+        if value is not None:
+            expected[message_type, key] = value
+    stream.catch_up()
+    for message_type in ("set-config", "set-changelog", "samza-drain-v1"):
+        found = stream.latest(message_type)
+        assert list(found) == [key for kind, key in expected if kind == message_type]
+        for key, message in found.items():
+            value = expected[message_type, key]
+            assert message.values == (json.loads(value)["values"] if value != b"damaged" else {})
+    assert stream.damaged_count == damaged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sys
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+    Namespace,
+)
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -78,6 +82,24 @@ _GOLDEN = [
             b'\\"stream\\":\\"in\\",\\"keyBucket\\":-1}"]'
         ),
         b'{"taskNames":"[\\"Partition 0\\",\\"Standby-Partition 0-0\\"]"}',
+    ),
+    (
+        wire.set_execution_env_container_id("0", "container_1_0001_01_000002"),
+        b'[1,"set-execution-env-container-id-mapping","0"]',
+        b'{"execution-env-container-id":"container_1_0001_01_000002"}',
+    ),
+    (
+        wire.set_job_coordinator_metadata("YARN", "1", "2", "3"),
+        b'[1,"set-job-coordinator-metadata","YARN"]',
+        (
+            b'{"meta-key":"{\\"epoch-id\\":\\"1\\",\\"config-id\\":\\"2\\",'
+            b'\\"job-model-id\\":\\"3\\"}"}'
+        ),
+    ),
+    (
+        wire.set_migration_info({"0910CheckpointMigration": "true"}),
+        b'[1,"set-migration-info","migration-info"]',
+        b'{"0910CheckpointMigration":"true"}',
     ),
     (
         wire.set_submission(2),
@@ -204,6 +226,9 @@ def test_the_documents_records_are_read() -> None:
         (b'[1,"set-config","a"]', b"[]"),
         (b'[1,"set-config","a"]', b'{"values":[]}'),
         (b'[1,"set-config","a"]', b"[" * 100_000),
+        (b'[1,"set-config","a"]', b""),
+        (b'[1,"set-config","a"]', b"null"),
+        (b'[[],"set-config","a"]', b'{"values":{}}'),
     ],
 )
 def test_damaged_records_are_told(key: bytes | None, value: bytes) -> None:
@@ -212,7 +237,46 @@ def test_damaged_records_are_told(key: bytes | None, value: bytes) -> None:
         wire.decode(key, value)
 
 
-@pytest.mark.parametrize("value", [b"no json", b"[]", b'{"storedAt":1}', b'{"values":3}'])
+def test_nesting_is_text_or_damage() -> None:
+    """However deep a value is nested, it becomes text or WireError, at every depth on the way."""
+    outcomes: set[object] = set()
+    for depth in range(1, sys.getrecursionlimit() + 50):
+        nested = b"[" * depth + b"]" * depth
+        try:
+            message = wire.decode(b'[1,"set-config","a"]', b'{"values":{"value":%s}}' % nested)
+            outcomes.add(message.value("value") == nested.decode())
+        except WireError:
+            outcomes.add("damage")
+    assert outcomes == {True, "damage"}
+
+
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        (
+            wire.of_namespace(
+                Namespace.PLACE_CONTAINER, "u.ContainerPlacementRequestMessage", b"{}"
+            ),
+            b'[1,"samza-place-container-v1","u.ContainerPlacementRequestMessage"]',
+        ),
+        (
+            wire.of_namespace(Namespace.STARTPOINT, "kafka.in.0.Partition 0", b"{}"),
+            b'[1,"samza-startpoint-v1","kafka.in.0.Partition 0"]',
+        ),
+        (
+            wire.of_namespace(Namespace.STARTPOINT_FAN_OUT, "Partition 0", b"{}"),
+            b'[1,"samza-startpoint-v1-fan-out","Partition 0"]',
+        ),
+        (wire.of_namespace(Namespace.DRAIN, "uuid", b"{}"), b'[1,"samza-drain-v1","uuid"]'),
+    ],
+)
+def test_bytes_of_each_namespace(message: CoordinatorStreamMessage, key: bytes) -> None:
+    """A namespace has the place of the type, and its value stands in the record without more."""
+    assert _bytes(message) == (key, b"{}")
+    assert wire.decode(key, b"{}") == message
+
+
+@pytest.mark.parametrize("value", [b"no json", b"[]", b'{"storedAt":1}', b'{"values":3}', b"\xff"])
 def test_unknown_types_are_kept_whatever_their_value(value: bytes) -> None:
     """Samza's start points and placements have other values; they are no damage."""
     message = wire.decode(b'[1,"samza-startpoint-v1","kafka.in.0"]', value)
@@ -221,6 +285,7 @@ def test_unknown_types_are_kept_whatever_their_value(value: bytes) -> None:
         "kafka.in.0",
         {},
     )
+    assert message.raw == value
 
 
 def test_missing_fields_cost_only_themselves() -> None:
@@ -247,7 +312,7 @@ def test_a_blank_host_is_no_host() -> None:
 
 def test_a_stamp_keeps_the_source_that_a_message_names() -> None:
     """The store's source fills only what is empty."""
-    message = replace(wire.set_config("a", "b"), source="job-runner")
+    message = wire.set_config("a", "b")._replace(source="job-runner")
     stamped = message.stamped(source="homeport", host="h", username="u", timestamp_ms=1)
     assert stamped.source == "job-runner"
 
@@ -255,7 +320,7 @@ def test_a_stamp_keeps_the_source_that_a_message_names() -> None:
 @given(
     st.builds(
         CoordinatorStreamMessage,
-        type=_TEXT,
+        type=st.sampled_from([t.value for t in MessageType]) | _TEXT,
         key=_TEXT,
         values=st.none() | st.dictionaries(_TEXT, _TEXT),
         source=_TEXT,
@@ -263,15 +328,26 @@ def test_a_stamp_keeps_the_source_that_a_message_names() -> None:
         username=_TEXT,
         timestamp_ms=st.integers(0, 2**53),
         has_text_version=st.booleans(),
+        raw=st.none(),
     )
 )
 def test_what_is_written_is_read_back(message: CoordinatorStreamMessage) -> None:
-    """decode(encode(m)) is m; a deletion carries nothing but its key."""
+    """decode(encode(m)) is m; a deletion has but its key, an unknown type its bytes as well."""
     if message.is_tombstone:
         message = CoordinatorStreamMessage(
             message.type, message.key, None, has_text_version=message.has_text_version
         )
-    assert wire.decode(*wire.encode(message)) == message
+    key, value = wire.encode(message)
+    raw = None if message.type in list(MessageType) else value
+    assert wire.decode(key, value) == message._replace(raw=raw)
+
+
+@given(_TEXT, st.binary())
+def test_values_of_their_own_format_stay_as_they_are(key: str, value: bytes) -> None:
+    """What is kept in a namespace without an envelope comes back byte for byte."""
+    message = wire.of_namespace(Namespace.DRAIN, key, value)
+    assert wire.encode(message)[1] == value
+    assert wire.decode(*wire.encode(message)).raw == value
 
 
 @given(st.tuples(_TEXT, _TEXT), st.tuples(_TEXT, _TEXT))

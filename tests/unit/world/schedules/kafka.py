@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import IsolationLevel, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from homeport.appmaster.runtime import lease_keeper
@@ -67,16 +67,20 @@ def the_markers_of_a_commit_come_late(scene: Scene) -> None:
 
 def positions_prove_the_end(patch: pytest.MonkeyPatch) -> None:
     """A catch-up waits until a record before the head has come; an end that is told is none."""
-    take = CoordinatorStreamStore._take
 
-    def taken(store: CoordinatorStreamStore, record: Message) -> CoordinatorStreamMessage | None:
-        if record.error() is None:
-            store._end_offset = max(store._end_offset, (record.offset() or 0) + 1)
-            return take(store, record)
-        store._end_offset = max(store._end_offset, 0)
-        return None
+    def take_some(
+        store: CoordinatorStreamStore, consumer: Consumer, found: list[CoordinatorStreamMessage]
+    ) -> None:
+        for record in consumer.consume(1, 0.2):
+            if record.error() is None:
+                store._end_offset = max(store._end_offset, (record.offset() or 0) + 1)
+                message = store._state.take(record.offset(), record.key(), record.value())
+                if message is not None:
+                    found.append(message)
+            else:
+                store._end_offset = max(store._end_offset, 0)
 
-    patch.setattr(CoordinatorStreamStore, "_take", taken)
+    patch.setattr(CoordinatorStreamStore, "_take_some", take_some)
 
 
 @schedule("K1", positions_prove_the_end, "all have started")

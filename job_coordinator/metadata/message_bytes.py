@@ -1,0 +1,110 @@
+"""What the bytes of a record of the coordinator stream hold: its key's parts and its value's map.
+
+PURE. Every surprise is a ``WireError``: the stream is open to all who can write to the topic.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from homeport.config.errors import WireError
+
+VERSION = 1
+"""Version of the key, written as a JSON number as Samza does.
+
+Read as a number or, as the document has it, as text.
+"""
+TEXT_VERSION = "1"
+
+_raw_decode = json.JSONDecoder().raw_decode
+
+
+def decode_key(key: bytes | None) -> tuple[int | str, str, str]:
+    """(version, type, name) of a record's key.
+
+    Raises:
+        WireError: the key is damaged, or of a version that this reader does not know.
+    """
+    if key is None:
+        raise WireError("the record has no key")
+    parts = parse_json(key, "key")
+    if not isinstance(parts, list) or len(parts) != 3:  # noqa: PLR2004 - version, type, key
+        raise WireError(f"the key is not a list of three: {key[:200]!r}")
+    version, message_type, name = parts
+    # not an isinstance: true is no version
+    if not (type(version) is int and version == VERSION) and version != TEXT_VERSION:
+        raise WireError(f"the key has the unknown version {version!r}")
+    if not isinstance(message_type, str) or not isinstance(name, str):
+        raise WireError(f"the key's type or name is not text: {key[:200]!r}")
+    if b"\\u" in key and not _is_unicode(message_type + name):
+        # it could never be deleted: its own bytes cannot be written
+        raise WireError(f"the key's type or name is not Unicode: {key[:200]!r}")
+    return version, message_type, name
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def decode_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
+    """The map of texts in a record's value, and the envelope that it is in.
+
+    Raises:
+        WireError: the value is not such an envelope.
+    """
+    envelope = parse_json(value, "value")
+    values = envelope.get("values") if isinstance(envelope, dict) else None
+    if not isinstance(values, dict):
+        raise WireError(f"the value has no map 'values': {value[:200]!r}")
+    return _texts(values), envelope
+
+
+def decode_foreign_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
+    """As ``decode_value``; empty for a value of another form, which is no damage."""
+    try:
+        return decode_value(value)
+    except WireError:
+        return {}, {}
+
+
+def parse_json(data: bytes | str, what: str) -> Any:  # noqa: ANN401 - JSON value
+    """The value that the JSON ``data`` is.
+
+    Raises:
+        WireError: it is not JSON in UTF-8; ``what`` names it in the message.
+    """
+    try:
+        text = data if isinstance(data, str) else data.decode()
+        value, end = _raw_decode(text)
+        if end == len(text):
+            return value
+        return json.loads(data)  # spaces around the value are JSON too
+    except (ValueError, RecursionError):
+        raise WireError(f"the {what} is not JSON: {data[:200]!r}") from None
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    """Values as text.
+
+    Null counts as missing, as Samza's reader has it; numbers and truth values as their JSON.
+    """
+    for value in values.values():
+        if not isinstance(value, str):
+            return _as_texts(values)
+    return values
+
+
+def _as_texts(values: dict[str, Any]) -> dict[str, str]:
+    try:
+        return {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in values.items()
+            if value is not None
+        }
+    except RecursionError:
+        raise WireError("the value's map 'values' is nested too deeply") from None

@@ -1,0 +1,116 @@
+"""How the coordinator stream is read; a list of what the library hands out stands for Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import KafkaError
+
+from homeport.config.config import Config
+from homeport.config.errors import InvariantViolation, UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+
+SYSTEM = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "nowhere:1"}), "k")
+
+
+@dataclass
+class Event:
+    """What the library hands out: a record, or an error in the place of one."""
+
+    place: int
+    name: str = ""
+    code: int | None = None
+
+    def offset(self) -> int:
+        """Its offset."""
+        return self.place
+
+    def error(self) -> KafkaError | None:
+        """None for a record."""
+        return None if self.code is None else KafkaError(self.code)
+
+    def key(self) -> bytes:
+        """Of a configuration key."""
+        return wire.encode(wire.set_config(self.name, "1"))[0]
+
+    def value(self) -> bytes | None:
+        """Of a configuration key."""
+        return wire.encode(wire.set_config(self.name, "1"))[1]
+
+
+END = KafkaError._PARTITION_EOF
+GONE = KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+@dataclass
+class Fetched:
+    """A consumer that has these batches in hand, one after the other."""
+
+    batches: list[list[Event]]
+    asked: list[tuple[int, bool]] = field(default_factory=list)
+
+    def assign(self, places: object) -> None:
+        """Nothing to do."""
+
+    def consume(self, count: int, timeout: float) -> list[Event]:
+        """Up to ``count`` of the first batch."""
+        self.asked.append((count, timeout > 0))
+        if timeout > 0:
+            self.batches = [batch for batch in self.batches if batch]
+        taken = self.batches[0][:count] if self.batches else []
+        if self.batches:
+            self.batches[0] = self.batches[0][count:]
+        return taken
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def _store(
+    patch: pytest.MonkeyPatch, head: int, *batches: list[Event]
+) -> tuple[CoordinatorStreamStore, Fetched]:
+    fetched = Fetched(list(batches))
+    patch.setattr(clients, "admin", lambda _: None)
+    patch.setattr(clients, "consumer", lambda _, __: fetched)
+    patch.setattr(TopicAdmin, "validate", lambda *_: None)
+    patch.setattr(CoordinatorStreamStore, "_head", lambda _: head)
+    return CoordinatorStreamStore(SYSTEM, "t", source="test", timeout_s=5), fetched
+
+
+def test_what_is_fetched_is_taken_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One record is waited for, those that came with it are not; the end ends the reading."""
+    records = [Event(n, f"k{n}") for n in range(5)]
+    store, fetched = _store(monkeypatch, 5, records[:3], [*records[3:], Event(5, code=END)])
+    store.bootstrap()
+    assert list(store.latest("set-config")) == [f"k{n}" for n in range(5)]
+    waited = [count for count, waits in fetched.asked if waits]
+    at_once = [count for count, waits in fetched.asked if not waits]
+    assert waited == [1, 1]
+    assert len(at_once) == 2
+    assert min(at_once) >= 1000
+
+
+def test_records_fetched_beside_a_failure_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were handed out once and are not handed out again: they are in the state."""
+    first = [Event(0, "a"), Event(0, code=GONE), Event(1, "b"), Event(2, code=END)]
+    store, _ = _store(monkeypatch, 3, first, [Event(2, "c"), Event(3, code=END)])
+    with pytest.raises(UnavailableError, match="nowhere:1"):
+        store.bootstrap()
+    assert list(store.latest("set-config")) == ["a", "b"]
+    assert [m.key for m in store.catch_up()] == ["c"]
+    assert list(store.latest("set-config")) == ["a", "b", "c"]
+
+
+def test_a_stream_that_was_not_bootstrapped_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G27: whoever asks before the bootstrap, or after the end, gets no half of a state."""
+    store, _ = _store(monkeypatch, 0)
+    with pytest.raises(InvariantViolation, match="before bootstrap"):
+        store.catch_up()
+    store.close()
+    with pytest.raises(InvariantViolation, match="after close"):
+        store.catch_up()
