@@ -147,7 +147,7 @@ def leave(draft: Draft, host: Host) -> None:
 
 
 def grant(draft: Draft, launcher: ResourceState) -> None:
-    """A new launcher without a child is for whoever needs it most, or is idle.
+    """A launcher that nobody holds, new or left, is for whoever needs it most, or is idle.
 
     The winner is permitted, or holds it until it may be. The container whose request it was and
     that does not get it asks again.

@@ -251,6 +251,8 @@ def _on_launcher_checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
         draft.resources[launcher.resource_id] = launcher
     elif known.is_released:
         draft.instruct(ReleaseResource(known.resource_id))
+    elif draft.phase is JobPhase.ACTIVE:
+        allocator.grant(draft, known)  # idle, as who held it is retired: somebody may seek it now
 
 
 def _check_in_of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:

@@ -144,7 +144,12 @@ def _retire(draft: Draft, container: ContainerState) -> None:
 def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -> None:
     """A processor that the model does not have is found running: it is told to stop."""
     draft.retired.discard(running)
-    found = ContainerState(running.processor_id, epoch=running.epoch, is_retired=True)
+    found = ContainerState(
+        running.processor_id,
+        epoch=running.epoch,
+        is_retired=True,
+        unfenced=(Predecessor(running),),
+    )
     draft.containers[running.processor_id] = found
     allocator.adopt(draft, found, launcher)
 

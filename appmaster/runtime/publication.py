@@ -86,11 +86,11 @@ def publish(
     version = version_of(model, stream)
     is_new = EpochManager(stream).read_job_model_version() != version
     after = _tasks_of(model)
-    change = _Change(_tasks_before(stream), after, Owners.read(stream), is_new, restart_all)
+    change = Change(_tasks_before(stream), after, Owners.read(stream), is_new, restart_all)
     tasks = [(task, p) for p, owned in after.items() for task in owned]
     stream.write(
         [
-            *change.raised(version.version),
+            *(processor_epoch_message(p, record) for p, record in change.raised(version.version)),
             *change.localities_gone(),
             *TaskAssignmentManager(stream).messages({t.task_name: p for t, p in tasks}),
             *TaskModeManager(stream).messages(model),
@@ -197,7 +197,7 @@ _Tasks = Mapping[ProcessorId, frozenset[TaskModel]]
 
 
 @dataclass(frozen=True)
-class _Change:
+class Change:
     """What becomes different: tasks of each processor before and after; owners before.
 
     ``is_new``: it is another version; ``restart_all``: which affects everybody.
@@ -238,7 +238,7 @@ class _Change:
             for task in self.after[processor_id]
         )
 
-    def raised(self, version: int) -> Iterator[CoordinatorStreamMessage]:
+    def raised(self, version: int) -> Iterator[tuple[ProcessorId, ProcessorEpoch]]:
         """Higher epochs, which nobody is permitted to use, with lists for who comes next.
 
         An incarnation that has its permit and has not begun yet finds that it was overtaken, also
@@ -249,9 +249,9 @@ class _Change:
             fence = self._fence(processor_id)
             if record.permitted:
                 raised = ProcessorEpoch(record.epoch + 1, version, fence, record.permitted)
-                yield processor_epoch_message(processor_id, raised)
+                yield processor_id, raised
             elif fence != record.fence:
-                yield processor_epoch_message(processor_id, ProcessorEpoch(0, version, fence))
+                yield processor_id, ProcessorEpoch(0, version, fence)
 
     def _fence(self, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
         """Its own chain, and those of all that had a task which it has now (safety I1).

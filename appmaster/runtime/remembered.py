@@ -1,4 +1,4 @@
-"""What the next driver must know of a step besides its permits: retries, and the end of the job.
+"""What the next driver must know of a step besides its permits: retries, stops, the job's end.
 
 Decides only; the time is given. What changed is read off the states before and after the step, and
 is written, as permits are, before anything follows from it (design 2).
@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from homeport.appmaster.allocation.events import ChargedFailures
 from homeport.appmaster.allocation.instructions import Record
-from homeport.appmaster.allocation.state import AllocatorState
+from homeport.appmaster.allocation.state import AllocatorState, ContainerState
+from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.metadata.lifecycle import (
@@ -18,6 +19,7 @@ from homeport.job_coordinator.metadata.lifecycle import (
     JobEndManager,
     RetryManager,
     RetryState,
+    StopManager,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
 
@@ -32,13 +34,24 @@ def records_of(
     before: AllocatorState, after: AllocatorState, submission: int, now_ms: int
 ) -> Iterator[CoordinatorStreamMessage]:
     """The records that a step asks for; ``now_ms`` in ms since 1970."""
+    now = {c.processor_id: c for c in after.containers}
     for old in before.containers:
-        new = after.container(old.processor_id)
-        if new is not None and new.failures != old.failures:
+        new = now.get(old.processor_id)
+        if new is None:
+            # The model has it no more, so nobody comes after it whose permit would tell of its end.
+            yield from _stop_of(old, after)
+        elif new.failures != old.failures:
             yield RetryManager.message(new.processor_id, RetryState(new.failures, now_ms))
     if before.ending is None and after.ending is not None:
         result, diagnostics = after.ending.result.value, after.ending.diagnostics
         yield JobEndManager.message(JobEnd(submission, result, diagnostics))
+
+
+def _stop_of(retired: ContainerState, after: AllocatorState) -> Iterator[CoordinatorStreamMessage]:
+    is_lost = retired.resource_id is not None and after.resource(retired.resource_id) is None
+    cause = StopCause.LEASE_LOST if is_lost else StopCause.ORDERED
+    if retired.epoch:
+        yield StopManager.message(retired.incarnation, cause.value)
 
 
 def charged_failures(

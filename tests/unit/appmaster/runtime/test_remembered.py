@@ -11,12 +11,13 @@ from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerState,
     Ending,
+    ResourceState,
     initial_state,
 )
 from homeport.appmaster.runtime.remembered import charged_failures, records_of
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.lifecycle import RetryState
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")
 SETTINGS = AllocatorSettings(
@@ -45,6 +46,22 @@ def test_what_is_charged_and_forgiven_is_recorded() -> None:
     """With the time of the last failure; a window that has passed leaves nothing."""
     found = list(records_of(state(1, 1), state(2, 0), 3, 5000))
     assert found == [wire.set_retry_state("0", 2, 5000), wire.tombstone("set-retry-state", "1")]
+
+
+def test_the_stop_of_who_is_in_no_model_any_more_is_recorded() -> None:
+    """No later permit would tell of it, and every later attempt would wait for it (safety A4)."""
+    launcher = ResourceState(ResourceId("r"), Host("a"), None)
+    running = replace(state(0, 0), resources=(launcher,))
+    stopping = (
+        running.containers[0],
+        replace(running.containers[1], epoch=4, resource_id=launcher.resource_id, is_retired=True),
+    )
+    running = replace(running, containers=stopping)
+    told = replace(running, containers=stopping[:1])
+    assert list(records_of(running, told, 3, 5000)) == [wire.set_stopped("1", 4, "ordered")]
+    lost = replace(told, resources=())
+    assert list(records_of(running, lost, 3, 5000)) == [wire.set_stopped("1", 4, "lease-lost")]
+    assert list(records_of(state(0, 0), state(0), 3, 5000)) == []
 
 
 def test_an_end_is_recorded_once() -> None:
