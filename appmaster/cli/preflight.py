@@ -25,6 +25,8 @@ from homeport.config.sections import (
     TaskConfig,
     YarnConfig,
 )
+from homeport.job_coordinator.cli import check_job_model as check_job_model_program
+from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
@@ -69,9 +71,13 @@ def check_kafka(config: Config) -> None:
 def check_job_model(config: Config) -> None:
     """The configuration fits the inputs as they are: a JobModel can be made of both.
 
+    With a grouper of the job's own, which is in its package, ``check_own_groupers`` looks.
+
     Raises:
         ConfigError: it cannot, for instance with more containers than tasks.
     """
+    if has_own_grouper(config):
+        return
     counts = StreamMetadataCache(config).partition_counts(input_streams(config))
     # What was assigned before decides who gets which task, not whether the model can be made.
     calculate_job_model(config, counts, NOTHING)
@@ -141,15 +147,37 @@ def check_classes(config: Config, python: str, import_path: Path) -> None:
         command += ["--task-class", task.task_class]
     if task.pipeline_class:
         command += ["--pipeline", task.pipeline_class]
-    # As on the nodes: what only this shell's PYTHONPATH has would be missing there.
+    _check_with_package(command, python, import_path)
+
+
+def check_own_groupers(config: Config, python: str, import_path: Path) -> None:
+    """As ``check_job_model``, with the job's interpreter and package, where it brings a grouper.
+
+    Raises:
+        HomeportError: no JobModel can be made; the line names key and class of the grouper.
+        UnavailableError: Kafka did not answer.
+    """
+    if not has_own_grouper(config):
+        return
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    command = [python, "-m", check_job_model_program.__name__]
+    asked = check_job_model_program.question(config, counts)
+    _check_with_package(command, python, import_path, asked)
+
+
+def _check_with_package(
+    command: list[str], python: str, import_path: Path, given: bytes = b""
+) -> None:
+    """The program, run as on the nodes and with ``given`` to read, has nothing against the job."""
+    # What only this shell's PYTHONPATH has would be missing there.
     environment = {**os.environ, "PYTHONPATH": str(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
     key = keys.YARN_PYTHON_EXECUTABLE.name
     try:
         done = subprocess.run(
             command,
             env=environment,
+            input=given,
             capture_output=True,
-            text=True,
             timeout=_CHECK_TIMEOUT_S,
             check=False,
         )
@@ -159,7 +187,9 @@ def check_classes(config: Config, python: str, import_path: Path) -> None:
         ) from None
     if done.returncode == 0:
         return
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    lines = [
+        line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()
+    ]
     last = lines[-1] if lines else f"exit code {done.returncode}"
     if last.startswith("error: "):
         raise HomeportError(last.removeprefix("error: "))  # one line of that form already

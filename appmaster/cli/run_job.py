@@ -189,6 +189,7 @@ def run(job: Job) -> None:
     preflight.check_sizes(config, job.rest)
     with prepared(path) as package:
         preflight.check_classes(config, python, package.import_path)
+        preflight.check_own_groupers(config, python, package.import_path)
         say("checked: configuration, Kafka, YARN, package, classes")
         number, application_id = submit_once(job, package, python)
     say(f"submitted {application_id}")

@@ -33,6 +33,7 @@ from homeport.appmaster.yarn.submission_file import (
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.sections import ClusterManagerConfig, JobConfig, YarnConfig
+from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.model.ids import Host, host_of
 
@@ -56,6 +57,7 @@ _AM_JAVA_OPTIONS = (
     "--add-opens=java.base/java.util=ALL-UNNAMED"  # Skein's web page needs it
 )
 _MIN_AM_HEAP_MB = 96
+_WITH_PACKAGE = f'export PYTHONPATH="$PWD/{PACKAGE_NAME}${{PYTHONPATH:+:$PYTHONPATH}}"\n'
 
 
 def application_name(config: Config) -> str:
@@ -143,7 +145,8 @@ def specification(
     write_private(files / SUBMISSION_FILE_NAME, content.to_bytes())
     write_private(files / TOKEN_FILE_NAME, secrets.token_urlsafe(32).encode())
     (files / "yarn-site.xml").write_bytes(private_yarn_site(submission.hadoop_conf_dir))
-    token = skein.File(str(files / TOKEN_FILE_NAME), type="FILE")
+    names = (TOKEN_FILE_NAME, SUBMISSION_FILE_NAME, "yarn-site.xml")
+    private = {name: skein.File(str(files / name), type="FILE") for name in names}
     package = skein.File(str(submission.package), type="ARCHIVE")
     python = shlex.quote(submission.python)
 
@@ -155,39 +158,52 @@ def specification(
             resources=skein.Resources(
                 memory=manager.container_memory_mb, vcores=manager.container_cpu_cores
             ),
-            files={TOKEN_FILE_NAME: token, PACKAGE_NAME: package},
+            files={TOKEN_FILE_NAME: private[TOKEN_FILE_NAME], PACKAGE_NAME: package},
             env={"PYTHONUNBUFFERED": "1"},
             script=f"exec {python} -m homeport.container.runtime.launcher",
             allow_failures=True,
             max_restarts=0,
         )
 
-    master = skein.Master(
-        resources=skein.Resources(memory=yarn.am_memory_mb, vcores=yarn.am_cpu_cores),
-        files={
-            TOKEN_FILE_NAME: token,
-            SUBMISSION_FILE_NAME: skein.File(str(files / SUBMISSION_FILE_NAME), type="FILE"),
-            "yarn-site.xml": skein.File(str(files / "yarn-site.xml"), type="FILE"),
+    return skein.ApplicationSpec(
+        name=application_name(config),
+        queue=yarn.queue,
+        tags={APPLICATION_TAG},
+        max_attempts=yarn.am_max_attempts,
+        master=_master(submission, private, package, security, environment),
+        services={
+            ANY_SERVICE: service([]),
+            **{name: service([host]) for host, name in services.items()},
         },
+    )
+
+
+def _master(
+    submission: Submission,
+    private: Mapping[str, object],
+    package: object,
+    security: object,
+    environment: Mapping[str, str],
+) -> object:
+    """The AM's container: supervisor, driver and lease keeper beside Skein's JVM."""
+    skein = import_skein(environment)
+    yarn = YarnConfig.of(submission.config)
+    # The AM groups: a grouper of the job's own is in the job's package.
+    with_package = has_own_grouper(submission.config)
+    return skein.Master(
+        resources=skein.Resources(memory=yarn.am_memory_mb, vcores=yarn.am_cpu_cores),
+        files={**private, **({PACKAGE_NAME: package} if with_package else {})},
         # HOMEPORT_HOSTS_FILE comes from the node: given twice, YARN would join the two by a colon.
         env={
             "PYTHONUNBUFFERED": "1",
             "_JAVA_OPTIONS": am_java_options(yarn.am_memory_mb, environment),
         },
         # Any JVM below the driver would take the variable too, and say so on its standard error.
-        script=(f"unset _JAVA_OPTIONS\nexec {python} -m homeport.appmaster.runtime.supervisor"),
+        script=(
+            f"unset _JAVA_OPTIONS\n{_WITH_PACKAGE if with_package else ''}"
+            f"exec {shlex.quote(submission.python)} -m homeport.appmaster.runtime.supervisor"
+        ),
         security=security,
-    )
-    return skein.ApplicationSpec(
-        name=application_name(config),
-        queue=yarn.queue,
-        tags={APPLICATION_TAG},
-        max_attempts=yarn.am_max_attempts,
-        master=master,
-        services={
-            ANY_SERVICE: service([]),
-            **{name: service([host]) for host, name in services.items()},
-        },
     )
 
 

@@ -70,6 +70,12 @@ def task_name_grouper(config: Config) -> TaskNameGrouper:
     return _made(key, name, TASK_NAME_GROUPERS, base, config)  # type: ignore[type-abstract]  # subclasses are made, never it
 
 
+def has_own_grouper(config: Config) -> bool:
+    """Whether the job brings a grouper: whoever groups needs its package on the import path."""
+    job = JobConfig.of(config)
+    return is_user_class(job.ssp_grouper_factory) or is_user_class(job.task_name_grouper_factory)
+
+
 def _made(
     key: str, name: str, ours: Mapping[str, type[_Grouper]], base: type[_Grouper], config: Config
 ) -> _Grouper:

@@ -32,6 +32,12 @@ def good(cluster: LocalCluster, tmp_path: Path) -> dict[str, str]:
         "    def process_batch(self, table, collector): pass\n"
         "class Other: pass\n"
     )
+    (tmp_path / "package" / "grouping.py").write_text(
+        "from homeport.job_coordinator.grouper.task_name_grouper import TaskNameGrouper\n"
+        "class Forgetful(TaskNameGrouper):\n"
+        "    def group(self, tasks, task_locality, processor_locality):\n"
+        "        return {'0': [task.task_name for task in tasks[1:]]}\n"
+    )
     return {
         "job.name": NAME,
         "job.default.system": "kafka",
@@ -92,6 +98,14 @@ def assert_refused(
         ({"cluster-manager.container.memory.mb": "9999999"}, r"memory\.mb = '9999999': .*; write"),
         ({"job.container.count": "many"}, r"job\.container\.count = 'many': .*; "),
         ({"job.systemstreampartition.grouper.factory": "mine"}, r"= 'mine': no such grouper.*; "),
+        (
+            {"task.name.grouper.factory": "grouping:Absent"},
+            r"task\.name\.grouper\.factory = 'grouping:Absent': .* has no 'Absent'; correct",
+        ),
+        (
+            {"task.name.grouper.factory": "grouping.Forgetful"},
+            r"= 'grouping:Forgetful': its answer .*'Partition 0' is in no container; correct",
+        ),
         ({"job.hotstandby.enabled": "true"}, r"= 'true': hot standby needs host affinity; "),
         ({"cluster-manager.container.check-in.interval.ms": "20000"}, r"= '20000': .*below.*; "),
         ({"job.container.count": "3"}, r"job\.container\.count = '3': .*only 2 tasks.*; "),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -84,6 +85,22 @@ def test_there_is_one_strict_service_per_host_and_one_for_any(
         assert str(service.files["__package"].type) == "ARCHIVE"
     assert (spec.name, spec.queue, spec.max_attempts) == ("counts_7", "streams", 4)
     assert spec.master.resources.memory == 800
+
+
+@pytest.mark.parametrize("name", ["group-by-partition", "my.grouping:Tens"])
+def test_the_am_has_the_package_where_a_grouper_is_in_it(
+    submission: Submission, tmp_path: Path, name: str
+) -> None:
+    """Only then: the AM makes the JobModel, and needs nothing else of the job's code."""
+    config = CONFIG.merged({"job.systemstreampartition.grouper.factory": name})
+    submitted = replace(submission, config=config)
+    spec = specification(submitted, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    is_own = ":" in name
+    assert ("__package" in spec.master.files) is is_own
+    path = 'export PYTHONPATH="$PWD/__package${PYTHONPATH:+:$PYTHONPATH}"'
+    assert (path in spec.master.script.splitlines()) is is_own
+    last = "exec '/opt/my python' -m homeport.appmaster.runtime.supervisor"
+    assert spec.master.script.splitlines()[-1] == last
 
 
 def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path: Path) -> None:
