@@ -23,6 +23,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskMode,
     TaskModel,
+    mirrored,
 )
 from homeport.job_coordinator.model.locality_model import (
     LocalityModel,
@@ -51,7 +52,7 @@ _CONTAINERS = (
     _container("0-0", _task("Standby-Partition 0-0", 0, TaskMode.STANDBY, "my-topic.v1", "to all")),
     _container("prozessor-ä.1 b", _task(_ODD, 12, TaskMode.ACTIVE, _ODD)),
 )
-_MODEL = JobModel(Config({"job.name": _ODD}), {c.processor_id: c for c in _CONTAINERS})
+_MODEL = JobModel(Config({"job.name": _ODD}), mirrored({c.processor_id: c for c in _CONTAINERS}))
 
 
 def _sorted_inputs(text: str) -> str:
