@@ -54,6 +54,15 @@ JOB_COORDINATOR_CATCH_UP_INTERVAL_MS = IntKey(
     source=OWN,
     liveness=Liveness.LIVE,
 )
+JOB_MONITOR_PARTITION_CHANGE_MS = IntKey(
+    name="job.coordinator.monitor-partition-change.frequency.ms",
+    default=300000,
+    minimum=1,
+    unit="ms",
+    meaning="how often the driver looks whether inputs have got more partitions",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+)
 JOB_COORDINATOR_ISOLATION_MAX_MS = IntKey(
     name="job.coordinator.isolation.max.ms",
     default=30000,

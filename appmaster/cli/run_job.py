@@ -82,10 +82,11 @@ def say(line: str) -> None:
 
 @dataclass(frozen=True)
 class Job:
-    """One job and the cluster it runs on."""
+    """One job and the cluster it runs on; ``file``: its configuration without written keys."""
 
     config: Config
     rest: ResourceManagerRest
+    file: Config
 
     @property
     def name(self) -> str:
@@ -249,6 +250,7 @@ def submit_once(job: Job, package: PreparedPackage, python: str) -> tuple[int, s
             ConfigManager(store).replace(config, SOURCE)
             submission = Submission(
                 config=config,
+                file=job.file,
                 number=number,
                 hosts=known_hosts(config, job.rest.running_hosts()),
                 package=package.archive,
@@ -455,7 +457,7 @@ def command(
     loaded = load(config_path, config or (), topics_of if is_run else None)
     if is_run:
         validate(loaded)
-    job = Job(loaded, ResourceManagerRest.from_environment(os.environ))
+    job = Job(loaded, ResourceManagerRest.from_environment(os.environ), loaded)
     if is_run:
         run(job)
     elif operation is Operation.STATUS:

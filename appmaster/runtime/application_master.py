@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from homeport.appmaster.allocation.events import (
@@ -20,10 +19,7 @@ from homeport.appmaster.allocation.events import (
     JobModelPublished,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
 from homeport.appmaster.allocation.instructions import JobResult
-from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
-from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.runtime import publication, takeover
 from homeport.appmaster.runtime.am_container import AmContainer
@@ -31,20 +27,22 @@ from homeport.appmaster.runtime.attempt_files import (
     RequestLedger,
     StartedLedger,
     inheritance,
-    load_model,
-    save_model,
 )
 from homeport.appmaster.runtime.backend import DriverBackend
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.driver import Driver
-from homeport.appmaster.runtime.driver_settings import DriverSettings
+from homeport.appmaster.runtime.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.runtime.fencing import fence_incarnation
 from homeport.appmaster.runtime.heartbeat import Heartbeat
 from homeport.appmaster.runtime.hold_back import Inheritance
+from homeport.appmaster.runtime.input_watch import look
 from homeport.appmaster.runtime.job_status import JobIdentity
 from homeport.appmaster.runtime.kafka_wait import await_kafka
 from homeport.appmaster.runtime.keeper_link import KeeperLink
-from homeport.appmaster.runtime.lease_table import margin_ms
+from homeport.appmaster.runtime.live_configuration import LiveConfiguration
+from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.runtime.model_change import ModelDesk, first_model
+from homeport.appmaster.runtime.model_shelf import ModelShelf
 from homeport.appmaster.runtime.remembered import charged_failures
 from homeport.appmaster.runtime.supervision import EXIT_ENDED, EXIT_FINAL
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
@@ -55,19 +53,16 @@ from homeport.config.sections import (
     ClusterManagerConfig,
     JobConfig,
     SystemConfig,
-    TaskConfig,
     YarnConfig,
 )
-from homeport.config.validation import validate
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.epochs import Rank
+from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
-from homeport.job_coordinator.model.job_model import JobModel
 
 _KAFKA_TIMEOUT_S = 10.0
 
@@ -104,57 +99,15 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
     return HistoryWriter(folder, "driver", container.host)
 
 
-def driver_settings(config: Config) -> DriverSettings:
-    """What the driver needs of the configuration."""
-    job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
-    task = TaskConfig.of(config)
-    # What a lower rank's keeper renewed last has run out by then (safety A4): G + L + M.
-    isolation_ms = job.isolation_max_ms + manager.lease_ms + margin_ms(manager.lease_ms)
-    return DriverSettings(
-        check_in_interval_ms=manager.check_in_interval_ms,
-        lease_ms=manager.lease_ms,
-        catch_up_interval_ms=job.catch_up_interval_ms,
-        environment={
-            "HOMEPORT_CHECK_IN_INTERVAL_MS": str(manager.check_in_interval_ms),
-            "HOMEPORT_LOST_MS": str(isolation_ms),
-            "HOMEPORT_HANG_MS": str(task.hang_ms),
-            "HOMEPORT_SHUTDOWN_MS": str(task.shutdown_ms),
-            # Relative: below the folder for state of the launcher's own host.
-            "HOMEPORT_HISTORY_DIR": str(history_directory(job.history_dir, "", job.directory_name)),
-            # For hosts without LOGGED_STORE_BASE_DIR.
-            "HOMEPORT_LOGGED_STORE_BASE_DIR": job.logged_store_base_dir or "",
-        },
-        isolation_ms=isolation_ms,
-    )
-
-
 def settings_of(
     container: AmContainer, stream: CoordinatorStreamStore, config: Config
 ) -> DriverSettings:
     """What the configuration and earlier drivers tell the driver."""
     ending = JobEndManager(stream).read(container.rank.submission)
     return replace(
-        driver_settings(config),
+        DriverSettings.of(config),
         witnessed=frozenset(StopManager(stream).read()),
         ending=ShutdownRequested(ending.result, ending.diagnostics) if ending else None,
-    )
-
-
-def allocator_settings(container: AmContainer, config: Config) -> AllocatorSettings:
-    """What the allocator needs of the configuration."""
-    manager = ClusterManagerConfig.of(config)
-    return AllocatorSettings(
-        host_affinity_enabled=JobConfig.of(config).host_affinity_enabled,
-        retry_count=manager.retry_count,
-        retry_window_ms=manager.retry_window_ms,
-        fail_job_after_retries=manager.fail_job_after_retries,
-        request_timeout_ms=manager.request_timeout_ms,
-        check_in_timeout_ms=manager.check_in_timeout_ms,
-        last_retry_delay_ms=manager.last_retry_delay_ms,
-        launch_retry_ms=LAUNCH_RETRY_MS,
-        silence_ms=manager.lease_ms + margin_ms(manager.lease_ms),
-        exclusion_ms=EXCLUSION_MS,
-        strict_hosts=tuple(sorted(container.submission.services)),
     )
 
 
@@ -162,7 +115,7 @@ async def serve(
     container: AmContainer,
     stream: CoordinatorStreamStore,
     resources: ClusterResourceManager,
-    model: JobModel,
+    shelf: ModelShelf,
     published: JobModelPublished,
     application_url: str,
     heartbeat: Heartbeat,
@@ -173,7 +126,7 @@ async def serve(
     Raises:
         HomeportError: this attempt cannot go on.
     """
-    config = model.config
+    config = shelf.model.config
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
     history = history_of(container, job)
     adopt = () if heartbeat.starts == 1 else permitted(published, found)
@@ -181,21 +134,22 @@ async def serve(
     attempts = YarnConfig.of(config).am_max_attempts
     driver = Driver(
         settings=settings,
-        allocator=allocator_settings(container, config),
+        allocator=allocator_settings(config, container.submission.services),
         identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url),
         published=published,
         resources=resources,
         stream=stream,
         history=history,
         keeper=KeeperLink(Path(), container.token),
-        fence=partial(fence_incarnation, config),
+        fence=lambda incarnation: fence_incarnation(shelf.model.config, incarnation),
+        live=job_coordinator(container, stream, shelf, history),
+        publish=lambda model, restart_all: publication.publish(
+            model, stream, container.known_host, restart_all=restart_all
+        ),
     )
     backend = DriverBackend(
         driver=driver,
-        settings=settings,
         attempt=container.attempt,
-        model=model,
-        version=published.version,
         resources=resources,
         history=history,
         started=StartedLedger(container.folder),
@@ -213,6 +167,22 @@ async def serve(
     finally:
         await server.stop()
     return end.result
+
+
+def job_coordinator(
+    container: AmContainer,
+    stream: CoordinatorStreamStore,
+    shelf: ModelShelf,
+    history: HistoryWriter,
+) -> LiveJobCoordinator:
+    """What changes the JobModel while the job runs."""
+    return LiveJobCoordinator(
+        configuration=LiveConfiguration(container.submission.submitted),
+        shelf=shelf,
+        desk=ModelDesk(stream, shelf),
+        look=look,
+        history=history,
+    )
 
 
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:
@@ -233,21 +203,20 @@ def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourc
         log.warning("the page of the application has no link to the job coordinator: %s", e)
 
 
-def prepare_model(container: AmContainer, stream: CoordinatorStreamStore) -> JobModel:
-    """The JobModel of this attempt, with its topics; the one that a driver before this one used.
-
-    A key that was changed meanwhile is used from the next attempt on.
-    """
-    model = load_model(container.folder)
-    if model is not None:
-        return model
-    config = takeover.read_config(stream)
-    for warning in validate(config):
-        log.warning("%s", warning)
-    model = takeover.compute_model(config, stream)
-    takeover.create_topics(model)
-    save_model(container.folder, model)
-    return model
+def begin(
+    container: AmContainer, stream: CoordinatorStreamStore, shelf: ModelShelf
+) -> JobModelPublished:
+    """The JobModel that the stream names is in force, or the first one of this attempt is."""
+    named = EpochManager(stream).read_job_model_version()
+    model = shelf.find(named) if named else None
+    if model is None:
+        model = first_model(container.submission.submitted, stream)
+        shelf.save(publication.version_of(model, stream).version, model)
+    published = publication.publish(model, stream, container.known_host)
+    shelf.enter(published.version, model)
+    shelf.remember({*published.epochs, *published.retired})
+    log.info("JobModel version %d: %d containers", published.version, len(model.containers))
+    return published
 
 
 def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
@@ -270,15 +239,15 @@ def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
         stream.bootstrap()
         takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
         found = inheritance(container.folder, Inheritance(boot_ms(), takeover.permits(stream)))
-        model = prepare_model(container, stream)
+        shelf = ModelShelf(container.folder)
+        published = begin(container, stream, shelf)
         published = replace(
-            publication.publish(model, stream, container.known_host),
-            failures=failures(stream, model.config, is_first=is_first(container, heartbeat)),
+            published,
+            failures=failures(stream, shelf.model.config, is_first=is_first(container, heartbeat)),
         )
-        log.info("JobModel version %d: %d containers", published.version, len(model.containers))
         url = f"{rest.url}/proxy/{container.application_id}/"
         return asyncio.run(
-            serve(container, stream, resources, model, published, url, heartbeat, found)
+            serve(container, stream, resources, shelf, published, url, heartbeat, found)
         )
 
 

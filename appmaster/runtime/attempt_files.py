@@ -6,22 +6,17 @@ attempt starts without them, as it must.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from homeport.appmaster.runtime.hold_back import Inheritance
-from homeport.config.errors import HomeportError
 from homeport.job_coordinator.http.messages import Started
-from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 
 _LEDGER_NAME = "requests"
 _STARTED_NAME = "started.jsonl"
-_MODEL_NAME = "job-model.json"
 _INHERITANCE_NAME = "inheritance.json"
 
 
@@ -69,22 +64,6 @@ class StartedLedger:
         """The next driver will know."""
         with self._path.open("ab") as file:
             file.write(compact_json(message.to_json()) + b"\n")
-
-
-def save_model(folder: Path, model: JobModel) -> None:
-    """The attempt's JobModel, secrets included, is in a private file."""
-    new = folder / f"{_MODEL_NAME}.new"
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(encode_job_model(model, mask_secrets=False))
-    new.replace(folder / _MODEL_NAME)
-
-
-def load_model(folder: Path) -> JobModel | None:
-    """The attempt's JobModel; None where no driver has come so far."""
-    try:
-        return decode_job_model((folder / _MODEL_NAME).read_bytes())
-    except (OSError, HomeportError):
-        return None
 
 
 def inheritance(folder: Path, found: Inheritance) -> Inheritance:

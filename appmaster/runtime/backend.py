@@ -27,7 +27,6 @@ from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.runtime.attempt_files import StartedLedger
 from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.driver import Driver
-from homeport.appmaster.runtime.driver_settings import DriverSettings
 from homeport.appmaster.runtime.launcher_table import LauncherEntry
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.history.writer import HistoryWriter
@@ -53,19 +52,14 @@ class DriverBackend:
         self,
         *,
         driver: Driver,
-        settings: DriverSettings,
         attempt: int,
-        model: JobModel,
-        version: int,
         resources: ClusterResourceManager,
         history: HistoryWriter,
         started: StartedLedger,
     ) -> None:
         self._driver = driver
-        self._settings = settings
         self._attempt = attempt
-        self._model = model
-        self._version = version
+        self._shelf = driver.live.shelf
         self._resources = resources
         self._history = history
         self._started = started
@@ -75,8 +69,8 @@ class DriverBackend:
             driver.status.started(known)
 
     def job_model(self, version: int | None) -> JobModel | None:
-        """The JobModel; None for a version other than the present one."""
-        return self._model if version in {None, self._version} else None
+        """The JobModel in force, or one of this attempt's; None for any other version."""
+        return self._shelf.get(version)
 
     def locality(self) -> Mapping[ProcessorId, Host]:
         """{processor_id: host} as the coordinator stream has it."""
@@ -134,8 +128,8 @@ class DriverBackend:
             return self._order(OrderKind.WAIT)  # the permit comes again
         return Order(
             OrderKind.RUN,
-            self._settings.check_in_interval_ms,
-            self._settings.lease_ms,
+            self._driver.settings.check_in_interval_ms,
+            self._driver.settings.lease_ms,
             permit.incarnation,
             permit.model_version,
             permit.fence,
@@ -143,7 +137,7 @@ class DriverBackend:
         )
 
     def _order(self, kind: OrderKind, incarnation: Incarnation | None = None) -> Order:
-        settings = self._settings
+        settings = self._driver.settings
         return Order(kind, settings.check_in_interval_ms, settings.lease_ms, incarnation)
 
     async def started(self, message: Started) -> None:
@@ -187,8 +181,10 @@ class DriverBackend:
     def status(self) -> Mapping[str, Any]:
         """The state of the job."""
         driver = self._driver
-        return driver.status.to_json(driver.state, driver.launchers, driver.stream_fault)
+        body = driver.status.to_json(driver.state, driver.launchers, driver.stream_fault)
+        return {**body, "configuration": driver.live.to_json()}
 
     def _require_known(self, incarnation: Incarnation) -> None:
-        if incarnation.processor_id not in self._model.containers:
+        # A retired one too: it is heard until it has stopped.
+        if not self._shelf.knows(incarnation.processor_id):
             raise WireError(f"the job has no processor {incarnation.processor_id!r}")

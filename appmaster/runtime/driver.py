@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from homeport.appmaster.allocation import invariants
@@ -25,9 +26,8 @@ from homeport.appmaster.allocation.events import (
     JobModelPublished,
     LauncherSilent,
     ResourceEnded,
+    SettingsChanged,
     ShutdownRequested,
-    Timer,
-    TimerFired,
     describe,
     named,
 )
@@ -54,12 +54,14 @@ from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     LIVE,
     AllocatorState,
+    JobPhase,
     initial_state,
 )
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
 from homeport.appmaster.runtime.adoption import Adoption, Unheard
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
-from homeport.appmaster.runtime.driver_settings import DriverSettings
+from homeport.appmaster.runtime.decision_log import DecisionLog
+from homeport.appmaster.runtime.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.runtime.event_queue import EventQueue
 from homeport.appmaster.runtime.fencing import FencingDesk
 from homeport.appmaster.runtime.hold_back import HoldBack
@@ -67,15 +69,20 @@ from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.keeper_link import Keeper
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.runtime.lease_desk import LeaseDesk
+from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.runtime.model_change import ModelChange
 from homeport.appmaster.runtime.remembered import permit_message, records_of
 from homeport.appmaster.runtime.resource_desk import ResourceDesk
 from homeport.appmaster.runtime.stream_desk import StreamDesk
+from homeport.appmaster.runtime.timers import Timers
+from homeport.config.config import Config
 from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
 
 _T = TypeVar("_T")
 
@@ -103,8 +110,10 @@ class Driver:
         history: HistoryWriter,
         keeper: Keeper,
         fence: Callable[[Incarnation], None],
+        live: LiveJobCoordinator,
+        publish: Callable[[JobModel, bool], JobModelPublished],
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._state = initial_state(allocator, resources.next_request_id)
         self.adoption = Adoption(settings.adopt)
         self.hold_back = HoldBack(settings.inherited, settings.isolation_ms, settings.witnessed)
@@ -113,19 +122,20 @@ class Driver:
         self.leases = LeaseDesk(keeper)
         self.fencing = FencingDesk(fence, self.post)
         self._published = published
+        self.live = live
+        self._publish_model = publish
         self._resources = resources
         self._desk = StreamDesk(stream, identity.rank)
         self._history = history
         self.status = JobStatus(identity, wall_ms)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
+        self._log = DecisionLog(history, self.launchers)
         self._unheard = Unheard(resources.next_request_id, boot_ms(), self.launchers.limit_ms)
         self.localities: Mapping[ProcessorId, Host] = {}
         self._queue = EventQueue()
-        self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._timers = Timers(self.post)
         self._snapshot: Snapshot | None = None
         self._hosts: tuple[Host, ...] | None = None
-        self._permitted: set[Incarnation] = set()
-        self._stops_told: set[Incarnation] = set()
         self._skein = ResourceDesk(resources)
         self._rest = ThreadPoolExecutor(1, "rest")
         self._end: EndJob | None = None
@@ -144,7 +154,7 @@ class Driver:
                 taken over, or Skein's AM is gone.
         """
         self._skein.environment = {
-            **self._settings.environment,
+            **self.settings.environment,
             "SAMZA_COORDINATOR_URL": coordinator_url,
         }
         self.status.coordinator_url = coordinator_url
@@ -160,6 +170,7 @@ class Driver:
                 self._watch_stream,
                 self._watch_leases,
                 self._run_orders,
+                self._watch_job_model,
             )
         ]
         main = asyncio.create_task(self._take_events(), name="events")
@@ -178,12 +189,13 @@ class Driver:
             self.leases.close()
             self._desk.close()
             self.fencing.close()
+            self.live.close()
 
     def account_for(self, incarnation: Incarnation, what: str) -> None:
         """It is known what became of an incarnation that an earlier driver permitted."""
         if self.adoption.settled(incarnation) or self.hold_back.settled([incarnation]):
             log.info("%s@%d %s", incarnation.processor_id, incarnation.epoch, what)
-            self._event("accounted-for", incarnation, what=what)
+            self._log.event("accounted-for", incarnation, what=what)
 
     def runs(self, incarnation: Incarnation) -> bool:
         """Whether the allocator takes it to run."""
@@ -198,7 +210,8 @@ class Driver:
         while self._end is None:
             item = await self._queue.take()
             try:
-                item.decided(await self._take(item.event))
+                event = await item.event()
+                item.decided(None if event is None else await self._take(event))
             except BaseException as e:
                 item.failed(e)
                 raise
@@ -211,30 +224,14 @@ class Driver:
         submission = self.status.identity.rank.submission
         remembered = records_of(self._state, decision.state, submission, wall_ms())
         await self._desk.append([*map(permit_message, decision.records), *remembered])
+        if self._state.ending is None and decision.state.ending is not None:
+            self._history.event("job-ending", result=decision.state.ending.result.value)
         self._state = decision.state
-        self._tell(event, decision)
+        self._log.decided(event, decision)
         for instruction in decision.instructions:
             self._carry_out(instruction)
         self.status.entered(self._state, self.launchers)
         return decision
-
-    def _tell(self, event: Event, decision: Decision) -> None:
-        if not decision.records and not decision.instructions:
-            return
-        orders = [i for i in decision.instructions if not self._is_repeated(i)]
-        if not orders and not decision.records:
-            return
-        names = [brief(i) for i in orders]
-        log.info("%s -> %s", describe(event), "; ".join(names) or "records")
-        self._history.event("decision", cause=describe(event), instructions=names)
-
-    def _is_repeated(self, instruction: Instruction) -> bool:
-        """Whether it is an order that was told before and comes again until it is obeyed."""
-        if isinstance(instruction, PermitContainer):
-            return instruction.incarnation in self._permitted
-        if isinstance(instruction, StopContainer):
-            return instruction.incarnation in self._stops_told
-        return isinstance(instruction, ReleaseResource)
 
     @property
     def state(self) -> AllocatorState:
@@ -261,44 +258,19 @@ class Driver:
             case RequestResource() | CancelRequest():
                 self._skein.order(instruction)
             case SetTimer(timer=timer, delay_ms=delay_ms):
-                self._cancel_timer(timer)
-                loop = asyncio.get_running_loop()
-                self._timers[timer] = loop.call_later(delay_ms / 1000, self._fire, timer)
+                self._timers.set(timer, delay_ms)
             case CancelTimer(timer=timer):
-                self._cancel_timer(timer)
-            case PermitContainer(incarnation=incarnation):
-                self._note_permit(instruction, incarnation)
-            case StopContainer(incarnation=incarnation):
-                if incarnation not in self._stops_told:
-                    self._stops_told.add(incarnation)
-                    self._event("stop-ordered", incarnation, resource=instruction.resource_id)
+                self._timers.cancel(timer)
+            case PermitContainer():
+                self._log.permitted(instruction)
+            case StopContainer():
+                self._log.stop_ordered(instruction)
             case ReleaseResource():
                 pass  # an order, told when its launcher checks in
             case SuspectOurselves():
                 self.status.failed(f"{brief(instruction)}: perhaps the AM's own network did")
             case EndJob():
                 self._end = instruction
-
-    def _note_permit(self, permit: PermitContainer, incarnation: Incarnation) -> None:
-        if incarnation not in self._permitted:
-            self._permitted.add(incarnation)
-            launcher = self.launchers.find(permit.resource_id)
-            self._event(
-                "permit-granted",
-                incarnation,
-                resource=permit.resource_id,
-                on_host=launcher.host if launcher else None,
-                model_version=permit.model_version,
-            )
-
-    def _fire(self, timer: Timer) -> None:
-        self._timers.pop(timer, None)
-        self.post(TimerFired(timer))
-
-    def _cancel_timer(self, timer: Timer) -> None:
-        handle = self._timers.pop(timer, None)
-        if handle is not None:
-            handle.cancel()
 
     def post(self, event: Event) -> None:
         """Hands in an event that nobody waits for."""
@@ -391,7 +363,7 @@ class Driver:
             running = {c for c in self._state.containers if c.phase in LIVE}
             live = {c.incarnation for c in running} | set(self.adoption.pending)
             for incarnation in await self.leases.revoked(live):
-                self._event("revoked", incarnation)
+                self._log.event("revoked", incarnation)
                 if incarnation in self.adoption.pending:
                     self._unheard.lease_lost()
                 self.fencing.lost(incarnation)
@@ -417,9 +389,50 @@ class Driver:
             news = await self._desk.read()
             if news is not None:
                 self.localities = news.localities
+                self.live.heard(news.config)
                 await self._note_stops(news.stopped)
                 self.fencing.reported(news.fenced)
-            await asyncio.sleep(self._settings.catch_up_interval_ms / 1000)
+            await asyncio.sleep(self.settings.catch_up_interval_ms / 1000)
+
+    async def _watch_job_model(self) -> None:
+        await self.live.run(self)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a JobModel may be published: what runs is known, and the job does not end."""
+        return (
+            self.adoption.is_complete
+            and self._shutdown is None
+            and self._state.phase is JobPhase.ACTIVE
+        )
+
+    async def publish(self, change: ModelChange) -> bool:
+        """The change is published, and the allocator follows it; False: the job ends.
+
+        One item of the queue: a decision between the two would be one on the model before, and its
+        permits would overwrite what the publication says of epochs.
+        """
+        return await self._queue.carry_out(partial(self._publish, change)) is not None
+
+    async def _publish(self, change: ModelChange) -> JobModelPublished | None:
+        if not self.may_change:
+            return None
+        call = partial(self._publish_model, change.model, change.restarts_all)
+        published = await self._desk.publish(call)
+        if published.version != change.version:
+            raise InvariantViolation(
+                f"JobModel version {change.version} was saved, {published.version} published"
+            )
+        self.live.shelf.enter(published.version, change.model)
+        return published
+
+    def configured(self, config: Config) -> None:
+        """What the driver itself reads of the configuration is in force."""
+        self.settings = self.settings.configured(config)
+        self._skein.environment = {**self._skein.environment, **self.settings.environment}
+        allocator = allocator_settings(config, self._state.settings.strict_hosts)
+        if allocator != self._state.settings:
+            self.post(SettingsChanged(allocator))
 
     async def _note_stops(self, stopped: Mapping[Incarnation, str]) -> None:
         """Those that somebody has witnessed (safety P1) are not waited for."""
@@ -479,6 +492,3 @@ class Driver:
 
     async def _in_thread(self, pool: ThreadPoolExecutor, call: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(pool, call)
-
-    def _event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
-        self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)

@@ -1,12 +1,20 @@
-"""What the configuration says to the driver."""
+"""What the configuration says to the driver and, through it, to the allocator."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from homeport.appmaster.allocation.events import ShutdownRequested
+from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
+from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
+from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.runtime.hold_back import NOTHING, Inheritance
+from homeport.appmaster.runtime.lease_table import margin_ms
+from homeport.config.config import Config
+from homeport.config.sections import ClusterManagerConfig, JobConfig, TaskConfig
+from homeport.job_coordinator.history.writer import history_directory
+from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 
@@ -29,3 +37,57 @@ class DriverSettings:
     isolation_ms: int = 0
     witnessed: frozenset[Incarnation] = frozenset()
     ending: ShutdownRequested | None = None
+
+    @staticmethod
+    def of(config: Config) -> DriverSettings:
+        """The settings that the configuration gives; of earlier drivers it knows nothing."""
+        job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
+        task = TaskConfig.of(config)
+        # What a lower rank's keeper renewed last has run out by then (safety A4): G + L + M.
+        isolation_ms = job.isolation_max_ms + manager.lease_ms + margin_ms(manager.lease_ms)
+        return DriverSettings(
+            check_in_interval_ms=manager.check_in_interval_ms,
+            lease_ms=manager.lease_ms,
+            catch_up_interval_ms=job.catch_up_interval_ms,
+            environment={
+                "HOMEPORT_CHECK_IN_INTERVAL_MS": str(manager.check_in_interval_ms),
+                "HOMEPORT_LOST_MS": str(isolation_ms),
+                "HOMEPORT_HANG_MS": str(task.hang_ms),
+                "HOMEPORT_SHUTDOWN_MS": str(task.shutdown_ms),
+                # Relative: below the folder for state of the launcher's own host.
+                "HOMEPORT_HISTORY_DIR": str(
+                    history_directory(job.history_dir, "", job.directory_name)
+                ),
+                # For hosts without LOGGED_STORE_BASE_DIR.
+                "HOMEPORT_LOGGED_STORE_BASE_DIR": job.logged_store_base_dir or "",
+            },
+            isolation_ms=isolation_ms,
+        )
+
+    def configured(self, config: Config) -> DriverSettings:
+        """The settings under another configuration; what earlier drivers told stays."""
+        new = DriverSettings.of(config)
+        return replace(
+            self,
+            check_in_interval_ms=new.check_in_interval_ms,
+            catch_up_interval_ms=new.catch_up_interval_ms,
+            environment=new.environment,
+        )
+
+
+def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> AllocatorSettings:
+    """What the allocator needs of the configuration; ``strict_hosts``: see its settings."""
+    manager = ClusterManagerConfig.of(config)
+    return AllocatorSettings(
+        host_affinity_enabled=JobConfig.of(config).host_affinity_enabled,
+        retry_count=manager.retry_count,
+        retry_window_ms=manager.retry_window_ms,
+        fail_job_after_retries=manager.fail_job_after_retries,
+        request_timeout_ms=manager.request_timeout_ms,
+        check_in_timeout_ms=manager.check_in_timeout_ms,
+        last_retry_delay_ms=manager.last_retry_delay_ms,
+        launch_retry_ms=LAUNCH_RETRY_MS,
+        silence_ms=manager.lease_ms + margin_ms(manager.lease_ms),
+        exclusion_ms=EXCLUSION_MS,
+        strict_hosts=None if strict_hosts is None else tuple(sorted(strict_hosts)),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from homeport.appmaster.allocation.container_process_manager import Decision
@@ -11,15 +12,22 @@ from homeport.config.errors import UnavailableError
 
 _ANSWER_LIMIT_S = 2.0
 
+Work = Callable[[], Awaitable[Event | None]]
+"""What leads to an event, and must not be parted from it; None: it led to none."""
+
 
 @dataclass(slots=True)
 class Item:
-    """One event in the queue."""
+    """One event in the queue, or the work that leads to one."""
 
-    event: Event
-    answer: asyncio.Future[Decision] | None = None
+    source: Event | Work
+    answer: asyncio.Future[Decision | None] | None = None
 
-    def decided(self, decision: Decision) -> None:
+    async def event(self) -> Event | None:
+        """The event, once its work is done; None where it led to none."""
+        return await self.source() if callable(self.source) else self.source
+
+    def decided(self, decision: Decision | None) -> None:
         """Who waits is told."""
         if self.answer is not None and not self.answer.done():
             self.answer.set_result(decision)
@@ -50,16 +58,30 @@ class EventQueue:
         Raises:
             UnavailableError: it takes longer than the caller may wait; it will still be taken.
         """
-        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self._items.put_nowait(Item(event, answer))
+        answer = self._put(event)
         try:
-            return await asyncio.wait_for(asyncio.shield(answer), _ANSWER_LIMIT_S)
+            decision = await asyncio.wait_for(asyncio.shield(answer), _ANSWER_LIMIT_S)
         except TimeoutError:
             answer.add_done_callback(_retrieved)
             raise UnavailableError("the AM is busy; ask again") from None
+        if decision is None:
+            raise AssertionError("an event always leads to a decision")
+        return decision
+
+    async def carry_out(self, work: Work) -> Decision | None:
+        """The decision on the event that ``work`` leads to, None where it leads to none.
+
+        Nothing is decided between the work and the event. Takes as long as it takes.
+        """
+        return await self._put(work)
+
+    def _put(self, source: Event | Work) -> asyncio.Future[Decision | None]:
+        answer: asyncio.Future[Decision | None] = asyncio.get_running_loop().create_future()
+        self._items.put_nowait(Item(source, answer))
+        return answer
 
 
-def _retrieved(answer: asyncio.Future[Decision]) -> None:
+def _retrieved(answer: asyncio.Future[Decision | None]) -> None:
     """Keeps asyncio from reporting an exception that nobody waits for any more."""
     if not answer.cancelled():
         answer.exception()

@@ -10,6 +10,8 @@ from typing import Any
 from homeport.appmaster.allocation.events import named
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.state import (
+    LIVE,
+    WAITING,
     AllocatorState,
     ContainerPhase,
     ContainerState,
@@ -140,7 +142,7 @@ class JobStatus:
     def to_json(
         self, state: AllocatorState, launchers: LauncherTable, stream_fault: str | None
     ) -> Mapping[str, Any]:
-        """The body. Shapes: see interfaces, "HTTP", status."""
+        """The body, but for the configuration. Shapes: see interfaces, "HTTP", status."""
         identity = self.identity
         rank = identity.rank
         return {
@@ -164,6 +166,7 @@ class JobStatus:
             "suspects_itself": suspects_itself(state.silent, state.hosts or ()),
             "failures": list(self._failures),
             "coordinator_stream": stream_fault or "ok",
+            "change": change_under_way(state),
         }
 
     def _container(self, container: ContainerState, launchers: LauncherTable) -> dict[str, Any]:
@@ -183,6 +186,7 @@ class JobStatus:
             "phase": container.phase.value,
             "since_ms": facts.since_ms,
             "epoch": container.epoch,
+            "model_version": container.model_version if container.phase in LIVE else None,
             "pid": launcher.pid if launcher and launcher.running == incarnation else None,
             "resource": container.resource_id,
             "restored": body.get("restored"),
@@ -191,6 +195,30 @@ class JobStatus:
             "failures": container.failures,
             "last_failure": container.last_failure or None,
         }
+
+
+def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:
+    """Who has to stop for a new JobModel, and who waits for whom; None where nobody does.
+
+    Shapes: ``must_stop`` incarnations; ``waits`` {processor: incarnations that own a task of it}.
+    """
+    if state.phase is not JobPhase.ACTIVE:
+        return None
+    live = {c.incarnation for c in state.containers if c.phase in LIVE}
+    stopping = [c.incarnation for c in state.containers if c.phase is ContainerPhase.STOPPING]
+    waits = {
+        c.processor_id: [named(p.incarnation) for p in c.unfenced if p.incarnation in live]
+        for c in state.containers
+        if c.phase in WAITING
+    }
+    waits = {processor_id: owners for processor_id, owners in waits.items() if owners}
+    if not stopping and not waits:
+        return None
+    return {
+        "to_version": state.model_version,
+        "must_stop": [named(i) for i in stopping],
+        "waits": waits,
+    }
 
 
 def _tells_of(story: str, report: Stopped | None) -> bool:

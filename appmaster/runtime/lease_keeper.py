@@ -24,7 +24,6 @@ from homeport.appmaster.runtime.supervision import EXIT_FINAL
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.sections import ClusterManagerConfig, JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 
 _WATCH_S = 0.5
@@ -52,7 +51,8 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
     Raises:
         HomeportError: this process cannot go on.
     """
-    config = ConfigManager(stream).read()
+    # What the keeper needs of it changes with a submission only.
+    config = container.submission.submitted.config
     manager = ClusterManagerConfig.of(config)
     guard = RenewalGuard(JobConfig.of(config).isolation_max_ms)
     table = LeaseTable(manager.lease_ms, boot_ms())

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
-from homeport.appmaster.runtime.takeover import OutrankedError
+from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.runtime.takeover import OutrankedError, read_config
+from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
@@ -18,6 +22,7 @@ from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
+_T = TypeVar("_T")
 _RETRY_S = 1.0
 
 log = logging.getLogger("driver")
@@ -25,11 +30,14 @@ log = logging.getLogger("driver")
 
 @dataclass(frozen=True, slots=True)
 class StreamNews:
-    """What the stream says now. Shapes: ``stopped`` {incarnation: cause}.
+    """What the stream says now; the same object until it says something else.
+
+    Shapes: ``stopped`` {incarnation: cause}.
 
     ``fenced``: what the last incarnation of each processor that reported has fenced.
     """
 
+    config: Config
     localities: Mapping[ProcessorId, Host]
     stopped: Mapping[Incarnation, str]
     fenced: Mapping[ProcessorId, FenceReport]
@@ -47,6 +55,7 @@ class StreamDesk:
         self._stream = stream
         self._rank = rank
         self._pool = ThreadPoolExecutor(1, "kafka")
+        self._news: StreamNews | None = None
         self._read_fault: str | None = None
         self._write_fault: str | None = None
 
@@ -68,6 +77,28 @@ class StreamDesk:
                 self._write_fault = None
                 return
 
+    async def publish(self, publish: Callable[[], JobModelPublished]) -> JobModelPublished:
+        """What ``publish`` writes is in the stream: until it is, as nothing can go on without.
+
+        Whoever tries again reads first what became of the last try, and writes no more than lacks.
+        """
+        while True:
+            try:
+                published = await self._in_thread(partial(self._publish, publish))
+            except UnavailableError as e:
+                log.warning("the JobModel cannot be published, trying again: %s", e)
+                self._write_fault = str(e)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                self._write_fault = None
+                return published
+
+    def _publish(self, publish: Callable[[], JobModelPublished]) -> JobModelPublished:
+        self._catch_up()
+        published = publish()
+        self._news = None  # it has read what it has written
+        return published
+
     async def tell_stops(self, stopped: Mapping[Incarnation, str]) -> None:
         """The next rank need not wait for these, if Kafka takes the records now."""
         try:
@@ -82,7 +113,7 @@ class StreamDesk:
             OutrankedError: a higher rank has taken over (safety A2).
         """
         try:
-            news = await asyncio.get_running_loop().run_in_executor(self._pool, self._read)
+            news = await self._in_thread(self._read)
         except UnavailableError as e:
             log.warning("%s", e)
             self._read_fault = str(e)
@@ -98,15 +129,26 @@ class StreamDesk:
         def write() -> None:
             self._stream.write(messages)
 
-        await asyncio.get_running_loop().run_in_executor(self._pool, write)
+        await self._in_thread(write)
+
+    async def _in_thread(self, call: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     def _read(self) -> StreamNews:
-        self._stream.catch_up()
+        self._catch_up()
+        if self._news is None:
+            self._news = StreamNews(
+                read_config(self._stream),
+                LocalityManager(self._stream).read_processors(),
+                StopManager(self._stream).read(),
+                EpochManager(self._stream).read_fenced(),
+            )
+        return self._news
+
+    def _catch_up(self) -> None:
+        """What is new makes the last news old."""
+        if self._stream.catch_up():
+            self._news = None
         last = EpochManager(self._stream).read_am_epoch()
         if last is not None and last.rank.is_above(self._rank):
             raise OutrankedError(last.rank, self._rank)
-        return StreamNews(
-            LocalityManager(self._stream).read_processors(),
-            StopManager(self._stream).read(),
-            EpochManager(self._stream).read_fenced(),
-        )

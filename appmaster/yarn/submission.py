@@ -28,6 +28,7 @@ from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,
     SubmissionFile,
+    Submitted,
     coordinator_part,
 )
 from homeport.config.config import Config
@@ -113,10 +114,12 @@ def private_yarn_site(hadoop_conf_dir: Path) -> bytes:
 class Submission:
     """All that one submission depends on.
 
-    ``package``: archive with the job's code; ``python``: interpreter on the nodes.
+    ``file``: the configuration without what coordinator-stream-writer set. ``package``: archive
+    with the job's code; ``python``: interpreter on the nodes.
     """
 
     config: Config
+    file: Config
     number: int
     hosts: frozenset[Host]
     package: Path
@@ -141,7 +144,8 @@ def specification(
     config = submission.config
     yarn, manager = YarnConfig.of(config), ClusterManagerConfig.of(config)
     services = services_of(submission.hosts)
-    content = SubmissionFile(coordinator_part(config), submission.number, services)
+    submitted = Submitted(config, submission.file)
+    content = SubmissionFile(coordinator_part(config), submission.number, services, submitted)
     write_private(files / SUBMISSION_FILE_NAME, content.to_bytes())
     write_private(files / TOKEN_FILE_NAME, secrets.token_urlsafe(32).encode())
     (files / "yarn-site.xml").write_bytes(private_yarn_site(submission.hadoop_conf_dir))

@@ -1,8 +1,10 @@
 """What ``run-job`` hands to the AM: a private file localised into the AM's working directory.
 
 It holds the part of the configuration that finds the coordinator stream (where the AM reads the
-rest), the submission number and the services by host. It is a file, not environment, because the
-configuration may hold secrets and YARN writes a container's environment into its logs.
+rest), the submission number, the services by host, and the whole configuration as it was submitted:
+what needs a new submission to change is in force as it says, whatever the stream says since. It is
+a file, not environment, because the configuration may hold secrets and YARN writes a container's
+environment into its logs.
 Source: the reference's SAMZA_COORDINATOR_SYSTEM_CONFIG; safety A1 for the submission number.
 """
 
@@ -21,6 +23,18 @@ SUBMISSION_FILE_NAME = "homeport-coordinator.json"
 
 
 @dataclass(frozen=True)
+class Submitted:
+    """The configuration that a submission began with.
+
+    ``config``: all of it, as ``run-job`` checked it. ``file``: without what the writer tool had set
+    until then, and so what is in force again of a key whose record is deleted.
+    """
+
+    config: Config
+    file: Config
+
+
+@dataclass(frozen=True)
 class SubmissionFile:
     """Content of the file.
 
@@ -31,6 +45,7 @@ class SubmissionFile:
     config: Config
     number: int
     services: Mapping[Host, str]
+    submitted: Submitted
 
     def to_bytes(self) -> bytes:
         """The file's bytes."""
@@ -38,6 +53,8 @@ class SubmissionFile:
             "submission": self.number,
             "config": dict(self.config),
             "services": dict(sorted(self.services.items())),
+            "submitted": dict(self.submitted.config),
+            "file": _difference(self.submitted.config, self.submitted.file),
         }
         return json.dumps(body, indent=1).encode()
 
@@ -50,10 +67,13 @@ class SubmissionFile:
         """
         try:
             body = json.loads(data)
+            whole = dict(body["submitted"])
+            file = {k: v for k, v in {**whole, **body["file"]}.items() if v is not None}
             return SubmissionFile(
                 Config(body["config"]),
                 int(body["submission"]),
                 {host_of(h): str(s) for h, s in body["services"].items()},
+                Submitted(Config(whole), Config(file)),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise WireError(f"{SUBMISSION_FILE_NAME} is not a submission file: {e!r}") from None
@@ -71,3 +91,8 @@ def coordinator_part(config: Config) -> Config:
             **{key: value for key, value in config.items() if key.startswith(system)},
         }
     )
+
+
+def _difference(config: Config, other: Config) -> dict[str, str | None]:
+    """{key: value in ``other``, None where it has none} of the keys whose values differ."""
+    return {k: other.get(k) for k in {*config, *other} if config.get(k) != other.get(k)}

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from check_history.incarnations import Incarnation
 from check_history.reading import Job, UnreadableError, read_jobs
-from check_history.rules import RULES, Run
+from check_history.rules import RULES
+from check_history.run import Run
 
 _SHOWN = 20
 _TOLERANCE_MS = 1_000

@@ -11,30 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from check_history.incarnations import COMMITTED, ENDING, Incarnation, incarnations_of
-from check_history.reading import Event, Job
-
-
-@dataclass(frozen=True)
-class Run:
-    """What the rules look at; ``incarnations`` in the order of their permits."""
-
-    job: Job
-    incarnations: tuple[Incarnation, ...]
-    allow_gaps: bool = False
-
-    @classmethod
-    def of(cls, job: Job, *, allow_gaps: bool = False) -> Run:
-        """The run of a job."""
-        return cls(job, tuple(incarnations_of(job)), allow_gaps)
-
-    def is_after(self, later: int, earlier: int) -> bool:
-        """Whether ``later`` is surely after ``earlier``."""
-        return later > earlier + self.job.tolerance_ms
-
-    def has_role(self, role: str) -> bool:
-        """Whether anybody of that role wrote a history."""
-        return any(event.role == role for event in self.job.events)
+from check_history.incarnations import COMMITTED, ENDING, Incarnation
+from check_history.model_rules import (
+    changes_stop_whom_they_change,
+    containers_have_their_tasks,
+    owners_have_stopped,
+)
+from check_history.reading import Event
+from check_history.run import Run
 
 
 @dataclass(frozen=True)
@@ -285,6 +269,9 @@ RULES = (
     Rule("the steps of a start come in their order", order_of_a_start),
     Rule("input offsets never go back and never skip", offsets_go_on),
     Rule("localities are true", locality_is_true),
+    Rule("a task's owners have stopped before the next is permitted", owners_have_stopped),
+    Rule("a new JobModel stops only whom it changes", changes_stop_whom_they_change),
+    Rule("containers have the tasks of their JobModel", containers_have_their_tasks),
     Rule("Invariant 1: active and standby on different hosts", active_and_standby_apart),
     Rule("Invariant 2: a standby stops before its active starts there", standby_stops_first),
 )

@@ -15,6 +15,7 @@ from flights_demo.chaos import LEAST_FAULTS, OVERRIDES, Chaos
 from flights_demo.clusters import bring_up
 from flights_demo.job import EXAMPLE, ROOT, FlightsJob
 from flights_demo.options import parse_arguments
+from flights_demo.rescale import COUNTS, SECONDS, Rescale
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import (
     PARTITIONS,
@@ -65,7 +66,7 @@ class Demo:
             self._producer = self._run_producer("--topics-only")
             if self._producer.wait(120) != 0:
                 raise DemoError("the topics could not be created; the producer's lines say why")
-        if not self._options.kill_container and self._options.chaos is None:
+        if not self._feeds_later:
             self._producer = self._run_producer(*self._rate(self._options.rate))
         with screen.phase("submit: the AM answers"):
             self._job.submit()
@@ -79,6 +80,9 @@ class Demo:
             self._producer = self._run_producer(*self._rate(rate))
         if self._options.chaos is not None:
             self._survive(self._options.chaos)
+        if self._options.rescale:
+            self._rescale()
+            first = self._job.containers()
         with screen.phase("input consumed"):
             self._consume()
         with screen.phase("every plane compared"):
@@ -90,6 +94,27 @@ class Demo:
                 self._job.kill()
         with screen.phase("history judged"):
             self._judge_history()
+
+    @property
+    def _feeds_later(self) -> bool:
+        """Whether input comes only once the job works, as something is to befall it meanwhile."""
+        options = self._options
+        return bool(options.kill_container or options.rescale or options.chaos is not None)
+
+    def _rescale(self) -> None:
+        """The job has had more containers, and fewer, while input came."""
+        screen = self._screen
+        rescale = Rescale(self._cluster, self._job, screen)
+        rate = self._options.rate or round(FLIGHTS / SECONDS)
+        screen.say(f"producing {rate:,} records per second")
+        self._producer = self._run_producer(*self._rate(rate))
+        for count in COUNTS:
+            with screen.phase(f"{self._job.count} -> {count} containers"):
+                rescale.to(count)
+        fed = self._producer.poll() is None
+        self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
+        self.verdicts += rescale.verdicts
+        self.verdicts.append(("input came during both changes", fed))
 
     def _survive(self, seed: int) -> None:
         """The schedule of ``seed`` has come over the job at work, and it is calm again."""

@@ -258,8 +258,7 @@ class Chaos:
 
     def _find(self, words: str, node: str | None = None) -> list[processes.ProcessId]:
         """Processes of the cluster, or of one node, whose command line has these words."""
-        found = processes.of_cluster(self._cluster.cluster_id, node)
-        return sorted((p for p in found if _runs(p.pid, words)), key=lambda p: p.pid)
+        return find_programs(self._cluster, words, node)
 
     # ------------------------------------------------------------------ work
 
@@ -276,6 +275,14 @@ class Chaos:
                 )
             self._screen.progress(f"waiting for work: {phases or 'the AM does not answer'}")
             time.sleep(_POLL_S)
+
+
+def find_programs(
+    cluster: LocalCluster, words: str, node: str | None = None
+) -> list[processes.ProcessId]:
+    """Processes of the cluster, or of one node, whose command line has these words."""
+    found = processes.of_cluster(cluster.cluster_id, node)
+    return sorted((p for p in found if _runs(p.pid, words)), key=lambda p: p.pid)
 
 
 def _runs(pid: int, words: str) -> bool:

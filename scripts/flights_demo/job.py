@@ -37,6 +37,8 @@ class FlightsJob:
         self.application = ""
         self.url = ""
         self.links: list[str] = []
+        self.count = CONTAINERS
+        """How many containers the job is to have."""
 
     def command(self, operation: str) -> list[str]:
         """The command line of ``run-job`` for this job; what ``--keep`` prints is this."""
@@ -106,6 +108,32 @@ class FlightsJob:
         """The containers of the status page, by processor."""
         return sorted(self.get("v1/status")["containers"], key=lambda c: c["processor_id"])
 
+    def _status(self) -> Any:  # noqa: ANN401 - JSON
+        """The status page; one without containers where no AM answers."""
+        try:
+            return self.get("v1/status")
+        except (OSError, http.client.HTTPException, ValueError):
+            return {"containers": []}
+
+    def epochs(self) -> dict[str, int]:
+        """{processor: epoch of its stream container}."""
+        return {c["processor_id"]: c["epoch"] for c in self.containers()}
+
+    def write_key(self, key: str, value: str) -> None:
+        """The coordinator stream has this value of the key, as ``coordinator-stream-writer``'s."""
+        argv = [
+            sys.executable,
+            "-m",
+            "homeport.job_coordinator.cli.coordinator_stream_writer",
+            *(a for a in self.command("")[1:] if not a.startswith("--operation")),
+            "--type=set-config",
+            f"--key={key}",
+            f"--value={value}",
+        ]
+        done = subprocess.run(argv, env=self._env, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            raise DemoError(f"coordinator-stream-writer: exit {done.returncode}: {done.stdout}")
+
     def phases(self) -> dict[str, str]:
         """{processor: phase} of the status page; empty where no AM answers."""
         try:
@@ -124,12 +152,12 @@ class FlightsJob:
         above = epochs_above or {}
         deadline = time.monotonic() + RUNNING_LIMIT_S
         while True:
-            status = self.get("v1/status")
+            status = self._status()
             containers = sorted(status["containers"], key=lambda c: c["processor_id"])
             phases = [
                 f"{c['processor_id']} {c['phase']} on {c.get('host') or '-'}" for c in containers
             ]
-            if len(containers) == CONTAINERS and all(
+            if len(containers) == self.count and all(
                 c["phase"] == "running" and c["epoch"] > above.get(c["processor_id"], 0)
                 for c in containers
             ):

@@ -20,6 +20,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
 
   scripts/demo --keep              then: scripts/dev-cluster down --name NAME, as it says
   scripts/demo --kill-container    a container dies in mid-run, nothing is lost or counted twice
+  scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
 """
 
 
@@ -50,7 +51,15 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         help="ten faults and more, by a schedule that this number reproduces: containers,"
         " launchers, nodes, the AM are killed or stand still; then calm, and the result is exact",
     )
+    parser.add_argument(
+        "--rescale",
+        action="store_true",
+        help="3 containers become 5, then 2, by one key and while they work; the driver is killed"
+        " in the middle of each change. Only whose tasks change restart, and the result is exact",
+    )
     options = parser.parse_args(argv)
+    if options.rescale and (options.chaos is not None or options.kill_container):
+        parser.error("--rescale goes alone: leave out --chaos and --kill-container")
     if options.chaos is not None and options.kill_container:
         parser.error("--chaos kills containers already: leave out --kill-container")
     if options.rate is not None and options.rate < 1:

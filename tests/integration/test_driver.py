@@ -1,42 +1,26 @@
-"""The driver on an event loop: a cluster of a few lines, a coordinator stream in memory."""
+"""The driver on an event loop, with everything around it in this process."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from driver_attempts import FIRST, NM1, P0, Am, drive
 
-from homeport.appmaster.allocation.events import JobModelPublished, ShutdownRequested
+from homeport.appmaster.allocation.events import ShutdownRequested
 from homeport.appmaster.allocation.instructions import EndJob, JobResult
-from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.cluster_resource_manager import ResourceReport
-from homeport.appmaster.runtime.attempt_files import StartedLedger
-from homeport.appmaster.runtime.backend import DriverBackend
-from homeport.appmaster.runtime.clocks import boot_ms
-from homeport.appmaster.runtime.driver import Driver
-from homeport.appmaster.runtime.driver_settings import DriverSettings
-from homeport.appmaster.runtime.hold_back import Inheritance
-from homeport.appmaster.runtime.job_status import JobIdentity
-from homeport.appmaster.runtime.keeper_link import KeeperReport
 from homeport.appmaster.runtime.takeover import OutrankedError
-from homeport.config.config import Config
 from homeport.config.errors import FencedError, UnavailableError, WireError
-from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import (
-    CheckIn,
     Order,
     OrderKind,
     Started,
     StopCause,
     Stopped,
 )
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.metadata.lifecycle import (
     JobEnd,
@@ -44,232 +28,8 @@ from homeport.job_coordinator.metadata.lifecycle import (
     RetryManager,
     StopManager,
 )
-from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
-
-P0, NM1 = ProcessorId("0"), Host("nm1")
-FIRST = Incarnation(P0, 1)
-LIMIT_S = 15.0
-ISOLATION_MS = 3_600_000
-
-
-class Cluster:
-    """One host, which grants what it is asked for at once."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[RequestId, Host | None, Mapping[str, str]]] = []
-        self.cancelled: set[RequestId] = set()
-        self.refusals = 0
-        self.finished: tuple[JobResult, str] | None = None
-
-    def hosts(self) -> frozenset[Host]:
-        """nm1 lives."""
-        return frozenset({NM1})
-
-    def request(
-        self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
-    ) -> None:
-        """Granted, unless it is told to refuse."""
-        if self.refusals:
-            self.refusals -= 1
-            raise UnavailableError("the cluster refuses")
-        self.asked.append((request_id, host, environment))
-
-    def cancel(self, request_id: RequestId) -> None:
-        """Its container ends."""
-        self.cancelled.add(request_id)
-
-    @property
-    def next_request_id(self) -> int:
-        """Nobody has asked before."""
-        return 1
-
-    def resources(self) -> tuple[ResourceReport, ...]:
-        """What was granted and not cancelled runs."""
-        return tuple(
-            ResourceReport(SkeinContainer(f"h-0_{r}", r, SkeinContainerState.RUNNING))
-            for r, _, _ in self.asked
-            if r not in self.cancelled and self.finished is None
-        )
-
-    def request_of(self, skein_id: str) -> RequestId | None:
-        """The number at the end."""
-        number = RequestId(int(skein_id.rpartition("_")[2]))
-        return number if number in {r for r, _, _ in self.asked} else None
-
-    def add_page(self, url: str) -> None:
-        """There is no page."""
-
-    def finish(self, result: JobResult, diagnostics: str) -> None:
-        """The application has ended."""
-        self.finished = (result, diagnostics)
-
-
-class Stream(InMemoryCoordinatorStream):
-    """A coordinator stream that can be away, or taken over."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fault: Exception | None = None
-
-    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
-        """Written, unless there is a fault."""
-        if self.fault is not None:
-            raise self.fault
-        super().write(messages)
-
-
-class InMemoryKeeper:
-    """A keeper that lives in this process, or is away."""
-
-    def __init__(self) -> None:
-        self.registered: set[Incarnation] = set()
-        self.lost: set[Incarnation] = set()
-        self.is_away = False
-
-    def register(self, incarnation: Incarnation) -> KeeperReport:
-        """Remembered."""
-        if self.is_away:
-            raise UnavailableError("the keeper is away")
-        self.registered.add(incarnation)
-        return KeeperReport("http://keeper/", tuple(self.lost & {incarnation}))
-
-    def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
-        """Those that the test says."""
-        if self.is_away:
-            raise UnavailableError("the keeper is away")
-        return KeeperReport("http://keeper/", tuple(sorted(self.lost & set(live))))
-
-    def stopped(self, incarnation: Incarnation) -> None:
-        """Remembered."""
-        self.lost.add(incarnation)
-
-
-class Am:
-    """A driver with its backend; ``launcher`` speaks for the launcher of a request."""
-
-    def __init__(
-        self,
-        history: Path,
-        permitted: tuple[Incarnation, ...] = (),
-        retries: int = 0,
-        inherited: tuple[Incarnation, ...] = (),
-        ending: ShutdownRequested | None = None,
-    ) -> None:
-        self.cluster = Cluster()
-        self.keeper = InMemoryKeeper()
-        self.stream = Stream()
-        self.history_folder = history
-        self.fenced: list[Incarnation] = []
-        self.not_fenced: list[Incarnation] = []
-        self.fence_fault: UnavailableError | None = None
-        writer = HistoryWriter(history, "driver", "nm1")
-        found = Inheritance(boot_ms(), inherited)
-        settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, permitted, found, ISOLATION_MS)
-        settings = replace(settings, ending=ending)
-        self.driver = Driver(
-            settings=settings,
-            allocator=AllocatorSettings(
-                host_affinity_enabled=True,
-                retry_count=retries,
-                retry_window_ms=60_000,
-                fail_job_after_retries=True,
-                request_timeout_ms=10_000,
-                check_in_timeout_ms=10_000,
-            ),
-            identity=JobIdentity("j", "1", Rank(1, "application_1_0001", 1), 1, ""),
-            published=JobModelPublished(
-                1, {P0: NM1}, {i.processor_id: i.epoch for i in (*permitted, *inherited)}
-            ),
-            resources=self.cluster,
-            stream=self.stream,
-            history=writer,
-            keeper=self.keeper,
-            fence=self.fence,
-        )
-        self.backend = DriverBackend(
-            driver=self.driver,
-            settings=settings,
-            attempt=1,
-            model=JobModel(Config({}), {P0: ContainerModel(P0, {})}),
-            version=1,
-            resources=self.cluster,
-            history=writer,
-            started=StartedLedger(history.parent),
-        )
-
-    def fence(self, incarnation: Incarnation) -> None:
-        """Fenced; called in a thread."""
-        if self.fence_fault is not None:
-            self.not_fenced.append(incarnation)
-            raise self.fence_fault
-        self.fenced.append(incarnation)
-
-    async def check_in(
-        self, running: Incarnation | None = None, request_id: int = 1, attempt: int = 1
-    ) -> Order:
-        """The answer to the launcher of that request."""
-        resource_id = ResourceId(f"container_1_0001_01_00000{request_id + 1}")
-        order = await self.backend.check_in(
-            CheckIn(resource_id, f"h-0_{request_id}", attempt, NM1, 42, running)
-        )
-        if order.kind is OrderKind.EXIT and attempt == 1:
-            self.cluster.cancel(RequestId(request_id))
-        return order
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Returns when ``condition`` holds."""
-        async with asyncio.timeout(LIMIT_S):
-            while not condition():  # noqa: ASYNC110 - nothing here could set an event
-                await asyncio.sleep(0.01)
-
-    async def until_order(self, kind: OrderKind, running: Incarnation | None = None) -> Order:
-        """Checks in until the answer is of that kind."""
-        async with asyncio.timeout(LIMIT_S):
-            while (order := await self.check_in(running)).kind is not kind:  # noqa: ASYNC110 - a launcher polls
-                await asyncio.sleep(0.02)
-        return order
-
-    async def started(self) -> None:
-        """The first incarnation of the only processor runs."""
-        await self.until(lambda: bool(self.cluster.asked))
-        await self.until_order(OrderKind.RUN)
-        await self.check_in(FIRST)
-        await self.backend.started(Started(FIRST))
-
-    def events(self) -> list[str]:
-        """Names of the driver's history, decisions left out."""
-        lines = [
-            json.loads(line)
-            for path in self.history_folder.glob("*.jsonl")
-            for line in path.read_text().splitlines()
-        ]
-        return [line["event"] for line in lines if line["event"] != "decision"]
-
-
-def drive(
-    history: Path,
-    story: Callable[[Am], Awaitable[None]],
-    permitted: tuple[Incarnation, ...] = (),
-    retries: int = 0,
-    inherited: tuple[Incarnation, ...] = (),
-    ending: ShutdownRequested | None = None,
-) -> tuple[Am, EndJob]:
-    """Runs a driver and, beside it, ``story``, which must lead to the job's end."""
-
-    async def both() -> tuple[Am, EndJob]:
-        am = Am(history, permitted, retries, inherited, ending)
-        async with asyncio.timeout(3 * LIMIT_S):
-            end, _ = await asyncio.gather(am.driver.run("http://am/"), told(am))
-        return am, end
-
-    async def told(am: Am) -> None:
-        await story(am)
-        if am.cluster.asked:
-            await am.until_order(OrderKind.EXIT)
-
-    return asyncio.run(both())
 
 
 def test_a_life_in_order(tmp_path: Path) -> None:
@@ -301,7 +61,13 @@ def test_a_life_in_order(tmp_path: Path) -> None:
     am, end = drive(tmp_path, story)
     assert end.result is JobResult.KILLED
     assert am.cluster.finished == (JobResult.KILLED, "shut down on request")
-    assert am.events() == ["hold-back-over", "permit-granted", "started", "stop-ordered"]
+    assert am.events() == [
+        "hold-back-over",
+        "permit-granted",
+        "started",
+        "job-ending",
+        "stop-ordered",
+    ]
     am.stream.catch_up()
     assert StopManager(am.stream).read() == {FIRST: "stopped"}
     assert JobEndManager(am.stream).read(1) == JobEnd(1, "KILLED", "shut down on request")
@@ -492,3 +258,88 @@ async def until_permitted(am: Am) -> Order:
     """The order to run for the launcher of the first request."""
     await am.until(lambda: bool(am.cluster.asked))
     return await am.until_order(OrderKind.RUN)
+
+
+def write_key(am: Am, key: str, value: str) -> None:
+    """As the writer tool does."""
+    am.stream.write([wire.set_config(key, value)])
+
+
+def test_a_key_of_the_stream_changes_the_running_job(tmp_path: Path) -> None:
+    """Two containers for one: its tasks are dealt anew, it stops first, and both run the version.
+
+    The gainer asks for its resource meanwhile and is permitted when the loser has stopped.
+    """
+
+    async def story(am: Am) -> None:
+        await am.started()
+        write_key(am, "job.container.count", "2")
+        await am.until(lambda: len(am.containers()) == 2)
+        assert am.backend.job_model(1) is not am.backend.job_model(None)
+        await am.until(lambda: am.backend.status()["change"] is not None)
+        assert am.backend.status()["change"] == {
+            "to_version": 2,
+            "must_stop": ["0@1"],
+            "waits": {"1": ["0@1"]},
+        }
+        await am.until(lambda: len(am.cluster.asked) == 2)
+        assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
+        assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+        orders = [await am.until_order(OrderKind.RUN, request_id=n) for n in (1, 2)]
+        assert {o.model_version for o in orders} == {2}
+        assert {o.incarnation for o in orders} == {
+            Incarnation(P0, 3),
+            Incarnation(ProcessorId("1"), 1),
+        }
+        assert all(FIRST in o.fence for o in orders)
+        assert am.backend.status()["change"] is None
+        await am.backend.shutdown()
+        for order, request_id in zip(orders, (1, 2), strict=True):
+            assert order.incarnation is not None
+            await am.until_order(OrderKind.STOP, order.incarnation, request_id)
+            await am.backend.stopped(Stopped(order.incarnation, StopCause.ORDERED, 143))
+        await am.until_order(OrderKind.EXIT, request_id=2)
+
+    am, end = drive(tmp_path, story)
+    assert end.result is JobResult.KILLED
+    assert am.events().index("model-change") < am.events().index("stop-ordered")
+
+
+def test_a_retired_processor_is_heard_until_it_has_stopped(tmp_path: Path) -> None:
+    """What it still reports is no message of a stranger's."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        am.shelf.enter(2, replace(am.shelf.model, containers={}))
+        am.shelf.remember([ProcessorId("8")])
+        await am.backend.stopped(Stopped(Incarnation(ProcessorId("8"), 1), StopCause.ORDERED, 143))
+        with pytest.raises(WireError):
+            await am.backend.stopped(
+                Stopped(Incarnation(ProcessorId("9"), 1), StopCause.ORDERED, 143)
+            )
+        await am.backend.shutdown()
+        await am.until_order(OrderKind.STOP, FIRST)
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+
+    drive(tmp_path, story)
+
+
+def test_a_model_is_published_when_kafka_is_back(tmp_path: Path) -> None:
+    """While it is away the AM serves what is in force, says so, and goes on with the change."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        write_key(am, "cluster-manager.container.retry.count", "3")
+        am.stream.fault = UnavailableError("Kafka is away")
+        await am.until(lambda: am.backend.status()["coordinator_stream"] == "Kafka is away")
+        assert am.shelf.version == 1
+        am.stream.fault = None
+        await am.until(lambda: am.shelf.version == 2)
+        await am.until(lambda: am.backend.status()["coordinator_stream"] == "ok")
+        await am.until(lambda: am.driver.state.settings.retry_count == 3)
+        await am.backend.shutdown()
+        await am.until_order(OrderKind.STOP, FIRST)
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+
+    drive(tmp_path, story)

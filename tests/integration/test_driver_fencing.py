@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from driver_attempts import FIRST, LIMIT_S, P0, Am, drive
+
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.http.messages import OrderKind, StopCause, Stopped
@@ -13,7 +15,6 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
     set_fenced,
 )
 from homeport.job_coordinator.model.incarnation import Incarnation
-from tests.integration.test_driver import FIRST, LIMIT_S, P0, Am, drive
 
 
 def test_who_lost_its_lease_is_fenced_at_once_and_stays_listed(tmp_path: Path) -> None:

@@ -49,6 +49,10 @@ class Told(Count):
             collector.send(self.out, str(self.store.get(key.decode())).encode(), key)
         self.changed.clear()
 
+class Silent(BatchTask):
+    def process_batch(self, table, collector):
+        pass
+
 class Failing(BatchTask):
     def process_batch(self, table, collector):
         raise ValueError("a fault of the task")

@@ -13,6 +13,9 @@ from check_history.judge import main
 BOOTED_MS = 1_700_000_000_000
 TASK = "Partition 0"
 INPUT = "kafka.in.0"
+OWNERS = "a task's owners have stopped before the next is permitted"
+ONLY_CHANGED = "a new JobModel stops only whom it changes"
+THEIR_TASKS = "containers have the tasks of their JobModel"
 
 
 class History:
@@ -95,6 +98,10 @@ class History:
         """The launcher has waited for the container."""
         self.event(at, "launcher", "child-stopped", key, host, cause="killed")
 
+    def revoked(self, at: int, key: tuple[str, int]) -> None:
+        """The keeper has told the driver that the lease has run out."""
+        self.event(at, "driver", "revoked", key, pid=1)
+
     def judge(self, *options: str) -> int:
         """The exit code of check-history over one directory per host."""
         for path, lines in self.lines.items():
@@ -171,7 +178,7 @@ def test_a_second_writer_is_found(history: History, capsys: pytest.CaptureFixtur
     history.transaction(700, ("0", 3), (30, 39))
     history.stop(900, ("0", 2))
     assert history.judge() == 1
-    assert broken(capsys.readouterr().out) == ["one writer per task at a time"]
+    assert broken(capsys.readouterr().out) == ["one writer per task at a time", OWNERS]
 
 
 def test_a_second_writer_of_another_processor_is_found(
@@ -181,11 +188,12 @@ def test_a_second_writer_of_another_processor_is_found(
     history.start(650, ("1", 1), "nm2")
     history.stop(900, ("0", 2))
     assert history.judge() == 1
-    assert broken(capsys.readouterr().out) == ["one writer per task at a time"]
+    assert broken(capsys.readouterr().out) == ["one writer per task at a time", OWNERS]
 
 
 def test_a_zombie_that_is_fenced_is_no_second_writer(history: History) -> None:
     """It may live on and try, as long as nothing of it is committed."""
+    history.revoked(640, ("0", 2))
     history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
     history.transaction(700, ("0", 3), (30, 39), "nm2")
     history.transaction(800, ("0", 2), (30, 45), is_told=False)
@@ -197,6 +205,7 @@ def test_a_commit_told_late_is_no_fault(history: History) -> None:
     """A container that stood still between its commit and telling it had committed in time."""
     fields: dict[str, Any] = {"first": {TASK: {INPUT: 30}}, "offsets": {TASK: {INPUT: 39}}}
     history.event(640, "container", "transaction-ending", ("0", 2), **fields)
+    history.revoked(640, ("0", 2))
     history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
     history.event(700, "container", "transaction-committed", ("0", 2), **fields)
     history.transaction(710, ("0", 3), (40, 49), "nm2")
@@ -207,6 +216,7 @@ def test_a_commit_of_a_fenced_incarnation_is_found(
     history: History, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A transaction that began after the successor had fenced it, and was committed."""
+    history.revoked(640, ("0", 2))
     history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
     history.transaction(700, ("0", 2), (30, 39))
     assert history.judge() == 1
@@ -389,3 +399,83 @@ def test_machines_are_compared_by_their_wall_clocks(
     assert history.judge() == 0
     assert "wall clocks, within 1000 ms" in capsys.readouterr().out
     assert history.judge("--tolerance-ms", "10") == 1
+
+
+# ------------------------------------------------------------------ a JobModel that changes
+
+
+def changed(
+    history: History,
+    at: int,
+    version: int,
+    *,
+    restarts_all: bool = False,
+    **after: list[str],
+) -> None:
+    """The driver says that it publishes a version, and what each processor has afterwards."""
+    told = {
+        processor_id.strip("_"): {"before": None, "after": {t: [0, []] for t in tasks}}
+        for processor_id, tasks in after.items()
+    }
+    fields: dict[str, Any] = {"version": version, "restarts_all": restarts_all, "changed": told}
+    history.event(at, "driver", "model-change", ("0", 1), pid=1, **fields)
+
+
+def test_an_owner_that_was_fenced_but_not_awaited_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gainer fences the loser, and yet its permit must have waited for the loser's stop."""
+    history.start(650, ("1", 1), "nm2", fences=[("0", 2)])
+    history.stop(700, ("0", 2))
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == [OWNERS]
+
+
+def test_an_owner_that_a_new_attempt_has_waited_for_is_no_fault(history: History) -> None:
+    """Nobody had told of its stop: the driver says so, and that the time was over."""
+    history.event(640, "driver", "hold-back-over", ("0", 1), pid=1, unheard=["0@2"])
+    history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
+    history.stop(700, ("0", 2))
+    assert history.judge() == 0
+
+
+@pytest.mark.parametrize("why", ["changed", "all", "end"])
+def test_a_change_that_concerns_a_container_may_stop_it(history: History, why: str) -> None:
+    """Its tasks change, or a key that all read when they start; or the job ends."""
+    if why == "end":
+        history.event(640, "driver", "job-ending", ("0", 1), pid=1)
+    else:
+        changed(history, 640, 2, restarts_all=why == "all", _0=[TASK, "Partition 1"])
+    history.event(645, "driver", "stop-ordered", ("0", 2), pid=1)
+    history.stop(650, ("0", 2))
+    tasks = [TASK, "Partition 1"]
+    history.start(660, ("0", 3), fences=[("0", 2)], tasks=tasks)
+    assert history.judge() == 0
+
+
+def test_a_stop_without_any_change_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tasks of another processor changed; one that was overtaken before may be stopped."""
+    changed(history, 640, 2, _1=["Partition 1"])
+    history.event(645, "driver", "stop-ordered", ("0", 1), pid=1)
+    assert history.judge() == 0
+    history.event(650, "driver", "stop-ordered", ("0", 2), pid=1)
+    history.stop(655, ("0", 2))
+    history.start(660, ("0", 3), fences=[("0", 2)])
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == [ONLY_CHANGED]
+
+
+def test_a_container_with_the_tasks_of_another_version_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its permit names the version that it must run."""
+    changed(history, 620, 2, _0=["Partition 1"])
+    changed(history, 640, 3, _0=[TASK])
+    history.stop(650, ("0", 2))
+    history.start(660, ("0", 3), fences=[("0", 2)], without="permit-granted", tasks=["Partition 1"])
+    fields: dict[str, Any] = {"resource": "c3", "on_host": "nm1", "pid": 1}
+    history.event(660, "driver", "permit-granted", ("0", 3), model_version=3, **fields)
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == [THEIR_TASKS]

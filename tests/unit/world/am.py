@@ -34,6 +34,7 @@ from homeport.appmaster.runtime.supervision import (
     Vitals,
     verdict_of,
 )
+from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped
@@ -220,6 +221,7 @@ class Cluster:
             config=self.world.config,
             number=attempt.rank.submission,
             services={host: host for host in self.hosts},
+            submitted=Submitted(self.world.config, self.world.config),
         )
         names = SimpleNamespace(address=lambda host: host, with_known_address=lambda url: url)
         return SimpleNamespace(

@@ -8,15 +8,11 @@ from homeport.appmaster.runtime.attempt_files import (
     RequestLedger,
     StartedLedger,
     inheritance,
-    load_model,
-    save_model,
 )
 from homeport.appmaster.runtime.hold_back import Inheritance
-from homeport.config.config import Config
 from homeport.job_coordinator.http.messages import Restored, RestoreKind, Started
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 
 
 def test_the_ledger_gives_back_what_it_was_told(tmp_path: Path) -> None:
@@ -43,16 +39,6 @@ def test_reports_of_starts_come_back(tmp_path: Path) -> None:
     with (tmp_path / "started.jsonl").open("a") as file:
         file.write('{"processor_id"')
     assert StartedLedger(tmp_path).read() == reports
-
-
-def test_the_model_comes_back_with_its_secrets_in_a_private_file(tmp_path: Path) -> None:
-    """None where nobody has left one."""
-    assert load_model(tmp_path) is None
-    config = Config({"systems.kafka.consumer.sasl.password": "secret"})
-    model = JobModel(config, {ProcessorId("0"): ContainerModel(ProcessorId("0"), {})})
-    save_model(tmp_path, model)
-    assert load_model(tmp_path) == model
-    assert (tmp_path / "job-model.json").stat().st_mode & 0o077 == 0
 
 
 def test_what_the_first_driver_found_stands_for_the_attempt(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from homeport.appmaster.yarn.submission import (
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,
     SubmissionFile,
+    Submitted,
     coordinator_part,
 )
 from homeport.config.config import Config
@@ -51,6 +52,8 @@ CONFIG = Config(
         "yarn.am.max-attempts": "4",
     }
 )
+FILE = Config({**{k: v for k, v in CONFIG.items() if k != "yarn.queue"}, "task.class": "m:B"})
+"""Without what the writer tool had set: it set a key anew, and changed one."""
 
 
 @pytest.fixture
@@ -63,7 +66,7 @@ def submission(tmp_path: Path) -> Submission:
     )
     (tmp_path / "job.zip").write_bytes(b"")
     return Submission(
-        CONFIG, 3, frozenset({NM1, NM2}), tmp_path / "job.zip", "/opt/my python", tmp_path
+        CONFIG, FILE, 3, frozenset({NM1, NM2}), tmp_path / "job.zip", "/opt/my python", tmp_path
     )
 
 
@@ -119,10 +122,12 @@ def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path:
 def test_the_am_gets_what_finds_the_coordinator_stream(
     submission: Submission, tmp_path: Path
 ) -> None:
-    """The file holds the coordinator system and nothing of the rest, the number, the services."""
+    """The file holds what finds the stream, the number, the services, and what was submitted."""
     specification(submission, tmp_path / "files", None, {"HOME": str(tmp_path)})
     content = SubmissionFile.from_bytes((tmp_path / "files" / SUBMISSION_FILE_NAME).read_bytes())
-    assert content == SubmissionFile(coordinator_part(CONFIG), 3, {NM1: "h-0", NM2: "h-1"})
+    submitted = Submitted(CONFIG, FILE)
+    services = {NM1: "h-0", NM2: "h-1"}
+    assert content == SubmissionFile(coordinator_part(CONFIG), 3, services, submitted)
     assert dict(content.config) == {
         "job.name": "counts",
         "job.id": "7",

@@ -1,0 +1,76 @@
+"""What the driver tells of its decisions, in its log and in the job's history; once each.
+
+Orders come again with each check-in until they are obeyed: a repetition is not told.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.events import Event, describe
+from homeport.appmaster.allocation.instructions import (
+    Instruction,
+    PermitContainer,
+    ReleaseResource,
+    StopContainer,
+    brief,
+)
+from homeport.appmaster.runtime.launcher_table import LauncherTable
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+log = logging.getLogger("driver")
+
+
+class DecisionLog:
+    """Remembers which permits and stops have been told."""
+
+    def __init__(self, history: HistoryWriter, launchers: LauncherTable) -> None:
+        self._history = history
+        self._launchers = launchers
+        self._permitted: set[Incarnation] = set()
+        self._stopped: set[Incarnation] = set()
+
+    def decided(self, event: Event, decision: Decision) -> None:
+        """What followed from an event; to be told before it is carried out."""
+        if not decision.records and not decision.instructions:
+            return
+        orders = [i for i in decision.instructions if not self._is_repeated(i)]
+        if not orders and not decision.records:
+            return
+        names = [brief(i) for i in orders]
+        log.info("%s -> %s", describe(event), "; ".join(names) or "records")
+        self._history.event("decision", cause=describe(event), instructions=names)
+
+    def _is_repeated(self, instruction: Instruction) -> bool:
+        """Whether it is an order that was told before and comes again until it is obeyed."""
+        if isinstance(instruction, PermitContainer):
+            return instruction.incarnation in self._permitted
+        if isinstance(instruction, StopContainer):
+            return instruction.incarnation in self._stopped
+        return isinstance(instruction, ReleaseResource)
+
+    def permitted(self, permit: PermitContainer) -> None:
+        """A permit is on its way."""
+        incarnation = permit.incarnation
+        if incarnation not in self._permitted:
+            self._permitted.add(incarnation)
+            launcher = self._launchers.find(permit.resource_id)
+            self.event(
+                "permit-granted",
+                incarnation,
+                resource=permit.resource_id,
+                on_host=launcher.host if launcher else None,
+                model_version=permit.model_version,
+            )
+
+    def stop_ordered(self, order: StopContainer) -> None:
+        """An order to stop is on its way."""
+        if order.incarnation not in self._stopped:
+            self._stopped.add(order.incarnation)
+            self.event("stop-ordered", order.incarnation, resource=order.resource_id)
+
+    def event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
+        """Something befell an incarnation."""
+        self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)

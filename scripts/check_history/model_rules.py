@@ -1,0 +1,114 @@
+"""Rules of a JobModel that changes while the job runs, and of what it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from check_history.incarnations import Incarnation
+from check_history.reading import Event
+from check_history.run import Run
+
+
+def owners_have_stopped(run: Run) -> Iterator[str]:
+    """Nobody is permitted to own a task while an earlier owner, of any processor, lives.
+
+    Evidence is that its launcher waited for it, or that its lease has run out; a new AM attempt has
+    waited for so long that it has.
+    """
+    given_up = _unheard(run)
+    for index, newer in enumerate(run.incarnations):
+        granted = newer.one("driver", "permit-granted")
+        if granted is None:
+            continue
+        for older in run.incarnations[:index]:
+            end = older.ended_at if older.own else None
+            if end is None or not older.shares_task(newer) or not run.is_after(end, granted.at):
+                continue
+            told = [*older.all("driver", "revoked"), *given_up.get(str(older.key), [])]
+            if not any(event.at <= granted.at for event in told):
+                yield (
+                    f"{newer} was permitted at {granted.at} ms, and {older}, which had one of its "
+                    f"tasks, lived until {end} ms"
+                )
+
+
+def _unheard(run: Run) -> dict[str, list[Event]]:
+    """{key of an incarnation: the events that say that it was waited for in vain}."""
+    found: dict[str, list[Event]] = {}
+    for event in run.job.events:
+        if event.name == "hold-back-over":
+            for name in event.fields.get("unheard") or ():
+                processor_id, _, epoch = str(name).rpartition("@")
+                key = (processor_id, int(epoch) if epoch.isdigit() else -1)
+                found.setdefault(str(key), []).append(event)
+    return found
+
+
+def changes_stop_whom_they_change(run: Run) -> Iterator[str]:
+    """Only a change of its tasks, inputs or changelog partitions has a container stopped.
+
+    But for the job's end, and for a key that every container reads when it starts.
+    """
+    for incarnation in run.incarnations:
+        granted = incarnation.one("driver", "permit-granted")
+        ordered = incarnation.one("driver", "stop-ordered")
+        if granted is None or ordered is None or _is_overtaken(run, incarnation, ordered):
+            continue
+        later = [e for e in run.job.events if granted.at <= e.at <= ordered.at]
+        if not any(_concerns(event, incarnation.key[0]) for event in later):
+            yield (
+                f"{incarnation} was ordered to stop at {ordered.at} ms, although nothing had "
+                f"changed for it ({ordered.path.name}, line {ordered.line})"
+            )
+
+
+def _is_overtaken(run: Run, incarnation: Incarnation, ordered: Event) -> bool:
+    """Whether its processor had a later permit by then: nobody was to run it any more."""
+    granted = (
+        other.one("driver", "permit-granted")
+        for other in run.incarnations
+        if other.key[0] == incarnation.key[0] and other.key[1] > incarnation.key[1]
+    )
+    return any(event is not None and event.at <= ordered.at for event in granted)
+
+
+def _concerns(event: Event, processor_id: str) -> bool:
+    """Whether it is a reason to stop the processor."""
+    if event.name == "job-ending":
+        return True
+    if event.name != "model-change":
+        return False
+    return bool(event.fields.get("restarts_all")) or processor_id in _changed(event)
+
+
+def _changed(event: Event) -> dict[str, Any]:
+    changed = event.fields.get("changed")
+    return changed if isinstance(changed, dict) else {}
+
+
+def containers_have_their_tasks(run: Run) -> Iterator[str]:
+    """A container has the tasks that its version of the JobModel gives to its processor.
+
+    Told from the last change of the processor up to that version; who was never changed has what it
+    had.
+    """
+    changes = [e for e in run.job.events if e.name == "model-change"]
+    for incarnation in run.incarnations:
+        fenced = incarnation.one("container", "fenced")
+        version = incarnation.said("model_version")
+        if fenced is None or not isinstance(version, int):
+            continue
+        given = [
+            _changed(e)[incarnation.key[0]].get("after")
+            for e in changes
+            if incarnation.key[0] in _changed(e)
+            and e.at <= fenced.at
+            and int(e.fields.get("version", 0)) <= version
+        ]
+        has = sorted(map(str, fenced.fields.get("tasks") or ()))
+        if given and sorted(given[-1] or {}) != has:
+            yield (
+                f"{incarnation} has the tasks {has}, and version {version} of the JobModel gives "
+                f"it {sorted(given[-1] or {})}"
+            )

@@ -1,0 +1,113 @@
+"""The running job gets more containers, then fewer, by one key (``scripts/demo --rescale``).
+
+Nothing is submitted anew: ``coordinator-stream-writer`` writes ``job.container.count``, and the job
+follows. Its driver is killed in the middle of each change.
+"""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from flights_demo.chaos import DRIVER, find_programs
+from flights_demo.job import FlightsJob
+from flights_demo.screen import DemoError, Screen
+from local_cluster import processes
+from local_cluster.cluster import LocalCluster
+
+COUNTS = (5, 2)
+SECONDS = 150
+"""For so long, roughly, input should come."""
+
+_LIMIT_S = 120.0
+_POLL_S = 0.05
+
+
+class Rescale:
+    """Changes of the number of containers, one after the other."""
+
+    def __init__(self, cluster: LocalCluster, job: FlightsJob, screen: Screen) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._screen = screen
+        self.verdicts: list[tuple[str, bool]] = []
+
+    def to(self, count: int) -> None:
+        """The job has so many containers, and all of them work.
+
+        Raises:
+            DemoError: it does not come to that.
+        """
+        before, begun = self._job.get(""), self._job.epochs()
+        self._job.write_key("job.container.count", str(count))
+        written_s = time.monotonic()
+        self._await(lambda: len(self._job.get("")["containers"]) == count, "the new JobModel")
+        visible_s = time.monotonic() - written_s
+        self._kill_driver()
+        self._job.count = count
+        self._job.wait_until_running(self._screen.progress)
+        took_s = time.monotonic() - written_s
+        after, now = self._job.get(""), self._job.epochs()
+        self._screen.say(
+            f"{count} containers: in the JobModel after {visible_s:.1f} s, all at work after "
+            f"{took_s:.1f} s"
+        )
+        self._compare(len(before["containers"]), before, after, begun, now)
+
+    def _compare(
+        self,
+        was: int,
+        before: dict[str, Any],
+        after: dict[str, Any],
+        begun: dict[str, int],
+        now: dict[str, int],
+    ) -> None:
+        """Who has other tasks than before was restarted, and nobody else."""
+        old, new = before["containers"], after["containers"]
+        rows: list[tuple[str, ...]] = [("processor", "tasks before", "tasks now", "was restarted")]
+        exact = True
+        for processor in sorted({*old, *new}):
+            had, has = (set(m.get(processor, {}).get("tasks", {})) for m in (old, new))
+            if processor in old and processor in new:
+                is_restarted = begun[processor] != now[processor]
+                exact &= is_restarted == (had != has)
+                told = "yes" if is_restarted else "no"
+            else:
+                told = "new" if processor in new else "gone"
+            rows.append((processor, _tasks(had), _tasks(has), told))
+        self._screen.table(f"{was} -> {len(new)} containers", rows)
+        self.verdicts.append(
+            (
+                f"{was} -> {len(new)} containers: only those whose tasks changed were restarted",
+                exact and set(now) == set(new),
+            )
+        )
+
+    def _kill_driver(self) -> None:
+        drivers = find_programs(self._cluster, DRIVER)
+        for process in drivers:
+            processes.send(process, signal.SIGKILL)
+        if not drivers:
+            raise DemoError("no driver was found that could be killed")
+        pids = ", ".join(str(p.pid) for p in drivers)
+        self._screen.say(f"SIGKILL of the driver, pid {pids}, in the middle of the change")
+
+    def _await(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + _LIMIT_S
+        while True:
+            try:
+                if condition():
+                    return
+            except (OSError, http.client.HTTPException, ValueError):
+                pass  # a driver that starts anew does not answer yet
+            if time.monotonic() > deadline:
+                raise DemoError(f"{what} is not there after {_LIMIT_S:.0f} s")
+            time.sleep(_POLL_S)
+
+
+def _tasks(names: set[str]) -> str:
+    numbers = sorted(name.removeprefix("Partition ") for name in names)
+    return " ".join(numbers) or "-"

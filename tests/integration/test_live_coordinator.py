@@ -1,0 +1,259 @@
+"""A job on a real YARN cluster that is changed while it runs, by the key that its user writes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewPartitions
+from yarn_jobs import PARTITIONS, Job, wait_for
+
+WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
+COUNT = "job.container.count"
+CATCH_UP_S = 1.0
+
+log = logging.getLogger("figures")
+
+
+def writing(job: Job, key: str, *value: str) -> subprocess.Popen[str]:
+    """``coordinator-stream-writer`` as it begins to set the key; without a value it deletes it."""
+    what = [f"--value={value[0]}"] if value else ["--delete"]
+    argv = [f"--config-path={job.path}", "--type=set-config", f"--key={key}", *what]
+    return subprocess.Popen(
+        [sys.executable, "-m", WRITER, *argv],
+        env=job.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def write(job: Job, key: str, *value: str) -> str:
+    """The coordinator stream has the value of the key, or has it no more; what was printed."""
+    child = writing(job, key, *value)
+    printed, _ = child.communicate(timeout=60)
+    assert child.returncode == 0, printed
+    return printed
+
+
+def kill_driver(job: Job) -> None:
+    """The driver is dead; the supervisor starts another."""
+    victim = job.program("application_master")
+    assert victim is not None
+    os.kill(victim, signal.SIGKILL)
+
+
+def tasks(job: Job) -> dict[str, frozenset[str]]:
+    """{processor: its tasks} in the JobModel that the AM serves."""
+    containers = job.get("")["containers"]
+    return {p: frozenset(c["tasks"]) for p, c in containers.items()}
+
+
+def epochs(job: Job) -> dict[str, int]:
+    """{processor: epoch of its container}."""
+    return {p: c["epoch"] for p, c in job.containers().items()}
+
+
+def wait_for_count(job: Job, count: int) -> None:
+    """The JobModel has so many containers, all run, and nobody else does."""
+    wait_for(lambda: len(tasks(job)) == count and len(job.pids()) == count, job)
+
+
+def restarted(before: dict[str, int], after: dict[str, int]) -> set[str]:
+    """Processors that are in both, with another epoch."""
+    return {p for p in before.keys() & after.keys() if before[p] != after[p]}
+
+
+def rescale(job: Job, count: int, *, kill_when: str = "") -> None:
+    """The job has so many containers; only those with other tasks were restarted.
+
+    ``kill_when``: the driver is killed when the key is ``written``, or when its model is
+    ``visible`` and containers are being stopped.
+    """
+    before, had, of = epochs(job), tasks(job), len(tasks(job))
+    write(job, COUNT, str(count))
+    written_s = time.monotonic()
+    if kill_when == "written":
+        kill_driver(job)
+    wait_for(lambda: len(tasks(job)) == count, job)
+    log.info(
+        "%d -> %d: visible at GET / %.2f s after the writer had ended; 2 x catch-up interval: %g s",
+        of,
+        count,
+        time.monotonic() - written_s,
+        2 * CATCH_UP_S,
+    )
+    if kill_when == "visible":
+        kill_driver(job)
+    wait_for_count(job, count)
+    after, has = epochs(job), tasks(job)
+    changed = {p for p in had.keys() & has.keys() if had[p] != has[p]}
+    log.info(
+        "%d -> %d: of %d that stay %d have other tasks, %d were restarted; all run after %.1f s",
+        of,
+        count,
+        len(had.keys() & has.keys()),
+        len(changed),
+        len(restarted(before, after)),
+        time.monotonic() - written_s,
+    )
+    assert restarted(before, after) == changed
+    assert sorted(t for each in has.values() for t in each) == sorted(
+        t for each in had.values() for t in each
+    )
+
+
+def status_of_configuration(job: Job) -> dict[str, Any]:
+    """What the status says of keys that are not applied."""
+    found: dict[str, Any] = job.get("v1/status")["configuration"]
+    return found
+
+
+def test_containers_are_added_and_taken_away_while_the_job_runs(
+    make_job: Callable[[str], Job],
+) -> None:
+    """3 -> 5 -> 2, the driver killed in the middle of each, two writers at once; exact."""
+    job = make_job("rescaled")
+    job.produce(500)
+    job.run()
+    job.settled()
+    job.produce(300, first=500)
+    rescale(job, 5, kill_when="visible")
+    job.produce(300, first=800)
+    rescale(job, 2, kill_when="written")
+    job.produce(300, first=1100)
+    # Two at once: whose record is the last in the stream has it.
+    both = [writing(job, COUNT, "4"), writing(job, COUNT, "3")]
+    assert [child.wait(60) for child in both] == [0, 0]
+    kill_driver(job)
+    wait_for(lambda: job.get("config")[COUNT] in {"3", "4"}, job)
+    wait_for_count(job, int(job.get("config")[COUNT]))
+    job.produce(300, first=1400)
+    job.expects(1700)
+    status = job.get("v1/status")
+    assert status["change"] is None
+    assert status["failures"] == []
+    assert status["job"]["attempt"] == 1
+    versions = {c["model_version"] for c in status["containers"]}
+    assert max(versions) == status["job"]["model_version"]
+    for version in range(1, status["job"]["model_version"] + 1):
+        assert job.get(f"?version={version}")["containers"]
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
+
+
+def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
+    make_job: Callable[[str], Job],
+) -> None:
+    """What needs a redeploy is told and not applied, nor is nonsense; the job goes on."""
+    job = make_job("reconfigured")
+    job.produce(100)
+    job.run()
+    job.settled()
+    before = epochs(job)
+    write(job, "task.commit.ms", "2000")
+    wait_for(lambda: job.get("config")["task.commit.ms"] == "2000", job)
+    wait_for(lambda: restarted(before, epochs(job)) == set(before) and bool(job.pids()), job)
+    before, version = epochs(job), job.get("v1/status")["job"]["model_version"]
+
+    write(job, "cluster-manager.container.memory.mb", "640")
+    wait_for(lambda: bool(status_of_configuration(job)["pending"]), job)
+    assert status_of_configuration(job)["pending"] == [
+        {
+            "key": "cluster-manager.container.memory.mb",
+            "in_force": "512",
+            "wanted": "640",
+            "takes": "applied by the next deployment",
+        }
+    ]
+    kill_driver(job)
+    wait_for(lambda: bool(job.pids()), job)
+    assert job.get("config")["cluster-manager.container.memory.mb"] == "512"
+
+    write(job, COUNT, str(PARTITIONS + 1))
+    wait_for(lambda: bool(status_of_configuration(job)["fault"]), job)
+    assert COUNT in status_of_configuration(job)["fault"]
+    assert len(tasks(job)) == len(before)
+    write(job, COUNT, "3")
+    wait_for(lambda: status_of_configuration(job)["fault"] is None, job)
+    job.produce(100, first=100)
+    job.expects(200)
+    assert epochs(job) == before
+    assert job.get("v1/status")["job"]["model_version"] == version
+    job.kill()
+    job.judge_history()
+
+
+def grow(job: Job, partitions: int) -> None:
+    """The job's input has so many partitions."""
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    topic = f"{job.name}-in"
+    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
+
+
+def test_new_partitions_of_an_input_get_tasks_where_there_is_no_state(
+    make_job: Callable[[str], Job],
+) -> None:
+    """H6: without a durable store the job goes on, and reads what comes there."""
+    job = make_job("grown")
+    job.values = {k: v for k, v in job.values.items() if not k.startswith("stores.")}
+    job.values["task.class"] = "probe_task:Silent"
+    job.values["job.coordinator.monitor-partition-change.frequency.ms"] = "1000"
+    job.produce(100)
+    job.run()
+    job.settled()
+    grow(job, PARTITIONS + 2)
+    wait_for(lambda: sum(map(len, tasks(job).values())) == PARTITIONS + 2, job)
+    wait_for(lambda: bool(job.pids()), job)
+    job.kill()
+    job.judge_history()
+
+
+def test_a_job_with_state_takes_new_partitions_into_the_tasks_it_has(
+    make_job: Callable[[str], Job],
+) -> None:
+    """G18 on a running job: each task gets the partitions that its own were split into; exact."""
+    job = make_job("expanded")
+    job.values["job.coordinator.monitor-partition-change.frequency.ms"] = "1000"
+    job.produce(300)
+    job.run()
+    job.settled()
+    job.expects(300)
+    names = {t for each in tasks(job).values() for t in each}
+    grow(job, 2 * PARTITIONS)
+    wait_for(lambda: partitions_read(job) == 2 * PARTITIONS, job)
+    wait_for(lambda: bool(job.pids()), job)
+    assert {t for each in tasks(job).values() for t in each} == names
+    job.produce(300, first=300)
+    job.expects(600)
+    job.kill()
+    job.judge_history()
+
+
+def partitions_read(job: Job) -> int:
+    """How many input partitions the JobModel gives to tasks."""
+    containers = job.get("")["containers"].values()
+    return sum(
+        len(task["system-stream-partitions"]) for c in containers for task in c["tasks"].values()
+    )
+
+
+def test_a_job_with_state_whose_input_cannot_be_followed_fails(
+    make_job: Callable[[str], Job],
+) -> None:
+    """H6: with a durable store, and a growth that splits no partition, the job ends FAILED."""
+    job = make_job("outgrown")
+    job.values["job.coordinator.monitor-partition-change.frequency.ms"] = "1000"
+    job.produce(100)
+    job.run()
+    job.settled()
+    grow(job, PARTITIONS + 1)
+    wait_for(lambda: not job.application().is_active, job)
+    assert job.application().final_status == "FAILED"
+    assert f"has grown from {PARTITIONS} to {PARTITIONS + 1}" in job.application().diagnostics

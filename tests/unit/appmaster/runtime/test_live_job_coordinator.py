@@ -1,0 +1,330 @@
+"""The job coordinator of a running job: what changes its JobModel, and what does not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeport.appmaster.allocation.events import ShutdownRequested
+from homeport.appmaster.runtime.input_watch import InputsSeen
+from homeport.appmaster.runtime.live_configuration import LiveConfiguration
+from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.runtime.model_change import ModelChange, ModelDesk
+from homeport.appmaster.runtime.model_shelf import ModelShelf
+from homeport.appmaster.yarn.submission_file import Submitted
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskPartitionManager,
+)
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+
+IN = SystemStream("kafka", "in")
+COUNT = "job.container.count"
+MONITOR = "job.coordinator.monitor-partition-change.frequency.ms"
+LIMIT_S = 10.0
+FILE = Config(
+    {
+        "job.name": "j",
+        "job.default.system": "kafka",
+        "job.host-affinity.enabled": "true",
+        COUNT: "3",
+        MONITOR: "1",
+        "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+        "systems.kafka.consumer.bootstrap.servers": "b:1",
+        "task.class": "m:C",
+        "task.inputs": "kafka.in",
+    }
+)
+STORE = {
+    "stores.s.factory": "rocksdb",
+    "stores.s.changelog": "kafka.s",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "json",
+}
+
+
+class Job:
+    """A running job: its coordinator, its Kafka, and what the coordinator did to it."""
+
+    def __init__(self, folder: Path, file: Config = FILE) -> None:
+        self.may_change = True
+        self.changes: list[ModelChange] = []
+        self.configured_with: list[Config] = []
+        self.ends: list[ShutdownRequested] = []
+        self.partitions = 6
+        self.is_away = False
+        self.stream = InMemoryCoordinatorStream()
+        self.shelf = ModelShelf(folder)
+        self.folder = folder
+        first = calculate_job_model(file, {IN: 6}, NOTHING)
+        self._told(first)
+        self.shelf.enter(1, first)
+        self.live = LiveJobCoordinator(
+            configuration=LiveConfiguration(Submitted(file, file)),
+            shelf=self.shelf,
+            desk=ModelDesk(self.stream, self.shelf, self.counts, lambda _: None),
+            look=self.look,
+            history=HistoryWriter(folder / "history", "driver", "nm1"),
+        )
+
+    def _told(self, model: JobModel) -> None:
+        """The stream says who has what."""
+        tasks = {t: (p, task) for p, c in model.containers.items() for t, task in c.tasks.items()}
+        self.stream.write(
+            [
+                *TaskAssignmentManager(self.stream).messages({t: p for t, (p, _) in tasks.items()}),
+                *TaskPartitionManager(self.stream).messages(model),
+                *ChangelogPartitionManager(self.stream).messages(
+                    {t: task.changelog_partition for t, (_, task) in tasks.items()}
+                ),
+            ]
+        )
+        self.stream.catch_up()
+
+    def counts(self, _: Config) -> Mapping[SystemStream, int]:
+        """What Kafka says."""
+        if self.is_away:
+            raise UnavailableError("Kafka is away")
+        return {IN: self.partitions}
+
+    def look(self, config: Config) -> InputsSeen:
+        """What the monitor sees."""
+        return InputsSeen(self.counts(config), {IN: "id"})
+
+    async def publish(self, change: ModelChange) -> bool:
+        """As the driver does, unless the job ends."""
+        if not self.may_change:
+            return False
+        self._told(change.model)
+        self.shelf.enter(change.version, change.model)
+        self.changes.append(change)
+        return True
+
+    def configured(self, config: Config) -> None:
+        """Remembered."""
+        self.configured_with.append(config)
+
+    def end_job(self, request: ShutdownRequested) -> None:
+        """Remembered; nothing is changed any more."""
+        self.ends.append(request)
+        self.may_change = False
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Returns when the condition holds."""
+        async with asyncio.timeout(LIMIT_S):
+            while not condition():  # noqa: ASYNC110 - the coordinator tells nobody
+                await asyncio.sleep(0.01)
+
+    def play(self, scene: Callable[[], Awaitable[None]]) -> None:
+        """The coordinator runs while the scene is played."""
+
+        async def playing() -> None:
+            running = asyncio.create_task(self.live.run(self))
+            try:
+                await scene()
+                assert not running.done(), running
+            finally:
+                running.cancel()
+                self.live.close()
+
+        asyncio.run(playing())
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The history's events of that name."""
+        files = (self.folder / "history").glob("*.jsonl")
+        lines = (json.loads(x) for f in files for x in f.read_text().splitlines())
+        return [line for line in lines if line["event"] == name]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """Six tasks in three containers, without state."""
+    return Job(tmp_path)
+
+
+def count_of(change: ModelChange) -> int:
+    """How many containers it gives."""
+    return len(change.model.containers)
+
+
+def test_more_containers_are_the_next_version(job: Job) -> None:
+    """The key is in the model, and who gets other tasks is written down."""
+    before = job.shelf.model
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await job.until(lambda: bool(job.configured_with))
+
+    job.play(scene)
+    (change,) = job.changes
+    assert (change.version, count_of(change), change.restarts_all) == (2, 4, False)
+    assert change.model.config[COUNT] == "4"
+    (event,) = job.events("model-change")
+    assert event["version"] == 2
+    assert set(event["changed"]) == {
+        p
+        for p in {*before.containers, *change.model.containers}
+        if before.containers.get(p) != change.model.containers.get(p)
+    }
+    assert event["changed"]["3"]["before"] is None
+    assert ModelShelf(job.folder).get(2) is None
+    assert (job.folder / "job-model-2.json").exists()
+
+
+def test_what_is_written_while_a_change_is_under_way_is_the_next(job: Job) -> None:
+    """Many keys in a row end in the last state, in as few versions as there was time for."""
+
+    async def scene() -> None:
+        for count in "45652":
+            job.live.heard(FILE.merged({COUNT: count}))
+            await asyncio.sleep(0)
+        await job.until(lambda: bool(job.changes) and count_of(job.changes[-1]) == 2)
+
+    job.play(scene)
+    assert [c.version for c in job.changes] == list(range(2, 2 + len(job.changes)))
+
+
+def test_a_key_that_containers_read_when_they_start_restarts_all(job: Job) -> None:
+    """Their tasks stay what they are."""
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({"task.commit.ms": "77"}))
+        await job.until(lambda: bool(job.changes))
+
+    before = job.shelf.model.containers
+    job.play(scene)
+    (change,) = job.changes
+    assert change.restarts_all
+    assert change.model.containers == before
+
+
+def test_a_key_of_the_driver_is_applied_and_touches_nobody(job: Job) -> None:
+    """It is in the model that the AM serves, which is a new version that changes no container."""
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({"cluster-manager.container.retry.count": "3"}))
+        await job.until(lambda: bool(job.configured_with))
+
+    job.play(scene)
+    (change,) = job.changes
+    assert not change.restarts_all
+    assert job.events("model-change")[0]["changed"] == {}
+    assert job.configured_with == [change.model.config]
+
+
+def test_what_cannot_be_done_changes_nothing_and_is_said(job: Job) -> None:
+    """More containers than tasks, then a pending key; a sound value ends the fault."""
+
+    async def scene() -> None:
+        memory = {"cluster-manager.container.memory.mb": "640"}
+        job.live.heard(FILE.merged({COUNT: "7"}))
+        await job.until(lambda: job.live.to_json()["fault"] is not None)
+        assert job.live.to_json()["fault"].startswith(f"{COUNT} = '7'")
+        job.live.heard(FILE.merged(memory))
+        await job.until(lambda: job.live.to_json()["fault"] is None)
+        assert [p["key"] for p in job.live.to_json()["pending"]] == [*memory]
+
+    job.play(scene)
+    assert job.changes == []
+    (event,) = job.events("key-pending")
+    assert (event["in_force"], event["wanted"]) == (None, "640")
+
+
+def test_nothing_is_published_before_it_may_be(job: Job) -> None:
+    """What runs is not known yet, or the job ends."""
+    job.may_change = False
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await asyncio.sleep(0.1)
+        assert job.changes == []
+        job.may_change = True
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+
+
+def test_without_kafka_the_model_stays_until_it_is_back(job: Job) -> None:
+    """The change is made then."""
+    job.is_away = True
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await asyncio.sleep(0.1)
+        assert job.changes == []
+        job.is_away = False
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    assert job.ends == []
+
+
+def test_h6_new_partitions_get_tasks_where_there_is_no_state(job: Job) -> None:
+    """H6: without a durable store the job goes on, with a task for each new partition."""
+
+    async def scene() -> None:
+        await asyncio.sleep(0.05)
+        assert job.changes == []
+        job.partitions = 8
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    tasks = [t for c in job.changes[0].model.containers.values() for t in c.tasks]
+    assert len(tasks) == 8
+    assert "grown from 6 to 8" in job.changes[0].why
+    assert job.ends == []
+
+
+def test_h6_growth_that_state_cannot_follow_ends_the_job(tmp_path: Path) -> None:
+    """H6: with a durable store the job is FAILED, with one line that says why."""
+    job = Job(tmp_path, FILE.merged(STORE))
+
+    async def scene() -> None:
+        job.partitions = 7
+        await job.until(lambda: bool(job.ends))
+
+    job.play(scene)
+    assert job.changes == []
+    (end,) = job.ends
+    assert end.result == "FAILED"
+    assert "grown from 6 to 7 partitions, and the job has state" in end.diagnostics
+    assert "\n" not in end.diagnostics
+
+
+def test_an_input_that_was_made_anew_ends_the_job(job: Job) -> None:
+    """Fewer partitions than before: it is not the topic that was read."""
+
+    async def scene() -> None:
+        job.partitions = 5
+        await job.until(lambda: bool(job.ends))
+
+    job.play(scene)
+    assert job.ends[0].result == "FAILED"
+    assert "made anew" in job.ends[0].diagnostics
+
+
+def test_a_key_that_changes_while_inputs_have_grown_does_not_pull_them_in(tmp_path: Path) -> None:
+    """Between two looks of the monitor the partitions of the model stay as they are."""
+    job = Job(tmp_path, FILE.merged({MONITOR: "3600000"}))
+
+    async def scene() -> None:
+        await asyncio.sleep(0.05)
+        job.partitions = 8
+        job.live.heard(job.shelf.model.config.merged({COUNT: "4"}))
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    tasks = [t for c in job.changes[0].model.containers.values() for t in c.tasks]
+    assert len(tasks) == 6
