@@ -128,6 +128,11 @@ _GOLDEN = [
         ),
     ),
     (
+        wire.set_processor_epoch("0", 6, 2, [], permitted=5),
+        b'[1,"set-processor-epoch","0"]',
+        b'{"epoch":"6","model-version":"2","fence":"[]","permitted":"5"}',
+    ),
+    (
         wire.set_fenced("0", 5, [{"processor_id": "0", "epoch": 4}]),
         b'[1,"set-fenced","0"]',
         b'{"epoch":"5","fenced":"[{\\"processor_id\\":\\"0\\",\\"epoch\\":4}]"}',
@@ -159,6 +164,12 @@ _GOLDEN = [
 def test_bytes_of_each_type(message: CoordinatorStreamMessage, key: bytes, values: bytes) -> None:
     """Every type is written byte for byte as agreed: Samza's spelling, the document's beside it."""
     assert _bytes(message) == (key, _value(values))
+
+
+def test_every_type_that_is_written_has_its_bytes_here() -> None:
+    """No type is forgotten above; a failover is not written before there are standby containers."""
+    shown = {message.type for message, _, _ in _GOLDEN}
+    assert shown == set(MessageType) - {MessageType.SET_FAILOVER}
 
 
 def test_a_deletion_is_a_null_value() -> None:
