@@ -34,6 +34,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.model.job_model import JobModel
 
 _KAFKA_TIMEOUT_S = 10.0
 _CHECK_TIMEOUT_S = 120.0
@@ -68,19 +69,19 @@ def check_kafka(config: Config) -> None:
                 )
 
 
-def check_job_model(config: Config) -> None:
-    """The configuration fits the inputs as they are: a JobModel can be made of both.
+def check_job_model(config: Config) -> JobModel | None:
+    """The configuration fits the inputs as they are: the JobModel that it gives a new job.
 
-    With a grouper of the job's own, which is in its package, ``check_own_groupers`` looks.
+    With a grouper of the job's own, which is in its package, ``check_own_groupers`` looks; None.
 
     Raises:
         ConfigError: it cannot, for instance with more containers than tasks.
     """
     if has_own_grouper(config):
-        return
+        return None
     counts = StreamMetadataCache(config).partition_counts(input_streams(config))
     # What was assigned before decides who gets which task, not whether the model can be made.
-    calculate_job_model(config, counts, NOTHING)
+    return calculate_job_model(config, counts, NOTHING)
 
 
 def check_sizes(config: Config, rest: ResourceManagerRest) -> None:

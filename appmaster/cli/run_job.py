@@ -11,10 +11,7 @@ import contextlib
 import os
 import signal
 import sys
-import threading
-import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -23,7 +20,15 @@ from urllib.parse import urlsplit
 
 import typer
 
-from homeport.appmaster.cli import preflight, submission_claim
+from homeport.appmaster.cli import (
+    one_time_configuration,
+    preflight,
+    state_reset,
+    submission_claim,
+)
+from homeport.appmaster.cli.job import SOURCE, Job
+from homeport.appmaster.cli.record_sizes import check_record_sizes
+from homeport.appmaster.cli.waiting import Waiter, say
 from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
@@ -33,14 +38,13 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.submission import (
     Submission,
-    application_name,
     cache_folder,
     known_hosts,
     submit,
     token_path,
 )
 from homeport.config.config import Config
-from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.loader import load
 from homeport.config.secret_names import shown_value, warnings_of_overrides
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
@@ -52,12 +56,11 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from homeport.job_coordinator.metadata.state_reset import OPTION
+from homeport.job_coordinator.model.job_model import JobModel
 
-SOURCE = "job-runner"
 TRACKING_URL_KEY = "yarn.am.tracking.url"
 
-_POLL_S = 0.3
-_PROGRESS_S = 5.0
 _ANSWER_LIMIT_S = 180.0
 _CLAIM_LIMIT_S = 30.0
 _KILL_MARGIN_S = 15.0
@@ -75,72 +78,7 @@ class Operation(StrEnum):
     WAIT = "wait"
 
 
-def say(line: str) -> None:
-    """Progress, for people: on standard error."""
-    print(line, file=sys.stderr, flush=True)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One job and the cluster it runs on; ``file``: its configuration without written keys."""
-
-    config: Config
-    rest: ResourceManagerRest
-    file: Config
-
-    @property
-    def name(self) -> str:
-        """Its name on YARN."""
-        return application_name(self.config)
-
-    def last_application(self) -> Application | None:
-        """Its newest application that has not ended, else its newest of all."""
-        return preflight.last_application(self.rest, self.name)
-
-    @contextlib.contextmanager
-    def stream(self) -> Iterator[CoordinatorStreamStore]:
-        """The coordinator stream, read to its head."""
-        job = JobConfig.of(self.config)
-        system = SystemConfig.of(self.config, job.coordinator_system)
-        with CoordinatorStreamStore(system, job.coordinator_topic, source=SOURCE) as store:
-            store.bootstrap()
-            yield store
-
-
-# ---------------------------------------------------------------------------------------- waiting
-
-
-class Waiter:
-    """Polls until something is so; says every few seconds what it waits for."""
-
-    def __init__(self, limit_s: float | None) -> None:
-        self._started = time.monotonic()
-        self._limit_s = limit_s
-        self._told_s = 0.0
-        self._pause = threading.Event()
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self._started
-
-    def polls(self) -> Iterator[None]:
-        """Yields once per poll until the limit."""
-        while self._limit_s is None or self.elapsed_s < self._limit_s:
-            yield
-            self._pause.wait(_POLL_S)
-
-    def polls_telling(self, what: str) -> Iterator[None]:
-        """As ``polls``; says what is being waited for."""
-        for _ in self.polls():
-            self.tell(what)
-            yield
-
-    def tell(self, what: str) -> None:
-        """``what`` is being waited for; said if nothing has been said for a while."""
-        if self.elapsed_s - self._told_s >= _PROGRESS_S:
-            self._told_s = self.elapsed_s
-            say(f"{self.elapsed_s:5.0f} s  {what}")
+# ---------------------------------------------------------------------------------------- words
 
 
 def end_of(application: Application) -> str:
@@ -171,8 +109,10 @@ def samza_status(application: Application | None) -> str:
 # ---------------------------------------------------------------------------------------- run
 
 
-def run(job: Job) -> None:
+def run(job: Job, *, reset_state: bool = False) -> None:
     """Submits the job and returns when its AM answers; prints id and URLs.
+
+    ``reset_state``: whatever state and input positions it has are thrown away before.
 
     Raises:
         HomeportError: refused, in which case nothing has been written, or failed.
@@ -184,7 +124,9 @@ def run(job: Job) -> None:
     path = package_path(YarnConfig.of(config).package_path)
     python = preflight.python_of(config)
     preflight.check_kafka(config)
-    preflight.check_job_model(config)
+    model = preflight.check_job_model(config)
+    check_record_sizes(config, model, job.record_limit())
+    check_state(job, reset_state=reset_state)
     job.rest.require_reachable()
     preflight.check_not_running(config, job.rest)
     preflight.check_sizes(config, job.rest)
@@ -192,7 +134,9 @@ def run(job: Job) -> None:
         preflight.check_classes(config, python, package.import_path)
         preflight.check_own_groupers(config, python, package.import_path)
         say("checked: configuration, Kafka, YARN, package, classes")
-        number, application_id = submit_once(job, package, python)
+        number, application_id = submit_once(
+            job, package, python, Reset(model) if reset_state else None
+        )
     say(f"submitted {application_id}")
     url = await_am(job, number, application_id)
     print(f"application {application_id}")
@@ -208,10 +152,7 @@ def with_written_keys(job: Job) -> Job:
         ConfigError: with it, the configuration breaks a rule.
         UnavailableError: Kafka does not answer.
     """
-    section = JobConfig.of(job.config)
-    admin = TopicAdmin(SystemConfig.of(job.config, section.coordinator_system))
-    admin.require_reachable()
-    if section.coordinator_topic not in admin.partition_counts([section.coordinator_topic]):
+    if not job.has_stream():
         return job
     with job.stream() as store:
         written = ConfigManager(store).written()
@@ -227,8 +168,35 @@ def with_written_keys(job: Job) -> Job:
     return replace(job, config=config)
 
 
-def submit_once(job: Job, package: PreparedPackage, python: str) -> tuple[int, str]:
+def check_state(job: Job, *, reset_state: bool) -> None:
+    """The state that the job has, if any, fits its configuration, or may be thrown away.
+
+    Raises:
+        ConfigError: it does not; nothing has been written.
+    """
+    if not job.has_stream():
+        return
+    with job.stream() as store:
+        if reset_state:
+            before = ConfigManager(store).read()
+            state_reset.check_topics(state_reset.state_topics(before, job.config), job.config)
+        else:
+            one_time_configuration.require_unchanged(store, job.config)
+
+
+@dataclass(frozen=True)
+class Reset:
+    """The state is to be thrown away; ``model``: for what then, where that is known already."""
+
+    model: JobModel | None
+
+
+def submit_once(
+    job: Job, package: PreparedPackage, python: str, reset: Reset | None
+) -> tuple[int, str]:
     """The job is submitted, once, whoever else tries: its submission number and application.
+
+    ``reset``: its state is thrown away before; None: it stays.
 
     Raises:
         ConfigError: it runs already, perhaps because another run-job was a moment earlier.
@@ -247,7 +215,12 @@ def submit_once(job: Job, package: PreparedPackage, python: str) -> tuple[int, s
         )
         submissions = epochs.EpochManager(store)
         try:
-            ConfigManager(store).replace(config, SOURCE)
+            if reset is None:
+                # Once more: another run-job may have been here since the first look.
+                one_time_configuration.require_unchanged(store, config)
+                ConfigManager(store).replace(config, SOURCE)
+            else:
+                reset_state_of(config, reset, number, store)
             submission = Submission(
                 config=config,
                 file=job.file,
@@ -267,6 +240,19 @@ def submit_once(job: Job, package: PreparedPackage, python: str) -> tuple[int, s
                 submissions.write_submission(withdrawn)
             raise
     return number, application_id
+
+
+def reset_state_of(
+    config: Config, reset: Reset, number: int, store: CoordinatorStreamStore
+) -> None:
+    """The job has neither state nor input positions, and its stream the new configuration."""
+
+    def require_newest() -> None:
+        submission_claim.require_newest(store, number)
+
+    say("resetting the state of the job")
+    topics = state_reset.reset(config, reset.model, number, SOURCE, require_newest)
+    say(f"reset: made anew are {', '.join(str(topic) for topic in topics) or 'no topics'}")
 
 
 def await_am(job: Job, number: int, application_id: str) -> str:
@@ -420,6 +406,10 @@ eval "$(scripts/dev-cluster env --name NAME)".
 Progress and errors go to standard error: an error is one line with key, value, rule and remedy,
 and exit code 1. run refuses before it writes anything, and a job that runs already is refused.
 
+--reset-state throws away the job's state and its input positions, and runs it: changelogs and
+checkpoints are made anew, and every task begins where samza.offset.default says. A change that
+would mix up state, such as another grouper, is refused without it. Output topics stay as they are.
+
 \b
 Examples:
   run-job --config-path=my.properties --config=yarn.package.path=my_job
@@ -449,8 +439,16 @@ def command(
             "it succeeded. kill: end it in order, or by YARN where that fails.",
         ),
     ] = Operation.RUN,
+    reset_state: Annotated[
+        bool,
+        typer.Option(OPTION, help="With run: begin with no state and no input position."),
+    ] = False,
 ) -> None:
     """Runs a stream job on YARN, or asks about, waits for or ends one."""
+    if reset_state and operation is not Operation.RUN:
+        raise ConfigError(
+            OPTION, None, "only run resets the state of a job", f"leave --operation={operation} out"
+        )
     for warning in warnings_of_overrides(config or ()):
         say(f"warning: {warning}")
     is_run = operation is Operation.RUN
@@ -459,7 +457,7 @@ def command(
         validate(loaded)
     job = Job(loaded, ResourceManagerRest.from_environment(os.environ), loaded)
     if is_run:
-        run(job)
+        run(job, reset_state=reset_state)
     elif operation is Operation.STATUS:
         status(job)
     elif operation is Operation.WAIT:

@@ -61,6 +61,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
+from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 
@@ -99,6 +100,13 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
     return HistoryWriter(folder, "driver", container.host)
 
 
+def tell_reset(stream: CoordinatorStreamStore, history: HistoryWriter) -> None:
+    """The history says which submission, if any, made the job begin from nothing the last time."""
+    last = StateResetManager(stream).read()
+    if last is not None:
+        history.event("state-reset", submission=last.submission)
+
+
 def settings_of(
     container: AmContainer, stream: CoordinatorStreamStore, config: Config
 ) -> DriverSettings:
@@ -129,6 +137,7 @@ async def serve(
     config = shelf.model.config
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
     history = history_of(container, job)
+    tell_reset(stream, history)
     adopt = () if heartbeat.starts == 1 else permitted(published, found)
     settings = replace(settings_of(container, stream, config), inherited=found, adopt=adopt)
     attempts = YarnConfig.of(config).am_max_attempts
@@ -238,6 +247,7 @@ def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
         stream.fence()
         stream.bootstrap()
         takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
+        StateResetManager(stream).require_finished()
         found = inheritance(container.folder, Inheritance(boot_ms(), takeover.permits(stream)))
         shelf = ModelShelf(container.folder)
         published = begin(container, stream, shelf)

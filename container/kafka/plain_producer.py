@@ -14,13 +14,13 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError, plain_producer_properties
-from homeport.container.kafka.record_limit import record_limit
 from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic
 from homeport.container.kafka.transactional_producer import RecordRefusedError
 from homeport.container.progress import oversized
 from homeport.container.progress.commit import Send, TransactionContent
 from homeport.job_coordinator.kafka.clients import error_of, producer, unavailable
 from homeport.job_coordinator.kafka.connection import Connection
+from homeport.job_coordinator.kafka.record_limit import record_limit
 
 _UNDONE = "the transaction of its input is not committed"
 

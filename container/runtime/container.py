@@ -12,7 +12,6 @@ from homeport.container.classes import load_pipeline, load_task_class, require_t
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
-from homeport.container.kafka.record_limit import record_limit
 from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
@@ -29,6 +28,7 @@ from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Restored, Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.model.ids import TaskName
 
 if TYPE_CHECKING:

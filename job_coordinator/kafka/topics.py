@@ -202,6 +202,36 @@ class TopicAdmin:
         self.validate(spec.name, spec.partitions, spec.cleanup_policy)
         return created
 
+    def delete(self, name: str) -> None:
+        """There is no topic of that name any more, as far as one broker knows.
+
+        Raises:
+            ConfigError: the brokers do not let topics be deleted.
+        """
+        futures = self._admin.delete_topics(
+            [name], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+        )
+        what = f"deleting topic {name!r}"
+        try:
+            futures[name].result(self._timeout_s + 1)
+        except KafkaException as exception:
+            error = clients.error_of(exception)
+            if error.code() in {
+                KafkaError.TOPIC_DELETION_DISABLED,
+                KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            }:
+                raise ConfigError(
+                    "topic",
+                    name,
+                    f"Kafka refuses to delete it ({error.str()})",
+                    "let topics be deleted (delete.topic.enable, or the right to do so)",
+                ) from None
+            if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise clients.unavailable(self._system, what, error.str()) from None
+        except TimeoutError:
+            raise self._no_answer(what) from None
+        self._await(lambda: name not in self._metadata().topics, f"{what}: waiting for its end")
+
     def validate(self, name: str, partitions: int, cleanup: str) -> None:
         """The topic has exactly ``partitions`` partitions, and the cleanup policy ``cleanup``.
 
@@ -299,15 +329,21 @@ class TopicAdmin:
 
     def _await_in_metadata(self, spec: TopicSpec) -> None:
         """Every partition of the topic has a leader in the brokers' metadata."""
-        deadline = time.monotonic() + self._timeout_s
-        while True:
+
+        def is_there() -> bool:
             topic = self._metadata().topics.get(spec.name)
-            if topic is not None and topic.error is None:
-                partitions = topic.partitions.values()
-                if partitions and all(p.leader >= 0 for p in partitions):
-                    return
+            if topic is None or topic.error is not None:
+                return False
+            partitions = topic.partitions.values()
+            return bool(partitions) and all(p.leader >= 0 for p in partitions)
+
+        self._await(is_there, f"waiting for topic {spec.name!r} to appear")
+
+    def _await(self, holds: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        while not holds():
             if time.monotonic() > deadline:
-                raise self._no_answer(f"waiting for topic {spec.name!r} to appear")
+                raise self._no_answer(what)
             # brokers announce nothing that could be waited for
             time.sleep(_METADATA_POLL_S)
 

@@ -168,8 +168,7 @@ class EpochManager:
 
     def write_fenced(self, processor_id: ProcessorId, report: FenceReport) -> None:
         """The stream says that the processor has made ``report``."""
-        fenced = _incarnations(report.fenced)
-        self._stream.write([wire.set_fenced(processor_id, report.epoch, fenced)])
+        self._stream.write([fence_report_message(processor_id, report)])
 
     def read_job_model_version(self) -> JobModelVersion | None:
         """The job model in force; None before the first one.
@@ -217,6 +216,13 @@ def _processor_epoch(message: CoordinatorStreamMessage) -> ProcessorEpoch:
         tuple(_incarnation(item, message) for item in _items(message, "fence")),
         wire.number(message, "permitted") if is_raised else epoch,
     )
+
+
+def fence_report_message(
+    processor_id: ProcessorId, report: FenceReport
+) -> CoordinatorStreamMessage:
+    """The record that says whom an incarnation has fenced."""
+    return wire.set_fenced(processor_id, report.epoch, _incarnations(report.fenced))
 
 
 def _incarnations(incarnations: Iterable[Incarnation]) -> list[dict[str, object]]:

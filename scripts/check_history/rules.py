@@ -155,9 +155,16 @@ def _missing(run: Run, incarnation: Incarnation) -> Iterator[str]:
 
 
 def offsets_go_on(run: Run) -> Iterator[str]:
-    """Each input partition is processed on from where the last committed transaction ended."""
+    """Each input partition is processed on from where the last committed transaction ended.
+
+    After a reset of the state, from anywhere.
+    """
     allowed: dict[str, set[int]] = {}
+    resets = _resets(run)
     for incarnation in run.incarnations:
+        if resets and resets[0] <= incarnation.began_at:
+            resets = [at for at in resets if at > incarnation.began_at]
+            allowed.clear()
         for transaction in incarnation.transactions:
             for partition, last in sorted(transaction.last.items()):
                 first = (transaction.first or {}).get(partition)
@@ -174,6 +181,15 @@ def offsets_go_on(run: Run) -> Iterator[str]:
                 elif first is not None:
                     # Perhaps committed: whoever comes next goes on from before it or after it.
                     allowed[partition] = (places or {first}) | {last + 1}
+
+
+def _resets(run: Run) -> list[int]:
+    """When resets of the state were first heard of, by time; every driver tells the last one."""
+    first: dict[object, int] = {}
+    for event in run.job.events:
+        if (event.role, event.name) == ("driver", "state-reset"):
+            first.setdefault(event.fields.get("submission"), event.at)
+    return sorted(first.values())
 
 
 def _follows(run: Run, first: int, places: set[int]) -> bool:

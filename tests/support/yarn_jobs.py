@@ -113,7 +113,11 @@ class Job:
         assert producer.flush(30) == 0
 
     def call(
-        self, operation: str, *overrides: str, env: dict[str, str] | None = None
+        self,
+        operation: str,
+        *overrides: str,
+        env: dict[str, str] | None = None,
+        reset_state: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         """``run-job`` with the job's file."""
         self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
@@ -125,6 +129,7 @@ class Job:
                 "homeport.appmaster.cli.run_job",
                 f"--config-path={self.path}",
                 f"--operation={operation}",
+                *(["--reset-state"] if reset_state else []),
                 *arguments,
             ],
             env=self.environment if env is None else env,

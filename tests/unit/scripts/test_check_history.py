@@ -289,6 +289,21 @@ def test_a_step_out_of_its_order_is_found(
     assert "the steps of a start come in their order" in broken(capsys.readouterr().out)
 
 
+def test_after_a_reset_of_the_state_the_input_is_read_anew(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From wherever it was told to; a driver that tells of the same reset again excuses nothing."""
+    history.event(640, "driver", "state-reset", ("0", 3), submission=2)
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.transaction(700, ("0", 3), (0, 9))
+    assert history.judge() == 0
+    history.event(740, "driver", "state-reset", ("0", 4), submission=2)
+    history.start(750, ("0", 4), fences=[("0", 3)])
+    history.transaction(800, ("0", 4), (0, 9))
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["input offsets never go back and never skip"]
+
+
 @pytest.mark.parametrize(
     ("offsets", "word"), [((25, 39), "went back"), ((31, 39), "skipped"), ((15, 19), "went back")]
 )

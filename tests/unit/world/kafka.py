@@ -105,13 +105,21 @@ class Broker:
         self.partitions: dict[Place, Partition] = {}
         self._clock = clock
         self._ids: dict[str, _Id] = {}
+        self._created = 0
         self._clock.at(SWEEP_MS, self._sweep)
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """The topic is there, empty; one that is made anew has another id."""
-        self.topic_ids[topic] = f"{topic}-{len(self.topic_ids)}-{self._clock.now_ms}"
+        self._created += 1
+        self.topic_ids[topic] = f"{topic}-{self._created}-{self._clock.now_ms}"
         for number in range(partitions):
             self.partitions[topic, number] = Partition()
+
+    def delete(self, topic: str) -> None:
+        """There is no such topic."""
+        self.topic_ids.pop(topic, None)
+        for place in [p for p in self.partitions if p[0] == topic]:
+            del self.partitions[place]
 
     def partition(self, place: Place) -> Partition:
         """One partition.

@@ -55,7 +55,6 @@ RULES = {
 
 
 UNBUILT = {
-    "S4": "run-job --reset-state",
     "P4": "standby containers",
 }
 """Rules that nothing in the product can break yet, and what they stand with."""

@@ -26,7 +26,7 @@ from homeport.container.runtime import lease_memory
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.topics import TopicAdmin, TopicSpec
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from tests.unit.world.clock import Clock, Process
 from tests.unit.world.kafka import Broker, Writer
@@ -42,6 +42,7 @@ MARGIN_MS = 600
 ISOLATION_MS = 4_000
 """G."""
 JOB_NAME = "j"
+_ADMIN_S = 10.0
 
 
 def config_of(containers: int, more: Mapping[str, str]) -> Config:
@@ -98,7 +99,8 @@ class World:
         patch.setattr(clients, "AdminClient", lambda _, **__: ModelAdmin(network))
         patch.setattr(logging, "basicConfig", lambda **_: None)
         patch.setattr(TopicAdmin, "validate", lambda *_: None)
-        patch.setattr(TopicAdmin, "ensure", lambda *_: None)
+        patch.setattr(TopicAdmin, "ensure", lambda _, spec: self.ensure(spec))
+        patch.setattr(TopicAdmin, "delete", lambda _, name: self.delete(name))
         replaced = {
             id(time): Time(clock),
             id(futures.ThreadPoolExecutor): Executor,
@@ -132,6 +134,19 @@ class World:
         """So many records are in the input; written plainly, at once."""
         for number in range(records):
             self.broker.append(("in", partition), Writer(None), key, str(number).encode(), 0)
+
+    def ensure(self, spec: TopicSpec) -> None:
+        """The topic is there, as a request of whoever runs."""
+
+        def act() -> None:
+            if spec.name not in self.broker.topic_ids:
+                self.broker.create(spec.name, spec.partitions)
+
+        self.network.request(f"create {spec.name}", _ADMIN_S, act)
+
+    def delete(self, name: str) -> None:
+        """The topic is gone, as a request of whoever runs."""
+        self.network.request(f"delete {name}", _ADMIN_S, lambda: self.broker.delete(name))
 
     def replace(self, replaced: Mapping[int, object], beginning: str) -> None:
         """In all modules whose names begin so, what has these ids is something else.

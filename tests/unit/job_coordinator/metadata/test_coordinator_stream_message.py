@@ -153,6 +153,11 @@ _GOLDEN = [
         b'{"submission":"3","result":"KILLED","diagnostics":"shut down on request"}',
     ),
     (
+        wire.set_state_reset(4, "begun"),
+        b'[1,"set-state-reset","state-reset"]',
+        b'{"submission":"4","phase":"begun"}',
+    ),
+    (
         wire.set_job_model_version(3, "abc"),
         b'[1,"set-job-model-version","job-model"]',
         b'{"version":"3","digest":"abc"}',

@@ -13,11 +13,16 @@ _TIMEOUT_S = 5.0
 
 
 def record_limit(system: SystemConfig, topic: str) -> int:
-    """Bytes that the producer sends and ``topic`` takes, whichever is less.
+    """Bytes that the producer sends and ``topic``, which exists, takes, whichever is less.
 
     Raises:
         UnavailableError: Kafka does not answer.
     """
-    own = int(system.producer.get(_PRODUCER_KEY, _PRODUCER_DEFAULT))
+    own = producer_limit(system)
     given = TopicAdmin(system, _TIMEOUT_S).topic_config(topic).get(_TOPIC_KEY, "")
     return min(own, int(given)) if given.isdigit() else own
+
+
+def producer_limit(system: SystemConfig) -> int:
+    """Bytes that the system's producer sends in one record."""
+    return int(system.producer.get(_PRODUCER_KEY, _PRODUCER_DEFAULT))

@@ -1,0 +1,59 @@
+"""One-time configuration: what run-job refuses to change on a job that has state.
+
+Source: COORD, benefit 3: "Without persistent configuration, there is no easy way to check whether
+a job's current configuration is valid or not." The coordinator stream is that configuration.
+"""
+
+from __future__ import annotations
+
+from homeport.appmaster.runtime.takeover import previous_assignment, read_config
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.grouper.factories import has_own_grouper
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.one_time_configuration import (
+    OneTimeChange,
+    changed_key,
+    changed_tasks,
+    has_state,
+)
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.state_reset import OPTION, StateResetManager
+
+
+def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
+    """``config`` fits the state that the job has, if it has any.
+
+    A grouper of the job's own is not at hand here; what its tasks read is not looked at.
+
+    Args:
+        stream: the job's, read to its head; nothing is written.
+        config: what the job is to run with.
+
+    Raises:
+        ConfigError: a one-time key, or what tasks there are and what they read, would change; or a
+            reset of the state was begun and not finished.
+    """
+    StateResetManager(stream).require_finished()
+    running, before = read_config(stream), previous_assignment(stream)
+    if not has_state(running, before):
+        return
+    change = changed_key(running, config)
+    if change is None and not has_own_grouper(config):
+        counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+        change = changed_tasks(before, calculate_job_model(config, counts, before))
+    if change is not None:
+        raise _refusal(change)
+
+
+def _refusal(change: OneTimeChange) -> ConfigError:
+    return ConfigError(
+        change.key,
+        change.new,
+        f"it was {change.old!r} when the job's state was made, which a change would mix up",
+        f"set it back, or begin from nothing by run-job {OPTION}",
+    )

@@ -1,0 +1,181 @@
+"""``run-job --reset-state``: the job begins with no state and no input position.
+
+Order (safety S4, "first raises all epochs and fences all known ids, then recreates topics"), each
+step safe to be done again, as a run-job that is killed leaves the rest to the next one:
+
+1. the coordinator stream says that a reset has begun: nothing starts until one has finished
+2. this run-job takes the rank before all attempts of its submission, as an AM attempt does (A2): a
+   driver that lives on somewhere ends, and so does a run-job that was overtaken here
+3. the epochs of all processors are raised, and all incarnations that may still write are fenced
+4. which task has which state, and where, is taken out of the stream (HA-YARN, guarantee 2)
+5. changelogs and checkpoints are made anew: state and input position belong together
+6. the new configuration, and then: the reset has finished
+
+The directories of the old state tell themselves by their changelog's topic id (STORE-META).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from homeport.appmaster.runtime.fencing import fence_incarnation
+from homeport.appmaster.runtime.takeover import create_topics, take_rank
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.epochs import Rank
+from homeport.job_coordinator.metadata.state_reset import (
+    ResetPhase,
+    StateReset,
+    StateResetManager,
+    permitted_incarnations,
+    raised_epochs,
+    state_removed,
+)
+from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
+from homeport.job_coordinator.model.job_model import JobModel
+
+_FENCERS = 8
+_COMPACT = "compact"
+
+
+def reset_rank(submission: int) -> Rank:
+    """The rank of a reset: above all earlier submissions, below every attempt of its own."""
+    return Rank(submission, "reset-state", 0)
+
+
+def state_topics(*configs: Config) -> dict[SystemStream, SystemConfig]:
+    """{topic that holds state or input positions of such a job: its Kafka}, in sorted order.
+
+    A configuration may be empty, or hold the rest of one that was replaced.
+    """
+    found: dict[SystemStream, SystemConfig] = {}
+    for config in configs:
+        for topic in _topics_of(config):
+            found[topic] = SystemConfig.of(config, topic.system)
+    return dict(sorted(found.items()))
+
+
+def _topics_of(config: Config) -> Iterator[SystemStream]:
+    changelogs = [config[name] for name in config if keys.STORE_CHANGELOG.matches(name)]
+    for text in filter(str.strip, changelogs):
+        system = keys.JOB_CHANGELOG_SYSTEM.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
+        yield SystemStream.parse(text) or SystemStream(system or "", text.strip())
+    if keys.JOB_NAME.is_set(config):
+        task = TaskConfig.of(config)
+        if task.checkpoint_enabled:
+            yield SystemStream(task.checkpoint_system, task.checkpoint_topic)
+
+
+def check_topics(topics: Mapping[SystemStream, SystemConfig], config: Config) -> None:
+    """Each of ``topics`` may be deleted: it looks like one of the job's own, and is no input.
+
+    Raises:
+        ConfigError: one does not, and is perhaps named by mistake.
+    """
+    inputs = set(TaskConfig.of(config).inputs)
+    for topic, system in topics.items():
+        admin = TopicAdmin(system)
+        if topic.stream not in admin.partition_counts([topic.stream]):
+            continue
+        policy = admin.topic_config(topic.stream).get("cleanup.policy", "")
+        is_compacted = _COMPACT in [part.strip() for part in policy.split(",")]
+        if is_compacted and topic not in inputs:
+            continue
+        rule = (
+            f"it is one of {keys.TASK_INPUTS.name}"
+            if is_compacted
+            else f"its cleanup.policy is {policy!r}, which is no changelog's"
+        )
+        raise ConfigError(
+            "topic",
+            str(topic),
+            f"a reset of the state would delete it, and {rule}",
+            "name another changelog, or delete the topic yourself",
+        )
+
+
+def reset(
+    config: Config,
+    model: JobModel | None,
+    submission: int,
+    source: str,
+    require_newest: Callable[[], None],
+) -> tuple[SystemStream, ...]:
+    """The job has no state: its first container will find none, whatever lives on elsewhere.
+
+    Args:
+        config: what the job is to run with.
+        model: the JobModel that it is to have, calculated from nothing; None where a grouper of the
+            job's own makes it: then the AM makes the topics, as those of a new job.
+        submission: its number, which belongs to the caller.
+        source: who writes the configuration.
+        require_newest: raises where another submission has been begun since; nobody else can be
+            kept from Kafka's topics.
+
+    Returns:
+        The topics that were made anew.
+
+    Raises:
+        FencedError: a later submission has taken over; so has what remains of the reset.
+        HomeportError: the reset is not finished; the next one has to be.
+    """
+    with _opened(config, reset_rank(submission)) as stream:
+        stream.fence()
+        stream.bootstrap()
+        before = ConfigManager(stream).read()
+        resets = StateResetManager(stream)
+        topics = state_topics(before, config)
+        resets.write(StateReset(submission, ResetPhase.BEGUN))
+        take_rank(stream, reset_rank(submission), lambda rank: _fence_rank(config, rank))
+        fence_everybody(stream, before)
+        stream.write(state_removed(stream))
+        for topic, kafka in topics.items():
+            require_newest()
+            TopicAdmin(kafka).delete(topic.stream)
+        if model is not None:
+            create_topics(model)
+        ConfigManager(stream).replace(config, source)
+        resets.write(StateReset(submission, ResetPhase.FINISHED))
+    return tuple(topics)
+
+
+def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
+    """Nobody who was ever permitted can begin, or commit anything, any more.
+
+    ``config``: what they ran with; it says where their transactions are.
+    """
+    incarnations = permitted_incarnations(stream)
+    stream.write(raised_epochs(stream))
+    stream.catch_up()
+    fence: Callable[[Incarnation], None] = partial(fence_incarnation, config)
+    # Each costs some time of the broker's, and they do not depend on each other.
+    with ThreadPoolExecutor(_FENCERS) as pool:
+        list(pool.map(fence, incarnations))
+
+
+def _opened(config: Config, rank: Rank) -> CoordinatorStreamStore:
+    """The job's coordinator stream, to be written under the rank alone."""
+    job = JobConfig.of(config)
+    return CoordinatorStreamStore(
+        SystemConfig.of(config, job.coordinator_system),
+        job.coordinator_topic,
+        source="homeport",
+        transactional_id=am_transactional_id(
+            job.name, job.id, rank.submission, rank.application, rank.attempt
+        ),
+    )
+
+
+def _fence_rank(config: Config, rank: Rank) -> None:
+    """The attempt ``rank`` can write the coordinator stream no more."""
+    with _opened(config, rank) as other:
+        other.fence()

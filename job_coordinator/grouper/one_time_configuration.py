@@ -1,0 +1,104 @@
+"""What is settled once a job has state: its one-time keys, its tasks and their input partitions.
+
+PURE. Source: COORD, benefit 3: "Changing them in future deployment amounts to resetting the entire
+state of the job because it may re-shuffle input partitions to the containers."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.config_diff import ConfigDiff
+from homeport.config.secret_names import shown_value
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, TaskMode
+
+_Partitions = Mapping[TaskName, frozenset[SystemStreamPartition]]
+
+
+@dataclass(frozen=True)
+class OneTimeChange:
+    """A change that a job with state does not survive: the key at fault, what was and what is."""
+
+    key: str
+    old: str
+    new: str
+
+
+def has_state(config: Config, before: PreviousAssignment) -> bool:
+    """Whether a job that ran with ``config`` may have left state behind in changelogs."""
+    has_changelog = any(keys.STORE_CHANGELOG.matches(name) for name in config)
+    return has_changelog and bool(before.changelog_partitions)
+
+
+def changed_key(running: Config, wanted: Config) -> OneTimeChange | None:
+    """The first one-time key, by name, that means something else in ``wanted``; None: none does."""
+    for key in ConfigDiff.between(running, wanted).never_with_state:
+        return OneTimeChange(key, _shown(running, key), _shown(wanted, key))
+    return None
+
+
+def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange | None:
+    """How tasks or their input differ from what the state was made of; None: they do not.
+
+    An input that has grown is no change where each of its new partitions goes to the task that has
+    had the keys in it: n partitions become a multiple of n, and p joins p modulo n.
+    """
+    if not before.task_partitions:
+        return None  # nobody has said what the tasks read
+    after: dict[TaskName, frozenset[SystemStreamPartition]] = {
+        name: frozenset(task.system_stream_partitions)
+        for container in model.containers.values()
+        for name, task in container.tasks.items()
+        if task.task_mode is TaskMode.ACTIVE
+    }
+    names = sorted({*before.task_partitions, *after})
+    counts = _counts(before.task_partitions)
+    for name in names:
+        old, new = before.task_partitions.get(name), after.get(name)
+        if old is None or new is None or not _is_grown(old, new, counts):
+            return OneTimeChange(keys.TASK_INPUTS.name, _task(name, old), _task(name, new))
+    return None
+
+
+def _is_grown(
+    old: frozenset[SystemStreamPartition],
+    new: frozenset[SystemStreamPartition],
+    counts: Mapping[tuple[str, str], int],
+) -> bool:
+    if not old <= new:
+        return False
+    for ssp in new - old:
+        count = counts.get((ssp.system, ssp.stream), 0)
+        if not count:
+            return False
+        if SystemStreamPartition(ssp.system, ssp.stream, ssp.partition % count) not in old:
+            return False
+    return True
+
+
+def _counts(partitions: _Partitions) -> dict[tuple[str, str], int]:
+    """{stream: how many partitions it had}."""
+    counts: dict[tuple[str, str], int] = {}
+    for ssp in (ssp for ssps in partitions.values() for ssp in ssps):
+        stream = (ssp.system, ssp.stream)
+        counts[stream] = max(counts.get(stream, 0), ssp.partition + 1)
+    return counts
+
+
+def _shown(config: Config, key: str) -> str:
+    return shown_value(key, config.get(key, "its default"))
+
+
+def _task(name: TaskName, ssps: frozenset[SystemStreamPartition] | None) -> str:
+    if ssps is None:
+        return f"no task {name!r}"
+    return f"task {name!r} of {', '.join(_listed(ssps))}"
+
+
+def _listed(ssps: frozenset[SystemStreamPartition]) -> Iterator[str]:
+    return (f"{ssp.system_stream}#{ssp.partition}" for ssp in sorted(ssps))

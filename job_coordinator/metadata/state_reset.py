@@ -1,0 +1,129 @@
+"""What the coordinator stream says of a reset of the job's state, and what a reset takes out of it.
+
+Source: HA-YARN, host-affinity guarantee 2: "we should flush out all state-related data from the
+Coordinator Stream".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from homeport.config.errors import ConfigError, WireError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.metadata.epochs import (
+    EpochManager,
+    FenceReport,
+    ProcessorEpoch,
+    fence_report_message,
+    processor_epoch_message,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+OPTION = "--reset-state"
+"""Of run-job: how a user asks for a reset, and for the rest of one that was cut short."""
+
+_OF_STATE = (
+    MessageType.SET_CHANGELOG,
+    MessageType.SET_TASK_HOST,
+    MessageType.SET_CONTAINER_HOST,
+    MessageType.SET_TASK_CONTAINER,
+    MessageType.SET_TASK_MODE,
+    MessageType.SET_TASK_PARTITION,
+    MessageType.SET_FAILOVER,
+    MessageType.SET_RETRY_STATE,
+)
+"""Which task has which state, and where. Epochs, ranks, submissions only ever grow: they stay."""
+
+
+class ResetPhase(StrEnum):
+    """How far a reset has got."""
+
+    BEGUN = "begun"
+    FINISHED = "finished"
+
+
+class StateReset(NamedTuple):
+    """The last reset of the job's state."""
+
+    submission: int
+    phase: ResetPhase
+
+
+class StateResetManager:
+    """The last reset: set-state-reset. It is begun before anything is touched."""
+
+    def __init__(self, stream: CoordinatorStream) -> None:
+        self._stream = stream
+
+    def read(self) -> StateReset | None:
+        """The last reset; None before the first one. WireError where the record is damaged."""
+        message = self._stream.latest(MessageType.SET_STATE_RESET).get(wire.STATE_RESET_KEY)
+        if message is None:
+            return None
+        phase = message.value("phase")
+        if phase not in set(ResetPhase):
+            raise WireError(f"{message.type} {message.key!r}: no such phase: {phase!r}")
+        return StateReset(wire.number(message, "submission"), ResetPhase(phase))
+
+    def write(self, reset: StateReset) -> None:
+        """The stream says ``reset``."""
+        self._stream.write([wire.set_state_reset(reset.submission, reset.phase.value)])
+
+    def require_finished(self) -> None:
+        """No reset has begun without having been finished.
+
+        Raises:
+            ConfigError: one has: what is left of the state belongs to nothing.
+        """
+        last = self.read()
+        if last is not None and last.phase is not ResetPhase.FINISHED:
+            raise ConfigError(
+                OPTION,
+                last.phase.value,
+                f"a reset of the job's state began with submission {last.submission} and was not "
+                "finished, and nothing starts on the rest of a state",
+                f"finish it by run-job {OPTION}",
+            )
+
+
+def raised_epochs(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:
+    """A higher epoch, which nobody is permitted to use, for each processor that ever ran.
+
+    An incarnation that has its permit and has not begun finds that it was overtaken.
+    """
+    for processor_id, last in sorted(EpochManager(stream).read_processor_epochs().items()):
+        if last.permitted:
+            raised = replace(last, epoch=last.epoch + 1, fence=_chain(processor_id, last))
+            yield processor_epoch_message(processor_id, raised)
+
+
+def permitted_incarnations(stream: CoordinatorStream) -> tuple[Incarnation, ...]:
+    """All that may still write, as far as the stream knows."""
+    epochs = EpochManager(stream).read_processor_epochs()
+    return tuple(sorted({i for p, permit in epochs.items() for i in _chain(p, permit)}))
+
+
+def state_removed(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:
+    """The records that take all state out of the stream, once everybody has been fenced.
+
+    They say so too: no later permit has to list anybody who was.
+    """
+    for processor_id, last in sorted(EpochManager(stream).read_processor_epochs().items()):
+        yield fence_report_message(processor_id, FenceReport(last.epoch, last.fence))
+    for message_type in _OF_STATE:
+        for key in sorted(stream.latest(message_type)):
+            yield wire.tombstone(message_type, key)
+
+
+def _chain(processor_id: ProcessorId, last: ProcessorEpoch) -> tuple[Incarnation, ...]:
+    own = (Incarnation(processor_id, last.permitted),) if last.permitted else ()
+    return tuple(sorted({*last.fence, *own}))

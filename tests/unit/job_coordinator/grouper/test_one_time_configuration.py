@@ -1,0 +1,136 @@
+"""What is settled once a job has state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.one_time_configuration import (
+    OneTimeChange,
+    changed_key,
+    changed_tasks,
+    has_state,
+)
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream, SystemStreamPartition
+
+GROUPER = "job.systemstreampartition.grouper.factory"
+VALUES = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "task.class": "m:T",
+    "task.inputs": "kafka.in",
+    "systems.kafka.consumer.bootstrap.servers": "b:1",
+    "stores.s.factory": "rocksdb",
+    "stores.s.changelog": "kafka.s",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "json",
+}
+
+
+def config(**changes: str | None) -> Config:
+    """The job's, with changes; underscores stand for dots, None takes a key away."""
+    changed = {key.replace("_", "."): value for key, value in changes.items()}
+    return Config({k: v for k, v in {**VALUES, **changed}.items() if v is not None})
+
+
+def model(job: Config, counts: Mapping[str, int]) -> JobModel:
+    """The JobModel of that job from nothing."""
+    streams = {SystemStream("kafka", name): count for name, count in counts.items()}
+    return calculate_job_model(job, streams, NOTHING)
+
+
+def assigned(of: JobModel) -> PreviousAssignment:
+    """What the coordinator stream says once that JobModel is published."""
+    tasks = [t for c in of.containers.values() for t in c.tasks.values()]
+    return PreviousAssignment(
+        task_partitions={t.task_name: frozenset(t.system_stream_partitions) for t in tasks},
+        changelog_partitions={t.task_name: t.changelog_partition for t in tasks},
+    )
+
+
+BEFORE = assigned(model(config(), {"in": 4}))
+
+
+def test_a_job_has_state_once_a_task_has_a_changelog_partition() -> None:
+    """Not before its first JobModel, and not without a store that has a changelog."""
+    assert has_state(config(), BEFORE)
+    assert not has_state(config(), NOTHING)
+    assert not has_state(config(stores_s_changelog=None), BEFORE)
+    assert not has_state(Config(), BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("key", "new"),
+    [
+        (GROUPER, "group-by-all-to-one"),
+        ("task.inputs", "kafka.in,kafka.more"),
+        ("stores.s.changelog", "kafka.other"),
+        ("stores.s.key.serde", "bytes"),
+        ("stores.s.msg.serde", "bytes"),
+    ],
+)
+def test_one_time_keys_are_told_with_what_was_and_is(key: str, new: str) -> None:
+    """COORD, benefit 3: "changing SystemStreamPartitionGrouper on a stateful Samza job", and more.
+
+    One that was not set is told as its default.
+    """
+    old = VALUES.get(key, "its default")
+    assert changed_key(config(), config(**{key: new})) == OneTimeChange(key, old, new)
+    assert changed_key(config(**{key: new}), config(**{key: new})) is None
+
+
+def test_what_does_not_touch_state_may_change() -> None:
+    """More containers, another commit interval, the user's own keys, other words for the same."""
+    java = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
+    other = config(**{GROUPER: java, "job.container.count": "3", "task.commit.ms": "1", "my": "1"})
+    assert changed_key(config(), other) is None
+
+
+def test_the_same_inputs_are_no_change() -> None:
+    """Nor is a job whose stream does not say what its tasks read."""
+    assert changed_tasks(BEFORE, model(config(), {"in": 4})) is None
+    unsaid = PreviousAssignment(changelog_partitions=BEFORE.changelog_partitions)
+    assert changed_tasks(unsaid, model(config(), {"in": 8})) is None
+
+
+@pytest.mark.parametrize(("count", "name", "is_new"), [(8, 4, True), (3, 3, False)])
+def test_an_input_with_more_or_fewer_partitions_makes_other_tasks(
+    count: int,
+    name: int,
+    is_new: bool,  # noqa: FBT001 - a case
+) -> None:
+    """The first task that came or went is named with what it reads."""
+    task, none = f"task 'Partition {name}' of kafka.in#{name}", f"no task 'Partition {name}'"
+    expected = (none, task) if is_new else (task, none)
+    found = changed_tasks(BEFORE, model(config(), {"in": count}))
+    assert found == OneTimeChange("task.inputs", *expected)
+
+
+def grown(*pairs: tuple[int, int]) -> JobModel:
+    """Two tasks that had one partition each; {new partition: task that gets it} as pairs."""
+    job = model(config(), {"in": 2})
+    tasks = {n: t for c in job.containers.values() for n, t in c.tasks.items()}
+    for partition, task in pairs:
+        old = tasks[TaskName(f"Partition {task}")]
+        more = SystemStreamPartition("kafka", "in", partition)
+        ssps = (*old.system_stream_partitions, more)
+        tasks[old.task_name] = type(old)(old.task_name, ssps, old.changelog_partition)
+    (container,) = job.containers.values()
+    only = type(container)(container.processor_id, tasks)
+    return JobModel(job.config, {container.processor_id: only})
+
+
+def test_an_expanded_input_is_no_change_where_keys_stay_with_their_task() -> None:
+    """2 partitions become 4, and p joins the task of p modulo 2; any other deal mixes keys up."""
+    before = assigned(model(config(), {"in": 2}))
+    assert changed_tasks(before, grown((2, 0), (3, 1))) is None
+    assert changed_tasks(before, grown((2, 1), (3, 0))) == OneTimeChange(
+        "task.inputs",
+        "task 'Partition 0' of kafka.in#0",
+        "task 'Partition 0' of kafka.in#0, kafka.in#3",
+    )

@@ -1,0 +1,103 @@
+"""What a reset of the state takes out of the coordinator stream, and how it is begun and ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.errors import ConfigError, WireError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from homeport.job_coordinator.metadata.epochs import (
+    EpochManager,
+    FenceReport,
+    ProcessorEpoch,
+    Submission,
+)
+from homeport.job_coordinator.metadata.state_reset import (
+    ResetPhase,
+    StateReset,
+    StateResetManager,
+    permitted_incarnations,
+    raised_epochs,
+    state_removed,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+P0, P1 = ProcessorId("0"), ProcessorId("1")
+
+
+def test_nothing_starts_before_a_reset_has_finished(stream: InMemoryCoordinatorStream) -> None:
+    """Begun: one line that says by which command it is finished. Finished, or never begun: fine."""
+    manager = StateResetManager(stream)
+    manager.require_finished()
+    manager.write(StateReset(4, ResetPhase.BEGUN))
+    stream.catch_up()
+    with pytest.raises(ConfigError) as caught:
+        manager.require_finished()
+    assert str(caught.value) == (
+        "--reset-state = 'begun': a reset of the job's state began with submission 4 and was not "
+        "finished, and nothing starts on the rest of a state; finish it by run-job --reset-state"
+    )
+    manager.write(StateReset(5, ResetPhase.FINISHED))
+    stream.catch_up()
+    assert manager.read() == (5, ResetPhase.FINISHED)
+    manager.require_finished()
+
+
+def test_a_damaged_record_of_a_reset_is_told(stream: InMemoryCoordinatorStream) -> None:
+    """Whether it has finished cannot be guessed."""
+    stream.write([wire.set_state_reset(1, "half")])
+    stream.catch_up()
+    with pytest.raises(WireError, match="no such phase: 'half'"):
+        StateResetManager(stream).require_finished()
+
+
+def test_all_epochs_are_raised_and_everybody_is_to_be_fenced(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """Each processor that ever ran; each incarnation that a permit lists, reported fenced or not.
+
+    Raised twice, as by a reset that is begun again, nobody is forgotten.
+    """
+    epochs = EpochManager(stream)
+    epochs.write_processor_epoch(P0, ProcessorEpoch(7, 2, (Incarnation(P1, 3),)))
+    epochs.write_processor_epoch(P1, ProcessorEpoch(4, 2))
+    stream.catch_up()
+    known = {Incarnation(P0, 7), Incarnation(P1, 3), Incarnation(P1, 4)}
+    assert set(permitted_incarnations(stream)) == known
+    for raised in (1, 2):
+        stream.write(raised_epochs(stream))
+        stream.catch_up()
+        now = epochs.read_processor_epochs()
+        assert {p: permit.epoch for p, permit in now.items()} == {P0: 7 + raised, P1: 4 + raised}
+        assert known <= set(permitted_incarnations(stream))
+
+
+def test_all_state_leaves_the_stream_and_nothing_else(stream: InMemoryCoordinatorStream) -> None:
+    """Guarantee 2 of HA-YARN: changelog partitions and localities, of tasks and containers.
+
+    Assignment, modes, partitions and charges go too; epochs, submissions and configuration stay,
+    and permits need list nobody who is fenced.
+    """
+    epochs = EpochManager(stream)
+    epochs.write_processor_epoch(P0, ProcessorEpoch(7, 2, (Incarnation(P0, 6),)))
+    epochs.write_submission(Submission(3, "application_1_0003"))
+    of_state = [
+        wire.set_changelog("Partition 0", 0),
+        wire.set_task_host_assignment("Partition 0", "nm1", 7),
+        wire.set_container_host_assignment("0", "nm1", 7),
+        wire.set_task_container_assignment("Partition 0", "0"),
+        wire.set_retry_state("0", 2, 5),
+    ]
+    stream.write([*of_state, wire.set_config("a", "1"), wire.set_job_model_version(2, "digest")])
+    stream.catch_up()
+    stream.write(state_removed(stream))
+    stream.catch_up()
+    assert [stream.latest(m.type) for m in of_state] == [{}] * len(of_state)
+    assert epochs.read_fenced() == {P0: FenceReport(7, (Incarnation(P0, 6),))}
+    assert epochs.read_processor_epochs()[P0].epoch == 7
+    assert epochs.read_submission() == Submission(3, "application_1_0003")
+    assert epochs.read_job_model_version() is not None
+    assert list(stream.latest(MessageType.SET_CONFIG)) == ["a"]

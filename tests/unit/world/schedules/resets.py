@@ -1,0 +1,97 @@
+"""Schedules of S4: the state of a job is reset while somebody of it lives on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from homeport.appmaster.cli import preflight, state_reset
+from homeport.appmaster.runtime import takeover
+from tests.unit.world.clock import Process
+from tests.unit.world.judges import counted
+from tests.unit.world.rules import schedule
+from tests.unit.world.scene import Scene
+
+
+def resetting(scene: Scene, submission: int = 2) -> Process:
+    """A run-job that resets the state, as that submission."""
+
+    def reset() -> None:
+        model = preflight.check_job_model(scene.world.config)
+        state_reset.reset(scene.world.config, model, submission, "job-runner", lambda: None)
+
+    process = scene.clock.process(f"run-job {submission}", "cli")
+    process.spawn(reset)
+    return process
+
+
+def is_over(scene: Scene, process: Process) -> None:
+    """The reset has finished, and the user deletes what the job had sent."""
+    scene.until(lambda: not process.is_alive, "the state is reset")
+    assert process.failure is None, process.failure
+    scene.world.broker.create("out")
+
+
+def a_zombie_in_mid_transaction(scene: Scene) -> None:
+    """The machines of a job are lost, one while a container is about to send."""
+    attempt = scene.working()
+    child = scene.hosts.child("0@1")
+    child.stop_at("send to")
+    scene.produce(2)
+    scene.until(lambda: child.is_stopped, "it stands before its transaction")
+    scene.hosts.freeze("a")
+    attempt.supervisor.kill()
+
+
+def begins_anew(scene: Scene, submission: int = 3) -> None:
+    """The job is submitted again and counts all of its input, from nothing."""
+    started = scene.started()
+    scene.attempt(submission=submission, host="am2")
+    scene.until(lambda: scene.started() > started, "it has started again")
+    scene.run(3000)
+    scene.judge()
+    scene.require(counted(scene.world) == scene.produced, "not all was counted once more")
+
+
+def nobody_is_fenced(patch: pytest.MonkeyPatch) -> None:
+    """Topics are made anew, whoever may still write."""
+    patch.setattr(state_reset, "fence_everybody", lambda *_: None)
+
+
+@schedule("S4", nobody_is_fenced, "something was lost or applied twice")
+def a_zombie_wakes_up_after_a_reset(scene: Scene) -> None:
+    """It commits before anybody of the new submission begins, into topics made anew."""
+    a_zombie_in_mid_transaction(scene)
+    is_over(scene, resetting(scene))
+    scene.hosts.thaw("a")
+    scene.run(500)
+    begins_anew(scene)
+
+
+def topics_come_first(patch: pytest.MonkeyPatch) -> None:
+    """Topics are made anew, and then everybody is fenced."""
+    fence = state_reset.fence_everybody
+    late: list[Callable[[], None]] = []
+
+    def create(*arguments: Any) -> None:  # noqa: ANN401 - as the product's
+        takeover.create_topics(*arguments)
+        late.pop()()
+
+    patch.setattr(state_reset, "fence_everybody", lambda *args: late.append(lambda: fence(*args)))
+    patch.setattr(state_reset, "create_topics", create)
+
+
+@schedule("S4", topics_come_first, "the changelogs say")
+def a_zombie_wakes_up_while_everybody_is_fenced(scene: Scene) -> None:
+    """It commits at the last moment when it may; that goes the way of all state."""
+    a_zombie_in_mid_transaction(scene)
+    run_job = resetting(scene)
+    run_job.stop_at("init homeport.j.1.processor")
+    scene.until(lambda: run_job.is_stopped, "it is about to fence")
+    scene.hosts.thaw("a")
+    scene.run(100)
+    run_job.go_on()
+    is_over(scene, run_job)
+    begins_anew(scene)

@@ -1,0 +1,82 @@
+"""A reset of the state that is cut short, wherever it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.job_coordinator.metadata.state_reset import (
+    ResetPhase,
+    StateReset,
+    StateResetManager,
+)
+from tests.unit.world.scene import Scene
+from tests.unit.world.schedules.resets import (
+    a_zombie_in_mid_transaction,
+    begins_anew,
+    is_over,
+    resetting,
+)
+from tests.unit.world.world import World
+
+
+@pytest.mark.parametrize("words", ["init ", "commit ", "delete ", "create "])
+def test_a_reset_that_is_killed_is_finished_by_the_next(words: str) -> None:
+    """At each of its requests, before it leaves and when its answer is there.
+
+    The second reset leaves nothing of the state, and a zombie of the first submission can do
+    nothing.
+    """
+    nth, has_stopped = 0, True
+    while has_stopped:
+        nth += 1
+        with World() as world:
+            has_stopped = tell(Scene(world), words, nth)
+    assert nth > 4
+
+
+def tell(scene: Scene, words: str, nth: int) -> bool:
+    """The story of a reset that is killed at its ``nth`` point of that name, if it has as many."""
+    a_zombie_in_mid_transaction(scene)
+    first = resetting(scene)
+    first.stop_at(words, nth)
+    scene.until(lambda: first.is_stopped or not first.is_alive, "it stands or has finished")
+    has_stopped = first.is_stopped
+    first.kill()
+    is_over(scene, resetting(scene, submission=3))
+    scene.hosts.thaw("a")
+    scene.run(500)
+    begins_anew(scene, submission=4)
+    return has_stopped
+
+
+def test_an_overtaken_reset_can_write_nothing_more() -> None:
+    """It stands still, another one takes over and the job runs; then it goes on."""
+    with World() as world:
+        scene = Scene(world)
+        a_zombie_in_mid_transaction(scene)
+        first = resetting(scene)
+        first.stop_at("init homeport.j.1.processor")
+        scene.until(lambda: first.is_stopped, "it stands")
+        is_over(scene, resetting(scene, submission=3))
+        scene.hosts.thaw("a")
+        begins_anew(scene, submission=4)
+        first.go_on()
+        scene.until(lambda: not first.is_alive, "it has ended")
+        assert "a newer holder of transactional id" in str(first.failure)
+        scene.work(2)
+        scene.judge()
+
+
+def test_no_driver_starts_on_the_rest_of_a_state() -> None:
+    """It ends with the one line that says how to finish the reset; nobody is started."""
+    with World() as world:
+        scene = Scene(world)
+        with world.stream() as stream:
+            StateResetManager(stream).write(StateReset(1, ResetPhase.BEGUN))
+        attempt = scene.attempt(submission=2)
+        scene.until(lambda: not attempt.supervisor.is_alive, "the attempt has ended")
+        assert world.facts_of("driver:permit-granted") == []
+        with world.stream() as stream:
+            StateResetManager(stream).write(StateReset(1, ResetPhase.FINISHED))
+        attempt = scene.attempt(submission=3)
+        scene.until(lambda: scene.started() == 1, "the container has started")
