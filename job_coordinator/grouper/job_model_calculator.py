@@ -113,12 +113,16 @@ def _input_partitions(
 ) -> tuple[SystemStreamPartition, ...]:
     """Every input partition that is not broadcast, sorted."""
     _check_broadcast(broadcast, partition_counts)
-    partitions = {
-        SystemStreamPartition(stream.system, stream.stream, number)
+    counts = {
+        stream: _count(stream, partition_counts, keys.TASK_INPUTS.name)
         for stream in TaskConfig.of(config).inputs
-        for number in range(_count(stream, partition_counts, keys.TASK_INPUTS.name))
     }
-    return tuple(sorted(partitions - broadcast))
+    every = (
+        SystemStreamPartition(stream.system, stream.stream, number)
+        for stream in sorted(counts)  # and so the partitions are: sorting many of them is slow
+        for number in range(counts[stream])
+    )
+    return tuple(ssp for ssp in every if ssp not in broadcast)
 
 
 def _tasks(

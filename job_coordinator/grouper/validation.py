@@ -45,7 +45,8 @@ def _faults(model: JobModel) -> Iterator[str]:
     active = [task for task in _tasks(model) if task.task_mode is TaskMode.ACTIVE]
     yield from _input_faults(active, _for_all(model.config, active))
     yield from _changelog_faults(active)
-    yield from _standby_faults(model)
+    if any(_has_standbys(container) for container in model.containers.values()):
+        yield from _standby_faults(model)
 
 
 def _for_all(config: Config, active: list[TaskModel]) -> frozenset[SystemStreamPartition]:
@@ -108,6 +109,12 @@ def _changelog_faults(active: list[TaskModel]) -> Iterator[str]:
             names = f"{owners[partition]!r} and {task.task_name!r}"
             yield f"tasks {names} share the changelog partition {partition}"
         owners[partition] = task.task_name
+
+
+def _has_standbys(container: ContainerModel) -> bool:
+    return container.role is TaskMode.STANDBY or any(
+        task.task_mode is TaskMode.STANDBY for task in container.tasks.values()
+    )
 
 
 def _standby_faults(model: JobModel) -> Iterator[str]:

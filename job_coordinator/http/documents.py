@@ -22,7 +22,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.job_model_pieces import (
     JobModelPieces,
     encode_containers,
-    encode_member,
+    encode_part,
 )
 
 _KEPT_MODELS: Final = 3
@@ -147,7 +147,7 @@ class _Made:
 
     async def part(self, processor_id: ProcessorId, form: Form) -> Document:
         head = await self._head(form)
-        member = encode_member(processor_id, self.model.containers[processor_id])
+        member = encode_part(self.model, processor_id)
         end = head.pieces.end
         etag = head.tag(member, end)
         if not form.gzip:

@@ -50,10 +50,21 @@ class JobModelPieces:
 
 def encode_containers(model: JobModel) -> bytes:
     """All containers as they stand between the braces of the whole JobModel."""
-    return b",".join(encode_member(id_, model.containers[id_]) for id_ in sorted(model.containers))
+    return b",".join(_member(id_, model.containers[id_]) for id_ in sorted(model.containers))
 
 
-def encode_member(processor_id: ProcessorId, container: ContainerModel) -> bytes:
+def encode_part(model: JobModel, processor_id: ProcessorId) -> bytes:
+    """The container of one processor as it stands between the braces of its part of the JobModel.
+
+    Before or after a standby stands its active one: by what both have in common a reader knows
+    whose standby it is.
+    """
+    active = model.containers[processor_id].active_processor
+    ids = {processor_id, processor_id if active is None else active}
+    return b",".join(_member(id_, model.containers[id_]) for id_ in sorted(ids))
+
+
+def _member(processor_id: ProcessorId, container: ContainerModel) -> bytes:
     """One container after its name, as it stands between the braces."""
     return compact_json(processor_id) + b":" + encode_container_model(container)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.config import Config
+from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -16,7 +17,7 @@ from homeport.job_coordinator.model.job_model import (
 from homeport.job_coordinator.model.job_model_pieces import (
     JobModelPieces,
     encode_containers,
-    encode_member,
+    encode_part,
 )
 
 
@@ -54,11 +55,23 @@ def test_the_pieces_joined_are_the_codecs_bytes(model: JobModel, *, mask_secrets
     assert joined == encode_job_model(model, mask_secrets=mask_secrets)
 
 
+def test_the_part_of_a_standby_has_its_active_too() -> None:
+    """So its reader knows whose standby it is, as JSON has no field for that."""
+    actives = {c.processor_id: c for c in (_container("0", 0, 5), _container("1", 1))}
+    model = JobModel(Config(), with_standbys(actives, 1))
+    standby, active = ProcessorId("1-0"), ProcessorId("1")
+    pieces = JobModelPieces.of(model, mask_secrets=False)
+    part = b"".join((*pieces.head, encode_part(model, standby), pieces.end))
+    expected = {id_: model.containers[id_] for id_ in (active, standby)}
+    assert decode_job_model(part).containers == expected
+    assert encode_part(model, active) == encode_part(JobModel(Config(), actives), active)
+
+
 @pytest.mark.parametrize("id_", MODELS["ordinary"].containers)
 def test_a_part_is_a_job_model_of_one_container(id_: ProcessorId) -> None:
     """Samza's reader and ours take it; the number of changelog partitions is the whole's."""
     whole = MODELS["ordinary"]
     pieces = JobModelPieces.of(whole, mask_secrets=False)
-    part = b"".join((*pieces.head, encode_member(id_, whole.containers[id_]), pieces.end))
+    part = b"".join((*pieces.head, encode_part(whole, id_), pieces.end))
     assert decode_job_model(part) == JobModel(whole.config, {id_: whole.containers[id_]})
     assert part.endswith(b'"max-change-log-stream-partitions":6}')
