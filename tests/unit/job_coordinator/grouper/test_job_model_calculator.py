@@ -121,6 +121,17 @@ def test_a_broadcast_partition_is_in_every_task() -> None:
     assert first_fault(model) is None
 
 
+def test_g17_broadcast_partitions_give_rise_to_no_task() -> None:
+    """G17: an input stream may be broadcast in part: that part forms no task and is in each."""
+    config = _config(task__broadcast__inputs="kafka.a#0,kafka.b#0", job__container__count="1")
+    (container,) = calculate_job_model(config, {A: 2, B: 2}, NOTHING).containers.values()
+    assert list(container.tasks) == ["Partition 1"]
+    (task,) = container.tasks.values()
+    assert len(task.system_stream_partitions) == 4
+    with pytest.raises(ConfigError, match=r"task\.inputs is missing.*not broadcast"):
+        calculate_job_model(config, {A: 1, B: 1}, NOTHING)
+
+
 def test_a_broadcast_partition_that_is_not_there_is_refused() -> None:
     """The message names the key, the partition and how many there are."""
     config = _config(task__broadcast__inputs="kafka.rules#2")

@@ -117,6 +117,12 @@ def test_a_second_change_begins_from_the_saved_assignment() -> None:
     assert _group(3, 9, _assignment(two)) == {"0": {0, 2, 4}, "1": {1, 3, 5}, "2": {6, 7, 8}}
 
 
+def test_containers_that_vanish_give_their_tasks_in_the_order_of_their_numbers() -> None:
+    """12 tasks, 12 to 2 containers: container 2, with Partition 10, comes before container 10."""
+    twelve = _assignment(_group(12, 12))
+    assert _group(2, 12, twelve)["0"] == {0, 10, 11, 2, 3, 4}
+
+
 def test_g7_an_unchanged_count_keeps_a_lopsided_assignment() -> None:
     """G7: 6 and 3 tasks stay 6 and 3."""
     previous = {"0": range(6), "1": range(6, 9)}
