@@ -174,14 +174,14 @@ def check_state(job: Job, *, reset_state: bool) -> None:
     Raises:
         ConfigError: it does not; nothing has been written.
     """
-    if not job.has_stream():
-        return
-    with job.stream() as store:
-        if reset_state:
+    before = Config()
+    if job.has_stream():
+        with job.stream() as store:
             before = ConfigManager(store).read()
-            state_reset.check_topics(state_reset.state_topics(before, job.config), job.config)
-        else:
-            one_time_configuration.require_unchanged(store, job.config)
+            if not reset_state:
+                one_time_configuration.require_unchanged(store, job.config)
+    if reset_state:
+        state_reset.check_topics(state_reset.state_topics(before, job.config), job.config)
 
 
 @dataclass(frozen=True)

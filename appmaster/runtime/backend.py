@@ -182,7 +182,11 @@ class DriverBackend:
         """The state of the job."""
         driver = self._driver
         body = driver.status.to_json(driver.state, driver.launchers, driver.stream_fault)
-        return {**body, "configuration": driver.live.to_json()}
+        return {
+            **body,
+            "coordinator_stream_damaged": driver.damaged_count,
+            "configuration": driver.live.to_json(),
+        }
 
     def _require_known(self, incarnation: Incarnation) -> None:
         # A retired one too: it is heard until it has stopped.

@@ -253,6 +253,11 @@ class Driver:
         """Why the coordinator stream was not read or written the last time; None where it was."""
         return self._desk.fault
 
+    @property
+    def damaged_count(self) -> int:
+        """How many records of the coordinator stream this driver has skipped as damaged."""
+        return self._desk.damaged_count
+
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:
             case RequestResource() | CancelRequest():

@@ -64,6 +64,11 @@ class StreamDesk:
         """Why the stream was not read or written the last time; None where it was."""
         return self._write_fault or self._read_fault
 
+    @property
+    def damaged_count(self) -> int:
+        """How many records of the stream were skipped because their bytes are damaged."""
+        return self._stream.damaged_count
+
     async def append(self, messages: list[CoordinatorStreamMessage]) -> None:
         """All are in the stream, or none: until they are, as nothing can go on without."""
         while messages:

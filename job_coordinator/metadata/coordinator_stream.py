@@ -26,6 +26,10 @@ _TOLD_DAMAGES = 100
 class CoordinatorStream(Protocol):
     """What managers need: the present state, new records, and a way to write."""
 
+    @property
+    def damaged_count(self) -> int:
+        """How many records were skipped because their bytes are damaged."""
+
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
         """Reads to the head; the records that are new since the last call, in their order."""
 

@@ -90,6 +90,21 @@ def test_launchers_go_on_while_records_cannot_be_written(tmp_path: Path) -> None
     assert am.cluster.finished is not None
 
 
+def test_damaged_records_are_counted_on_the_status(tmp_path: Path) -> None:
+    """Another writer's garbage is skipped, and the job goes on."""
+
+    async def story(am: Am) -> None:
+        await am.until_order(OrderKind.RUN)
+        assert am.backend.status()["coordinator_stream_damaged"] == 0
+        am.stream.log += [(b"no list", b"{}"), (b'[1,"set-config","a"]', b"not json")]
+        await am.until(lambda: am.backend.status()["coordinator_stream_damaged"] == 2)
+        assert am.backend.status()["coordinator_stream"] == "ok"
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    _, end = drive(tmp_path, story)
+    assert end.result is JobResult.SUCCEEDED
+
+
 def test_a_request_that_is_refused_is_a_launch_that_failed(tmp_path: Path) -> None:
     """It counts for the retry keys, and the status tells why."""
 

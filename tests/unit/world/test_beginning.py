@@ -1,11 +1,67 @@
-"""What begins while Kafka is away."""
+"""What a driver does before it permits anybody, and what begins while Kafka is away."""
 
 from __future__ import annotations
+
+import pytest
 
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import World
 
 AWAY_MS = 300_000
+
+
+@pytest.mark.parametrize("words", ["init ", "commit ", "ask the end of __samza_coordinator"])
+def test_nobody_is_permitted_before_the_job_coordinator_is_initialised(words: str) -> None:
+    """COORD: "started only after initializing the Job Coordinator from the Coordinator Stream".
+
+    A driver dies with its only container, whose launcher lives and asks. The next driver stands
+    still before each step of its start: it permits nobody before it answers with the JobModel that
+    the permit names.
+    """
+    with World(1, 1) as world:
+        scene = Scene(world)
+        attempt = scene.working()
+        (first,) = world.facts_of("driver:permit-granted")
+        scene.hosts.child("0@1").kill()
+        attempt.driver.kill()
+        driver_of = attempt.children[1]
+        scene.until(lambda: driver_of.starts > 1, "there is another driver")
+        stood_still = 0
+        while len(world.facts_of("driver:permit-granted")) == 1:
+            attempt.driver.stop_at(words)
+            scene.until(
+                lambda: (
+                    attempt.driver.is_stopped or len(world.facts_of("driver:permit-granted")) > 1
+                ),
+                "it stands still or permits",
+            )
+            if attempt.driver.is_stopped:
+                stood_still += 1
+                scene.run(200)
+                attempt.driver.go_on()
+        _, second = world.facts_of("driver:permit-granted")
+        assert stood_still > 0
+        version = attempt.status()["job"]["model_version"]
+        assert second.fields["model_version"] == version == first.fields["model_version"]
+        scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+        scene.work(2)
+        scene.judge()
+
+
+def test_no_launcher_is_asked_for_before_there_is_a_model() -> None:
+    """The first driver stands before it publishes: YARN is asked for nothing, nobody is served."""
+    with World(1, 1) as world:
+        scene = Scene(world)
+        attempt = scene.attempt()
+        scene.until(lambda: attempt.children[1].process is not None, "there is a driver")
+        driver = attempt.driver
+        driver.stop_at("create counts")
+        scene.until(lambda: driver.is_stopped, "it has not published yet")
+        assert attempt.children[1].server is not None
+        assert attempt.children[1].server.backend is None
+        assert attempt.yarn.containers == {}
+        driver.go_on()
+        scene.until(lambda: scene.started() == 1, "the container has started")
 
 
 def test_a_driver_that_begins_while_kafka_is_away_waits_for_it() -> None:

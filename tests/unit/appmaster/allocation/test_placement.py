@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from homeport.appmaster.allocation.events import LauncherSilent, ResourceEnded
-from homeport.appmaster.allocation.instructions import SetTimer
+from homeport.appmaster.allocation.instructions import (
+    PermitContainer,
+    RequestResource,
+    SetTimer,
+)
 from homeport.appmaster.allocation.state import ContainerPhase as P
 from homeport.appmaster.allocation.state import check_in_timer
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
@@ -32,6 +36,23 @@ def test_nothing_is_asked_before_both_model_and_hosts_are_known(machine: Machine
     assert machine.phase("0") is P.QUEUED
     assert machine.feed(live("a", "b")) == asks(1, "a")
     assert machine.phase("0") is P.REQUESTED
+
+
+def test_nobody_is_permitted_before_there_is_a_model(machine: Machine) -> None:
+    """COORD: containers are started only after the job coordinator has been initialised.
+
+    Nor is anything asked for, whatever an earlier driver's launchers say and whatever ends.
+    """
+    early = (
+        live("a", "b"),
+        check_in("ra", "a"),
+        check_in("rb", "b", request=7),
+        allocated(7),
+        LauncherSilent(ResourceId("ra")),
+    )
+    instructions = [i for event in early for i in machine.feed(event)]
+    assert not [i for i in instructions if isinstance(i, PermitContainer | RequestResource)]
+    assert machine.records == ()
 
 
 def test_hosts_may_be_known_first(machine: Machine) -> None:
