@@ -184,7 +184,8 @@ class DriverBackend:
         body = driver.status.to_json(driver.state, driver.launchers, driver.stream_fault)
         return {
             **body,
-            "coordinator_stream_damaged": driver.damaged_count,
+            "coordinator_stream_age_ms": driver.desk.age_ms,
+            "coordinator_stream_damaged": driver.desk.damaged_count,
             "configuration": driver.live.to_json(),
         }
 

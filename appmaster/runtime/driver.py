@@ -254,9 +254,9 @@ class Driver:
         return self._desk.fault
 
     @property
-    def damaged_count(self) -> int:
-        """How many records of the coordinator stream this driver has skipped as damaged."""
-        return self._desk.damaged_count
+    def desk(self) -> StreamDesk:
+        """Where the coordinator stream is read, and how well."""
+        return self._desk
 
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:

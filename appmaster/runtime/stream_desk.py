@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.takeover import OutrankedError, read_config
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
@@ -56,6 +57,7 @@ class StreamDesk:
         self._rank = rank
         self._pool = ThreadPoolExecutor(1, "kafka")
         self._news: StreamNews | None = None
+        self._read_ms: int | None = None
         self._read_fault: str | None = None
         self._write_fault: str | None = None
 
@@ -68,6 +70,11 @@ class StreamDesk:
     def damaged_count(self) -> int:
         """How many records of the stream were skipped because their bytes are damaged."""
         return self._stream.damaged_count
+
+    @property
+    def age_ms(self) -> int | None:
+        """How long ago the stream was last read to its head; None where it never was."""
+        return None if self._read_ms is None else boot_ms() - self._read_ms
 
     async def append(self, messages: list[CoordinatorStreamMessage]) -> None:
         """All are in the stream, or none: until they are, as nothing can go on without."""
@@ -123,7 +130,7 @@ class StreamDesk:
             log.warning("%s", e)
             self._read_fault = str(e)
             return None
-        self._read_fault = None
+        self._read_ms, self._read_fault = boot_ms(), None
         return news
 
     def close(self) -> None:

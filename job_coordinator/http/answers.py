@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from homeport.job_coordinator.http.documents import Document
 from homeport.job_coordinator.model.json_values import compact_json
@@ -21,6 +22,9 @@ _PIECE_BYTES: Final = 32 * 1024
 
 _STALL_S: Final = 30.0
 """How long a reader may take nothing at all."""
+
+_SENDERS: Final = 4
+"""How many readers get what their sockets take before whoever else asks gets an answer."""
 
 _JSON: Final = "application/json"
 _GZIP: Final = re.compile(r"\s*(x-)?gzip\s*(;\s*q=(?P<quality>[\d.]+)\s*)?", re.ASCII)
@@ -49,55 +53,78 @@ def takes_gzip(request: web.Request) -> bool:
     return False
 
 
-async def document_answer(
-    request: web.Request, document: Document, *, trusted: bool
-) -> web.StreamResponse:
-    """200 with the document, sent when this returns; or 304 where the caller has it already.
+class DocumentSender:
+    """Sends documents as fast as they are read, a little to each reader at a time.
 
-    A reader that takes nothing for half a minute is cut off.
+    Small questions are answered between: without turns, a thousand readers of megabytes would each
+    get hundreds of kilobytes before a check-in is looked at.
     """
-    headers = {
-        "Cache-Control": "private, no-cache" if trusted else "no-cache",
-        "Vary": "Authorization, Accept-Encoding",
-    }
-    response: web.StreamResponse
-    if any(known.value in {document.etag.value, "*"} for known in request.if_none_match or ()):
-        response = web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(_SENDERS)
+
+    async def answer(
+        self, request: web.Request, document: Document, *, trusted: bool
+    ) -> web.StreamResponse:
+        """200 with the document, sent when this returns; or 304 where the caller has it already.
+
+        A reader that takes nothing for half a minute is cut off.
+        """
+        headers = {
+            "Cache-Control": "private, no-cache" if trusted else "no-cache",
+            "Vary": "Authorization, Accept-Encoding",
+        }
+        response: web.StreamResponse
+        if any(known.value in {document.etag.value, "*"} for known in request.if_none_match or ()):
+            response = web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+            response.etag = document.etag
+            return response
+        if document.gzip:
+            headers["Content-Encoding"] = "gzip"
+        if document.size <= _PIECE_BYTES:
+            response = json_answer(b"".join(document.parts), headers)
+            response.etag = document.etag
+            return response
+        response = web.StreamResponse(headers=headers)
+        response.content_type = _JSON
+        response.content_length = document.size
         response.etag = document.etag
+        if request.method != "HEAD":
+            await self._send(request, response, document)
         return response
-    if document.gzip:
-        headers["Content-Encoding"] = "gzip"
-    if document.size <= _PIECE_BYTES:
-        response = json_answer(b"".join(document.parts), headers)
-        response.etag = document.etag
-        return response
-    response = web.StreamResponse(headers=headers)
-    response.content_type = _JSON
-    response.content_length = document.size
-    response.etag = document.etag
-    if request.method == "HEAD":
-        return response
-    return await _sent(request, response, document)
+
+    async def _send(
+        self, request: web.Request, response: web.StreamResponse, document: Document
+    ) -> None:
+        transport = request.transport
+        writer = await response.prepare(request)
+        if transport is None or writer is None:
+            return  # the caller is gone
+        # What the socket does not take at once waits in the transport, which says so from the
+        # first byte on.
+        transport.set_write_buffer_limits(high=0)
+        pieces = _pieces(document)
+        try:
+            while True:
+                async with self._turns:
+                    if not await _fill(transport, writer, pieces):
+                        return
+                async with asyncio.timeout(_STALL_S):
+                    await writer.drain()
+        except (ConnectionError, TimeoutError):
+            transport.abort()
 
 
-async def _sent(
-    request: web.Request, response: web.StreamResponse, document: Document
-) -> web.StreamResponse:
-    transport = request.transport
-    writer = await response.prepare(request)
-    if transport is None or writer is None:
-        return response  # the caller is gone
-    # What the socket does not take at once waits in the transport, which says so from the first
-    # byte on.
-    transport.set_write_buffer_limits(high=0)
-    try:
-        for piece in _pieces(document):
-            await writer.write(piece)
-            async with asyncio.timeout(_STALL_S):
-                await writer.drain()
-    except (ConnectionError, TimeoutError):
-        transport.abort()
-    return response
+async def _fill(
+    transport: asyncio.WriteTransport, writer: AbstractStreamWriter, pieces: Iterator[memoryview]
+) -> bool:
+    """The socket has taken what it takes now; false where no piece is left."""
+    for piece in pieces:
+        # To wait here would keep the turn. The abstract writer does not name the argument.
+        await writer.write(piece, drain=False)  # type: ignore[call-arg]
+        if transport.get_write_buffer_size():
+            return True
+    return False
 
 
 def _pieces(document: Document) -> Iterator[memoryview]:

@@ -25,7 +25,7 @@ from aiohttp import web
 from homeport.config import keys
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.answers import (
-    document_answer,
+    DocumentSender,
     error_answer,
     json_answer,
     takes_gzip,
@@ -33,6 +33,7 @@ from homeport.job_coordinator.http.answers import (
 from homeport.job_coordinator.http.documents import Document, Form, JobModelDocuments
 from homeport.job_coordinator.http.listening import listen, stop_accepting
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, shown
@@ -116,6 +117,8 @@ class JobCoordinatorServer:
         self._runner: web.AppRunner | None = None
         self._listener: socket.socket | None = None
         self._documents = JobModelDocuments()
+        self._sender = DocumentSender()
+        self._metrics = JobCoordinatorMetrics(backend.status)
 
     async def start(self) -> tuple[str, int]:
         """The server answers; returns the address and port that it listens on.
@@ -153,7 +156,8 @@ class JobCoordinatorServer:
 
     def _application(self) -> web.Application:
         app = web.Application(
-            client_max_size=MAX_BODY_BYTES, middlewares=[_errors_as_json, self._check_token]
+            client_max_size=MAX_BODY_BYTES,
+            middlewares=[self._count, _errors_as_json, self._check_token],
         )
         app.add_routes(
             [
@@ -161,6 +165,7 @@ class JobCoordinatorServer:
                 web.get("/locality", self._get_locality),
                 web.get("/containerHeartbeat", self._get_heartbeat),
                 web.get("/config", self._get_config),
+                web.get("/metrics", self._get_metrics),
                 web.get("/v1/status", self._get_status),
                 web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
                 web.post("/v1/check-in", self._post_check_in),
@@ -170,6 +175,14 @@ class JobCoordinatorServer:
             ]
         )
         return app
+
+    @web.middleware
+    async def _count(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        response = await handler(request)
+        resource = request.match_info.route.resource
+        route = "unknown" if resource is None else resource.canonical
+        self._metrics.answered(request.method, route, response.status)
+        return response
 
     @web.middleware
     async def _check_token(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -205,7 +218,7 @@ class JobCoordinatorServer:
     async def _document(
         self, request: web.Request, making: Awaitable[Document]
     ) -> web.StreamResponse:
-        return await document_answer(request, await making, trusted=self._is_trusted(request))
+        return await self._sender.answer(request, await making, trusted=self._is_trusted(request))
 
     def _form(self, request: web.Request) -> Form:
         return Form(mask_secrets=not self._is_trusted(request), gzip=takes_gzip(request))
@@ -231,6 +244,9 @@ class JobCoordinatorServer:
 
     async def _get_status(self, _request: web.Request) -> web.StreamResponse:
         return json_answer(compact_json(dict(self._backend.status())))
+
+    async def _get_metrics(self, _request: web.Request) -> web.StreamResponse:
+        return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
         order = await self._backend.check_in(CheckIn.from_json(await _body(request)))

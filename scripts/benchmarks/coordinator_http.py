@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
 
 from benchmarks import processes
 from benchmarks.callers import Calls, call_at_once, hold_at_once
@@ -16,6 +19,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 TITLE = "1,000 clients at once fetch a JobModel of 1,000 containers, 10,000 tasks"
 _CLIENTS = 1000
 _LARGE_BYTES = 8_000_000
+_PATIENCE_S = 120.0
 _WHOLE, _PART = "/?version=1", "/v1/processors/{}/model?version=1"
 
 
@@ -33,7 +37,10 @@ def rows() -> Iterator[Row]:
     with _server(config_bytes=0) as (pid, port):
         whole = _round(pid, port, _WHOLE, gzip=True)
         yield from _rows_of("whole, gzip", whole, limit_s=2)
-        yield from _rows_of("whole, plain", plain := _round(pid, port, _WHOLE, gzip=False))
+        with _asking(port) as waits:
+            plain = _round(pid, port, _WHOLE, gzip=False)
+        yield from _rows_of("whole, plain", plain)
+        yield figure("status asked again and again meanwhile: longest", max(waits), "s")
         yield from _rows_of("own part, gzip", part := _round(pid, port, _PART, gzip=True))
         yield from _comparison(port, whole, plain, part)
     with _server(config_bytes=_LARGE_BYTES) as (pid, port):
@@ -51,6 +58,30 @@ def _server(config_bytes: int) -> processes.Serving:
         *("--containers", str(_CLIENTS), "--tasks-each", "10"),
         *("--config-bytes", str(config_bytes)),
     )
+
+
+@contextmanager
+def _asking(port: int) -> Iterator[list[float]]:
+    """Seconds of each answer to somebody who asks for the status inside the block."""
+    client, over, waits = CoordinatorClient(_url(port), TOKEN, _PATIENCE_S), Event(), [0.0]
+
+    def ask() -> None:
+        while not over.is_set():
+            began = time.perf_counter()
+            client.status()
+            waits.append(time.perf_counter() - began)
+
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(ask)
+        try:
+            yield waits
+        finally:
+            over.set()
+        asking.result()
+
+
+def _url(port: int) -> str:
+    return f"http://127.0.0.1:{port}/"
 
 
 def _requests(path: str, *, gzip: bool) -> list[bytes]:
@@ -85,7 +116,7 @@ def _rows_of(name: str, done: _Round, *, limit_s: float | None = None) -> Iterat
 
 
 def _comparison(port: int, whole: _Round, plain: _Round, part: _Round) -> Iterator[Row]:
-    client = CoordinatorClient(f"http://127.0.0.1:{port}/", TOKEN)
+    client = CoordinatorClient(_url(port), TOKEN)
     whole_ms = _cpu_ms(lambda: client.job_model(1), times=5)
     part_ms = _cpu_ms(lambda: client.processor_model(ProcessorId("7"), 1), times=50)
     yield figure("CPU of a container that fetches and reads the whole", whole_ms, "ms")

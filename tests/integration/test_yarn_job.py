@@ -24,6 +24,15 @@ def test_a_job_runs_stops_and_comes_home(make_job: Callable[[str], Job]) -> None
     assert sorted(model["containers"]) == ["0", "1", "2"]
     assert sum(len(c["tasks"]) for c in model["containers"].values()) == PARTITIONS
     assert job.call("status").stdout == "Running\n"
+    for id_, container in first.items():
+        part = job.get(f"v1/processors/{id_}/model?version=1")
+        assert part == model | {"containers": {id_: model["containers"][id_]}}
+        beat = job.get(f"containerHeartbeat?executionContainerId={container['resource']}")
+        assert beat == {"alive": True}
+    numbers = job.get_text("metrics").splitlines()
+    assert "homeport_job_model_version 1.0" in numbers
+    assert 'homeport_containers{phase="running"} 3.0' in numbers
+    assert "homeport_coordinator_stream_damaged_records_total 0.0" in numbers
 
     again = job.call("run")
     assert again.returncode == 1

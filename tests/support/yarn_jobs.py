@@ -171,8 +171,13 @@ class Job:
 
     def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
         """The JSON that the AM serves at ``path``."""
+        return json.loads(self.get_text(path))
+
+    def get_text(self, path: str) -> str:
+        """The text that the AM serves at ``path``."""
         with urllib.request.urlopen(self.url + path, timeout=10) as answer:  # noqa: S310 - ours
-            return json.load(answer)
+            text: str = answer.read().decode()
+            return text
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """{processor: what the status says of it}."""

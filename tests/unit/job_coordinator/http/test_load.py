@@ -83,13 +83,14 @@ def test_callers_that_come_at_once_are_all_served(
 
 
 def test_slow_readers_hold_no_copy_of_the_model(served: Served) -> None:
-    """Forty that take the first bytes of 8 MB and no more cost a fraction of one copy each."""
+    """Forty that take the first bytes of 8 MB and no more: a fraction of a copy each, no turn."""
     served.backend.models[None] = small_model(large=LARGE)
     assert len(served.call("GET", "/")[2]) > len(LARGE)
     before = _resident_bytes()
     readers = [_asked(served, "GET / HTTP/1.0\r\n\r\n") for _ in range(40)]
     heads = [reader.recv(15) for reader in readers]
     assert served.client().check_in(CHECK_IN) == ORDER
+    assert len(served.call("GET", "/")[2]) > len(LARGE), "they do not keep others from reading"
     assert _resident_bytes() - before < 10 * len(LARGE)
     plain = encode_job_model(served.backend.models[None], mask_secrets=True)
     for head, reader in zip(heads, readers, strict=True):

@@ -1,0 +1,98 @@
+"""``GET /metrics``: the state of the job coordinator in numbers, in Prometheus' text form.
+
+SHELL. They are those of ``GET /v1/status``, read when asked for, and the requests that the server
+has answered. Each series that was told once is told for as long as the server lives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+_MS_PER_S: Final = 1000
+
+
+class JobCoordinatorMetrics(Collector):
+    """The numbers of one server.
+
+    Args:
+        status: the body of ``GET /v1/status``.
+    """
+
+    def __init__(self, status: Callable[[], Mapping[str, Any]]) -> None:
+        self._status = status
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._phases: set[str] = set()
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+
+    def answered(self, method: str, route: str, code: int) -> None:
+        """One more request has its answer. ``route``: as it is declared, not what was asked for."""
+        self._requests[method, route, code] += 1
+
+    def text(self) -> bytes:
+        """All numbers as they are now."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Prometheus' protocol: each metric with its samples."""
+        status = self._status()
+        yield _gauge(
+            "job_model_version",
+            "Version of the JobModel in force; absent before the first.",
+            status.get("job", {}).get("model_version"),
+        )
+        yield self._containers(status.get("containers", ()))
+        yield from _stream(status)
+        requests = CounterMetricFamily(
+            "homeport_http_requests", "Requests answered.", labels=("method", "route", "code")
+        )
+        for (method, route, code), count in sorted(self._requests.items()):
+            requests.add_metric((method, route, str(code)), count)
+        yield requests
+
+    def _containers(self, containers: Any) -> Metric:  # noqa: ANN401 - JSON
+        present = Counter(str(container["phase"]) for container in containers)
+        self._phases |= present.keys()
+        metric = GaugeMetricFamily(
+            "homeport_containers", "Containers of the job, by phase.", labels=("phase",)
+        )
+        for phase in sorted(self._phases):
+            metric.add_metric((phase,), present[phase])
+        return metric
+
+
+def _stream(status: Mapping[str, Any]) -> Iterator[Metric]:
+    fault = status.get("coordinator_stream")
+    yield _gauge(
+        "coordinator_stream_reachable",
+        "1 where the last reading and writing of the coordinator stream went well.",
+        None if fault is None else int(fault == "ok"),
+    )
+    age_ms = status.get("coordinator_stream_age_ms")
+    yield _gauge(
+        "coordinator_stream_age_seconds",
+        "Since the coordinator stream was last read to its head.",
+        None if age_ms is None else age_ms / _MS_PER_S,
+    )
+    damaged = CounterMetricFamily(
+        "homeport_coordinator_stream_damaged_records",
+        "Records skipped because their bytes are damaged, since this driver began.",
+    )
+    if "coordinator_stream_damaged" in status:
+        damaged.add_metric((), status["coordinator_stream_damaged"])
+    yield damaged
+
+
+def _gauge(name: str, about: str, value: float | None) -> Metric:
+    metric = GaugeMetricFamily(f"homeport_{name}", about)
+    if value is not None:
+        metric.add_metric((), value)
+    return metric

@@ -1,0 +1,73 @@
+"""The numbers of ``GET /metrics`` against status and requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_server import TOKEN, Served
+from prometheus_client.parser import text_string_to_metric_families
+
+from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
+
+
+def _samples(text: bytes) -> dict[tuple[str, ...], float]:
+    """{(name, label values in the order of their names...): value}."""
+    return {
+        (sample.name, *(sample.labels[label] for label in sorted(sample.labels))): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def test_the_status_in_numbers() -> None:
+    """Version, containers by phase, age and damage of the coordinator stream."""
+    status: dict[str, Any] = {
+        "job": {"model_version": 7},
+        "containers": [{"phase": "running"}, {"phase": "running"}, {"phase": "queued"}],
+        "coordinator_stream": "ok",
+        "coordinator_stream_age_ms": 1500,
+        "coordinator_stream_damaged": 2,
+    }
+    metrics = JobCoordinatorMetrics(lambda: status)
+    assert _samples(metrics.text()) == {
+        ("homeport_job_model_version",): 7,
+        ("homeport_containers", "running"): 2,
+        ("homeport_containers", "queued"): 1,
+        ("homeport_coordinator_stream_reachable",): 1,
+        ("homeport_coordinator_stream_age_seconds",): 1.5,
+        ("homeport_coordinator_stream_damaged_records_total",): 2,
+    }
+    status["containers"] = []
+    status["coordinator_stream"] = "Kafka did not answer"
+    samples = _samples(metrics.text())
+    assert samples["homeport_containers", "running"] == 0
+    assert samples["homeport_coordinator_stream_reachable",] == 0
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    """No sample rather than a zero that nobody measured."""
+    assert _samples(JobCoordinatorMetrics(dict).text()) == {}
+
+
+def test_requests_are_counted_by_route(served: Served) -> None:
+    """By the route's declared form: what callers invent makes no series of its own."""
+    token = f"Bearer {TOKEN}"
+    for id_ in ("0", "7", "8"):
+        served.call("GET", f"/v1/processors/{id_}/model")
+    served.call("GET", "/nothing")
+    served.call("GET", "/else", Authorization=token)
+    served.call("DELETE", "/", Authorization=token)
+    served.call("POST", "/v1/check-in", b"{}")
+    status, headers, body = served.call("GET", "/metrics")
+    assert (status, headers["content-type"].partition(";")[0]) == (200, "text/plain")
+    samples = _samples(body)
+    requests = {k: v for k, v in samples.items() if k[0] == "homeport_http_requests_total"}
+    name = "homeport_http_requests_total"
+    part = "/v1/processors/{processor_id}/model"
+    assert requests == {
+        (name, "200", "GET", part): 1,
+        (name, "404", "GET", part): 2,
+        (name, "404", "GET", "unknown"): 2,
+        (name, "405", "DELETE", "unknown"): 1,
+        (name, "401", "POST", "/v1/check-in"): 1,
+    }
