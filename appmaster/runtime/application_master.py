@@ -41,7 +41,7 @@ from homeport.appmaster.runtime.kafka_wait import await_kafka
 from homeport.appmaster.runtime.keeper_link import KeeperLink
 from homeport.appmaster.runtime.live_configuration import LiveConfiguration
 from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
-from homeport.appmaster.runtime.model_change import ModelDesk, first_model
+from homeport.appmaster.runtime.model_change import ModelChange, ModelDesk, first_model, note_change
 from homeport.appmaster.runtime.model_shelf import ModelShelf
 from homeport.appmaster.runtime.remembered import charged_failures
 from homeport.appmaster.runtime.supervision import EXIT_ENDED, EXIT_FINAL
@@ -220,7 +220,10 @@ def begin(
     model = shelf.find(named) if named else None
     if model is None:
         model = first_model(container.submission.submitted, stream)
-        shelf.save(publication.version_of(model, stream).version, model)
+        version = publication.version_of(model, stream).version
+        shelf.save(version, model)
+        change = ModelChange(version, model, "an attempt begins", restarts_all=True)
+        note_change(history_of(container, JobConfig.of(model.config)), None, change)
     published = publication.publish(model, stream, container.known_host)
     shelf.enter(published.version, model)
     shelf.remember({*published.epochs, *published.retired})

@@ -394,6 +394,7 @@ class Driver:
             news = await self._desk.read()
             if news is not None:
                 self.localities = news.localities
+                self.status.versions.update(news.versions)
                 self.live.heard(news.config)
                 await self._note_stops(news.stopped)
                 self.fencing.reported(news.fenced)

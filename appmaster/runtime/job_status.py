@@ -63,6 +63,8 @@ class JobStatus:
     identity: JobIdentity
     now_ms: Callable[[], int]
     coordinator_url: str = ""
+    versions: dict[Incarnation, int] = field(default_factory=dict)
+    """Which version of the JobModel an incarnation was permitted under, as the stream says."""
     held_back: tuple[int, tuple[Incarnation, ...]] | None = None
     _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
     _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
@@ -186,7 +188,7 @@ class JobStatus:
             "phase": container.phase.value,
             "since_ms": facts.since_ms,
             "epoch": container.epoch,
-            "model_version": container.model_version if container.phase in LIVE else None,
+            "model_version": self._version(container),
             "pid": launcher.pid if launcher and launcher.running == incarnation else None,
             "resource": container.resource_id,
             "restored": body.get("restored"),
@@ -195,6 +197,12 @@ class JobStatus:
             "failures": container.failures,
             "last_failure": container.last_failure or None,
         }
+
+    def _version(self, container: ContainerState) -> int | None:
+        """The version that it runs; None: nothing runs, or an earlier driver knew."""
+        if container.phase not in LIVE:
+            return None
+        return container.model_version or self.versions.get(container.incarnation)
 
 
 def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:

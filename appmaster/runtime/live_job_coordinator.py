@@ -23,7 +23,12 @@ from homeport.appmaster.allocation.events import ShutdownRequested
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.runtime.input_watch import InputsSeen, InputWatch
 from homeport.appmaster.runtime.live_configuration import LiveConfiguration, has_state
-from homeport.appmaster.runtime.model_change import ModelChange, ModelDesk, changed_containers
+from homeport.appmaster.runtime.model_change import (
+    ModelChange,
+    ModelDesk,
+    changed_containers,
+    note_change,
+)
 from homeport.appmaster.runtime.model_shelf import ModelShelf
 from homeport.config import keys
 from homeport.config.config import Config
@@ -35,6 +40,8 @@ from homeport.job_coordinator.model.ids import ProcessorId
 
 _T = TypeVar("_T")
 _POLL_S = 0.5
+_CONFIRM_S = 5.0
+"""A fault of the inputs ends the job: it is told only when it is seen again this much later."""
 
 log = logging.getLogger("driver")
 
@@ -82,7 +89,9 @@ class LiveJobCoordinator:
         self._look = look
         self._history = history
         self._inputs = InputWatch()
+        self._suspected: str | None = None
         self._heard: Config | None = None
+        self._settled: Config | None = None
         self._is_news = asyncio.Event()
         self._looked_s: float | None = None
         self._pool = ThreadPoolExecutor(1, "job-model")
@@ -122,17 +131,16 @@ class LiveJobCoordinator:
     async def _follow_stream(self, job: RunningJob) -> None:
         """What the stream says is in force, but for what is pending or cannot be done."""
         stream, before = self._heard, self.shelf.model
-        if stream is None:
+        if stream is None or stream is self._settled:
             return
         pending = self._configuration.pending
         config = self._configuration.wanted(stream)
         for news in self._configuration.pending:
             if news not in pending:
                 self._history.event("key-pending", **news.to_json())
-        if config is None:
-            return
-        diff = ConfigDiff.between(before.config, config)
-        if diff.is_empty:
+        diff = ConfigDiff() if config is None else ConfigDiff.between(before.config, config)
+        if config is None or diff.is_empty:
+            self._settled = stream
             return
         try:
             model = await self._computed(partial(self._desk.reconfigured, config))
@@ -160,8 +168,13 @@ class LiveJobCoordinator:
             return
         self._looked_s = now_s
         fault = self._inputs.fault(model, seen)
-        if fault is not None:
+        if fault is not None and fault == self._suspected:
             self._fail(job, fault)
+            return
+        self._suspected = fault
+        if fault is not None:
+            log.warning("perhaps, and looked at again: %s", fault)
+            self._looked_s = now_s - interval_s + min(_CONFIRM_S, interval_s)
             return
         grown = InputWatch.grown(model, seen, TaskConfig.of(model.config).inputs)
         if grown is not None:
@@ -199,15 +212,7 @@ class LiveJobCoordinator:
             change.why,
             "every container begins anew" if change.restarts_all else _names(changed),
         )
-        # Before it is published: a driver that dies in between leaves a word too many, not a
-        # change without one.
-        self._history.event(
-            "model-change",
-            version=change.version,
-            why=change.why,
-            restarts_all=change.restarts_all,
-            changed=changed,
-        )
+        note_change(self._history, self.shelf.model, change)
         if await job.publish(change):
             job.configured(change.model.config)
 

@@ -19,14 +19,16 @@ from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation
-from homeport.config.sections import TaskConfig
+from homeport.config.sections import StorageConfig, TaskConfig
 from homeport.config.validation import validate
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
 from homeport.job_coordinator.grouper.validation import first_fault
+from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, SystemStream
@@ -46,6 +48,22 @@ class ModelChange:
     model: JobModel
     why: str
     restarts_all: bool = False
+
+
+def note_change(history: HistoryWriter, before: JobModel | None, change: ModelChange) -> None:
+    """The change is in the history, which is to be so before it is published.
+
+    A driver that dies in between leaves a word too many, not a change without one. ``before``: the
+    model in force; None: none of this attempt.
+    """
+    nothing = JobModel(change.model.config, {})
+    history.event(
+        "model-change",
+        version=change.version,
+        why=change.why,
+        restarts_all=change.restarts_all,
+        changed=changed_containers(before or nothing, change.model),
+    )
 
 
 def changed_containers(before: JobModel, after: JobModel) -> dict[ProcessorId, dict[str, Any]]:
@@ -114,7 +132,8 @@ class ModelDesk:
         known = counts_in_force(before)
         # Of other streams, the broadcast ones, a model knows single partitions only.
         kept = {s: known[s] for s in TaskConfig.of(before.config).inputs if s in known}
-        return self._computed(config, {**self._counts(config), **kept})
+        is_known = kept.keys() >= set(input_streams(config))
+        return self._computed(config, kept if is_known else {**self._counts(config), **kept})
 
     def expanded(self, counts: Mapping[SystemStream, int]) -> JobModel:
         """The model in force with its inputs as they have grown.
@@ -138,7 +157,8 @@ class ModelDesk:
                 "a job with state keeps its tasks, and these would be others",
                 "submit it under another job.id, or with --reset-state",
             )
-        self._create_topics(model)
+        if _topics(model) != _topics(before):
+            self._create_topics(model)
         return model
 
     def saved(self, model: JobModel, why: str, *, restarts_all: bool) -> ModelChange:
@@ -146,6 +166,18 @@ class ModelDesk:
         version = self._shelf.version + 1
         self._shelf.save(version, model)
         return ModelChange(version, model, why, restarts_all)
+
+
+def _topics(model: JobModel) -> tuple[object, ...]:
+    """What the job's own topics follow from: those of a model that has the same are there."""
+    config, task = model.config, TaskConfig.of(model.config)
+    has_checkpoints = task.checkpoint_enabled
+    return (
+        checkpoint_topic_spec(task) if has_checkpoints else None,
+        task.checkpoint_system if has_checkpoints else None,
+        StorageConfig.of(config),
+        model.max_change_log_stream_partitions,
+    )
 
 
 def _counts_now(config: Config) -> Mapping[SystemStream, int]:

@@ -33,7 +33,8 @@ log = logging.getLogger("driver")
 class StreamNews:
     """What the stream says now; the same object until it says something else.
 
-    Shapes: ``stopped`` {incarnation: cause}.
+    Shapes: ``stopped`` {incarnation: cause}; ``versions`` {incarnation: JobModel version that its
+    permit names}, of those that no model has overtaken.
 
     ``fenced``: what the last incarnation of each processor that reported has fenced.
     """
@@ -42,6 +43,7 @@ class StreamNews:
     localities: Mapping[ProcessorId, Host]
     stopped: Mapping[Incarnation, str]
     fenced: Mapping[ProcessorId, FenceReport]
+    versions: Mapping[Incarnation, int]
 
 
 class StreamDesk:
@@ -154,6 +156,11 @@ class StreamDesk:
                 LocalityManager(self._stream).read_processors(),
                 StopManager(self._stream).read(),
                 EpochManager(self._stream).read_fenced(),
+                {
+                    Incarnation(p, record.epoch): record.model_version
+                    for p, record in EpochManager(self._stream).read_processor_epochs().items()
+                    if not record.is_raised
+                },
             )
         return self._news
 

@@ -104,7 +104,7 @@ class Demo:
     def _rescale(self) -> None:
         """The job has had more containers, and fewer, while input came."""
         screen = self._screen
-        rescale = Rescale(self._cluster, self._job, screen)
+        rescale = Rescale(self._cluster, self._job, self._reader, screen)
         rate = self._options.rate or round(FLIGHTS / SECONDS)
         screen.say(f"producing {rate:,} records per second")
         self._producer = self._run_producer(*self._rate(rate))

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +119,9 @@ class FlightsJob:
         """{processor: epoch of its stream container}."""
         return {c["processor_id"]: c["epoch"] for c in self.containers()}
 
-    def write_key(self, key: str, value: str) -> None:
-        """The coordinator stream has this value of the key, as ``coordinator-stream-writer``'s."""
+    @contextlib.contextmanager
+    def writing_key(self, key: str, value: str) -> Iterator[None]:
+        """``coordinator-stream-writer`` writes the key meanwhile, and has ended well afterwards."""
         argv = [
             sys.executable,
             "-m",
@@ -130,9 +131,15 @@ class FlightsJob:
             f"--key={key}",
             f"--value={value}",
         ]
-        done = subprocess.run(argv, env=self._env, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode != 0:
-            raise DemoError(f"coordinator-stream-writer: exit {done.returncode}: {done.stdout}")
+        child = subprocess.Popen(argv, env=self._env, stdout=subprocess.PIPE, text=True)
+        try:
+            yield
+            out, _ = child.communicate(timeout=_END_LIMIT_S)
+        finally:
+            child.kill()
+            child.wait()
+        if child.returncode != 0:
+            raise DemoError(f"coordinator-stream-writer: exit {child.returncode}: {out.strip()}")
 
     def phases(self) -> dict[str, str]:
         """{processor: phase} of the status page; empty where no AM answers."""

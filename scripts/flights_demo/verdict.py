@@ -88,6 +88,15 @@ def am_url(reader: Reader) -> str | None:
     return url
 
 
+def key_written_s(reader: Reader, wanted: str) -> float:
+    """When the coordinator stream's last record of a key was written, in seconds since 1970."""
+    written_ms = 0
+    for key, value in reader.records(COORDINATOR, 0):
+        if json.loads(key or b"[]")[1:] == ["set-config", wanted] and value is not None:
+            written_ms = int(json.loads(value)["timestamp"])
+    return written_ms / 1000
+
+
 def compare(reader: Reader, expected: dict[str, dict[str, Any]]) -> list[str]:
     """One line per plane whose newest summary differs from the right one."""
     found: dict[str, Any] = {}

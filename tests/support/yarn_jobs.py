@@ -17,6 +17,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
+from homeport.config.config import Config
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from local_cluster.cluster import LocalCluster
 
 JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
@@ -205,6 +209,15 @@ class Job:
         wait_for(lambda: self.get("v1/status")["job"]["state"] == "running", self)
         return self.containers()
 
+    def written_ms(self, key: str) -> int:
+        """When the coordinator stream's record of the key was written, in ms since 1970."""
+        config = Config(self.values)
+        system = SystemConfig.of(config, "kafka")
+        topic = JobConfig.of(config).coordinator_topic
+        with CoordinatorStreamStore(system, topic, source="test") as store:
+            store.bootstrap()
+            return store.latest(MessageType.SET_CONFIG)[key].timestamp_ms
+
     def counts(self) -> dict[str, int]:
         """{key: how often it was counted} as committed to the changelog; read to its end."""
         topic = f"{self.name}-counts"
@@ -267,7 +280,7 @@ class Job:
         return found
 
 
-def wait_for(condition: Callable[[], bool], job: Job) -> None:
+def wait_for(condition: Callable[[], bool], job: Job, every_s: float = 0.2) -> None:
     """Returns when ``condition`` holds; an AM that is away for a while does no harm."""
     deadline = time.monotonic() + LIMIT_S
     while True:
@@ -278,7 +291,7 @@ def wait_for(condition: Callable[[], bool], job: Job) -> None:
             pass  # between two attempts nobody answers, or YARN's proxy does, in HTML
         if time.monotonic() > deadline:
             pytest.fail(f"{job.name} after {LIMIT_S:.0f} s: {job.application()}")
-        time.sleep(0.2)
+        time.sleep(every_s)
 
 
 def alive(pid: int) -> bool:

@@ -174,3 +174,44 @@ def test_silent_hosts_are_told() -> None:
     body = world.status.to_json(world.state, world.launchers, None)
     assert (body["excluded_hosts"], body["suspects_itself"]) == (["nm1"], False)
     assert "fell silent" in body["failures"][0]["cause"]
+
+
+def test_a_change_under_way_says_who_stops_and_who_waits_for_whom() -> None:
+    """Until the last one runs; who is not affected goes on under the version it has."""
+    world = running_world()
+
+    def change() -> object:
+        return world.status.to_json(world.state, world.launchers, None)["change"]
+
+    assert change() is None
+    p1 = ProcessorId("1")
+    world.take(
+        JobModelPublished(
+            8,
+            {P0: NM1, p1: NM1},
+            epochs={P0: 1},
+            floors={P0: 2},
+            unfenced={P0: (FIRST,), p1: (FIRST,)},
+            gainers=frozenset({p1}),
+        )
+    )
+    assert change() == {"to_version": 8, "must_stop": ["0@1"], "waits": {"1": ["0@1"]}}
+    (old, new) = world.status.to_json(world.state, world.launchers, None)["containers"]
+    assert (old["phase"], old["model_version"], new["model_version"]) == ("stopping", 7, None)
+    world.take(ContainerStopped(FIRST, StopCause.ORDERED, 143))
+    assert change() is None
+
+
+def test_the_version_of_who_was_found_running_is_that_of_its_permit() -> None:
+    """A driver that starts anew learns it from the coordinator stream."""
+    world = World()
+    world.take(HostsObserved((NM1,)), JobModelPublished(7, {P0: NM1}, epochs={P0: 1}))
+    world.check_in(FIRST)
+
+    def version() -> object:
+        body = world.status.to_json(world.state, world.launchers, None)
+        return body["containers"][0]["model_version"]
+
+    assert version() is None
+    world.status.versions[FIRST] = 6
+    assert version() == 6

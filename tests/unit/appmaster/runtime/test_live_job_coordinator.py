@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,17 @@ class Job:
         first = calculate_job_model(file, {IN: 6}, NOTHING)
         self._told(first)
         self.shelf.enter(1, first)
-        self.live = LiveJobCoordinator(
-            configuration=LiveConfiguration(Submitted(file, file)),
+        self.configuration = LiveConfiguration(Submitted(file, file))
+        self.live = self.coordinator()
+
+    def coordinator(self, look: Callable[[Config], InputsSeen] | None = None) -> LiveJobCoordinator:
+        """Made of what is there now."""
+        return LiveJobCoordinator(
+            configuration=self.configuration,
             shelf=self.shelf,
             desk=ModelDesk(self.stream, self.shelf, self.counts, lambda _: None),
-            look=self.look,
-            history=HistoryWriter(folder / "history", "driver", "nm1"),
+            look=look or self.look,
+            history=HistoryWriter(self.folder / "history", "driver", "nm1"),
         )
 
     def _told(self, model: JobModel) -> None:
@@ -257,15 +263,17 @@ def test_nothing_is_published_before_it_may_be(job: Job) -> None:
 
 
 def test_without_kafka_the_model_stays_until_it_is_back(job: Job) -> None:
-    """The change is made then."""
+    """What is known without it is done; what has become of the inputs is seen then."""
     job.is_away = True
+    job.partitions = 8
 
     async def scene() -> None:
         job.live.heard(FILE.merged({COUNT: "4"}))
+        await job.until(lambda: len(job.changes) == 1)
         await asyncio.sleep(0.1)
-        assert job.changes == []
+        assert len(job.changes) == 1
         job.is_away = False
-        await job.until(lambda: bool(job.changes))
+        await job.until(lambda: len(job.changes) == 2)
 
     job.play(scene)
     assert job.ends == []
@@ -313,6 +321,50 @@ def test_an_input_that_was_made_anew_ends_the_job(job: Job) -> None:
     job.play(scene)
     assert job.ends[0].result == "FAILED"
     assert "made anew" in job.ends[0].diagnostics
+
+
+def test_an_input_that_is_gone_for_a_moment_ends_nothing(job: Job) -> None:
+    """A broker that has just begun may not know it yet: the fault is told when it is seen twice."""
+    looks: list[int] = []
+
+    def look(_: Config) -> InputsSeen:
+        looks.append(len(looks))
+        return InputsSeen({} if len(looks) == 1 else {IN: 6}, {IN: "id"})
+
+    job.live = job.coordinator(look)
+
+    async def scene() -> None:
+        await job.until(lambda: len(looks) > 2)
+
+    job.play(scene)
+    assert job.ends == []
+
+
+def test_what_is_settled_is_not_looked_at_again(job: Job) -> None:
+    """Neither what is in force already nor what cannot be: a configuration may be large."""
+    looked: list[Config] = []
+    wanted = LiveConfiguration.wanted
+
+    class Counting(LiveConfiguration):
+        def wanted(self, stream: Config) -> Config | None:
+            looked.append(stream)
+            return wanted(self, stream)
+
+    job.configuration = Counting(Submitted(FILE, FILE))
+    job.live = job.coordinator()
+
+    async def scene() -> None:
+        for count, stream in enumerate((FILE, FILE.merged({COUNT: "many"}))):
+            job.live.heard(stream)
+            await job.until(partial(_has_more_than, looked, count))
+            await asyncio.sleep(1.2)
+
+    job.play(scene)
+    assert len(looked) == 2
+
+
+def _has_more_than(found: list[Config], count: int) -> bool:
+    return len(found) > count
 
 
 def test_a_key_that_changes_while_inputs_have_grown_does_not_pull_them_in(tmp_path: Path) -> None:

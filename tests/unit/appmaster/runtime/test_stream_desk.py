@@ -1,0 +1,126 @@
+"""The driver's side of the coordinator stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.runtime import stream_desk
+from homeport.appmaster.runtime.stream_desk import StreamDesk
+from homeport.appmaster.runtime.takeover import OutrankedError
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.epochs import (
+    AmEpoch,
+    EpochManager,
+    ProcessorEpoch,
+    Rank,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+OWN = Rank(1, "application_1_0001", 1)
+P0, P1 = ProcessorId("0"), ProcessorId("1")
+
+
+def play(
+    story: Callable[[StreamDesk, InMemoryCoordinatorStream], Coroutine[Any, Any, None]],
+) -> None:
+    """The story with a desk and its stream."""
+
+    async def playing() -> None:
+        stream = InMemoryCoordinatorStream()
+        desk = StreamDesk(stream, OWN)
+        try:
+            async with asyncio.timeout(10):
+                await story(desk, stream)
+        finally:
+            desk.close()
+
+    asyncio.run(playing())
+
+
+def test_the_news_is_the_same_until_there_is_some() -> None:
+    """A catch-up without a record costs no look at all the others."""
+
+    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
+        first = await desk.read()
+        assert await desk.read() is first
+        stream.write([wire.set_config("a.key", "1")])
+        news = await desk.read()
+        assert news is not None
+        assert dict(news.config) == {"a.key": "1"}
+        assert await desk.read() is news
+
+    play(story)
+
+
+def test_versions_are_those_of_permits_that_stand() -> None:
+    """Of one that a model has overtaken the record names the new version."""
+
+    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
+        epochs = EpochManager(stream)
+        epochs.write_processor_epoch(P0, ProcessorEpoch(3, 2))
+        epochs.write_processor_epoch(P1, ProcessorEpoch(4, 3, permitted=3))
+        news = await desk.read()
+        assert news is not None
+        assert news.versions == {Incarnation(P0, 3): 2}
+
+    play(story)
+
+
+def test_what_a_publication_has_read_itself_is_news_all_the_same() -> None:
+    """A key that was written while it was under way is not lost."""
+
+    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
+        await desk.read()
+
+        def publish() -> JobModelPublished:
+            stream.write([wire.set_config("a.key", "1")])
+            stream.catch_up()
+            return JobModelPublished(2, {})
+
+        assert (await desk.publish(publish)).version == 2
+        news = await desk.read()
+        assert news is not None
+        assert dict(news.config) == {"a.key": "1"}
+
+    play(story)
+
+
+def test_a_publication_is_tried_until_kafka_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Meanwhile the fault is told."""
+    monkeypatch.setattr(stream_desk, "_RETRY_S", 0.01)
+    faults: list[str | None] = []
+
+    async def story(desk: StreamDesk, _: InMemoryCoordinatorStream) -> None:
+        def publish() -> JobModelPublished:
+            faults.append(desk.fault)
+            if len(faults) < 3:
+                raise UnavailableError("Kafka is away")
+            return JobModelPublished(2, {})
+
+        await desk.publish(publish)
+        assert faults == [None, "Kafka is away", "Kafka is away"]
+        assert desk.fault is None
+
+    play(story)
+
+
+def test_a_higher_rank_is_seen_by_every_look() -> None:
+    """Whether a reading or a publication is the first to come after it."""
+
+    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
+        await desk.read()
+        EpochManager(stream).write_am_epoch(AmEpoch(Rank(2, "application_1_0002", 1)))
+        with pytest.raises(OutrankedError):
+            await desk.publish(lambda: JobModelPublished(2, {}))
+        with pytest.raises(OutrankedError):
+            await desk.read()
+
+    play(story)
