@@ -110,6 +110,10 @@ def assert_refused(
         ({"cluster-manager.container.check-in.interval.ms": "20000"}, r"= '20000': .*below.*; "),
         ({"job.container.count": "3"}, r"job\.container\.count = '3': .*only 2 tasks.*; "),
         (
+            {"my.table": "x" * 1_100_000},
+            r"my\.table = 'x{40}\.\.\.': .* of 11\d{5} bytes; .* takes 1000000 at most; ",
+        ),
+        (
             {"systems.kafka.consumer.bootstrap.servers": "127.0.0.1:1"},
             r"Kafka at 127\.0\.0\.1:1 .*; ",
         ),
