@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from homeport.appmaster.runtime.takeover import previous_assignment, read_config
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
 from homeport.job_coordinator.grouper.one_time_configuration import (
-    OneTimeChange,
     changed_key,
     changed_tasks,
     has_state,
+    refusal,
 )
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.state_reset import OPTION, StateResetManager
+from homeport.job_coordinator.metadata.state_reset import StateResetManager
 
 
 def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
@@ -47,13 +46,4 @@ def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
         counts = StreamMetadataCache(config).partition_counts(input_streams(config))
         change = changed_tasks(before, calculate_job_model(config, counts, before))
     if change is not None:
-        raise _refusal(change)
-
-
-def _refusal(change: OneTimeChange) -> ConfigError:
-    return ConfigError(
-        change.key,
-        change.new,
-        f"it was {change.old!r} when the job's state was made, which a change would mix up",
-        f"set it back, or begin from nothing by run-job {OPTION}",
-    )
+        raise refusal(change)

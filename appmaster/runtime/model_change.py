@@ -21,6 +21,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation
 from homeport.config.sections import StorageConfig, TaskConfig
 from homeport.config.validation import validate
+from homeport.job_coordinator.grouper import one_time_configuration as one_time
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
@@ -206,5 +207,10 @@ def _first(config: Config, stream: CoordinatorStream) -> JobModel:
     for warning in validate(config):
         log.warning("%s", warning)
     model = takeover.compute_model(config, stream)
+    before = takeover.previous_assignment(stream)
+    if one_time.has_state(config, before):
+        change = one_time.changed_tasks(before, model)
+        if change is not None:
+            raise one_time.refusal(change)
     takeover.create_topics(model)
     return model

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.config_diff import ConfigDiff
+from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
@@ -63,6 +64,16 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange 
         if old is None or new is None or not _is_grown(old, new, counts):
             return OneTimeChange(keys.TASK_INPUTS.name, _task(name, old), _task(name, new))
     return None
+
+
+def refusal(change: OneTimeChange) -> ConfigError:
+    """The one line that says why the job does not start so, and what to do."""
+    return ConfigError(
+        change.key,
+        change.new,
+        f"it was {change.old!r} when the job's state was made, which a change would mix up",
+        "set it back, or begin from nothing by run-job --reset-state",
+    )
 
 
 def _is_grown(

@@ -161,3 +161,30 @@ def test_a_new_attempt_begins_with_what_the_stream_says(monkeypatch: pytest.Monk
     counts.clear()
     with pytest.raises(ConfigError, match=r"kafka\.in"):
         first_model(Submitted(FILE, FILE), stream)
+
+
+def test_a_new_attempt_does_not_begin_with_other_tasks_than_the_state_was_made_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As run-job at a submission; here also where a grouper of the job's own deals the tasks."""
+    file = FILE.merged({**STORE, "job.systemstreampartition.input.expansion.enabled": "false"})
+    attempt = Attempt(tmp_path, file)
+    made: list[JobModel] = []
+    monkeypatch.setattr(takeover, "create_topics", made.append)
+    monkeypatch.setattr(
+        takeover,
+        "compute_model",
+        lambda config, stream: calculate_job_model(
+            config, attempt.counts, takeover.previous_assignment(stream)
+        ),
+    )
+    assert names(first_model(Submitted(file, file), attempt.stream)) == names(attempt.shelf.model)
+    attempt.counts[IN] = 8
+    with pytest.raises(ConfigError) as caught:
+        first_model(Submitted(file, file), attempt.stream)
+    assert str(caught.value) == (
+        "task.inputs = \"task 'Partition 4' of kafka.in#4\": it was \"no task 'Partition 4'\" when "
+        "the job's state was made, which a change would mix up; set it back, or begin from nothing "
+        "by run-job --reset-state"
+    )
+    assert len(made) == 1
