@@ -8,9 +8,11 @@ was connecting waits for its time-out.
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 import socket
-from typing import Final
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -25,6 +27,22 @@ _OPEN_FILES: Final = 16_384
 
 _SEND_BUFFER_BYTES: Final = 256 * 1024
 """What the kernel keeps for one slow reader; left to itself it would be megabytes."""
+
+
+class OneLineLog(logging.LoggerAdapter[logging.Logger]):
+    """aiohttp's log of what is no HTTP, or beyond its limits: a line each instead of a traceback.
+
+    Whoever reaches the port can send such; the log must stay readable.
+    """
+
+    def process(
+        self, msg: object, kwargs: MutableMapping[str, Any]
+    ) -> tuple[str, MutableMapping[str, Any]]:
+        """The message with what the exception says, if there is one."""
+        error = kwargs.pop("exc_info", None)
+        # A message is formatted with its arguments later.
+        reason = " ".join(str(error or "").split()).replace("%", "%%")
+        return f"{msg}: {reason}" if reason else str(msg), kwargs
 
 
 async def listen(runner: web.AppRunner, host: str, port: int) -> socket.socket:

@@ -31,7 +31,7 @@ from homeport.job_coordinator.http.answers import (
     takes_gzip,
 )
 from homeport.job_coordinator.http.documents import Document, Form, JobModelDocuments
-from homeport.job_coordinator.http.listening import listen, stop_accepting
+from homeport.job_coordinator.http.listening import OneLineLog, listen, stop_accepting
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
@@ -129,6 +129,7 @@ class JobCoordinatorServer:
         runner = web.AppRunner(
             self._application(),
             access_log=None,
+            logger=OneLineLog(_log),
             shutdown_timeout=_SHUTDOWN_S,
             keepalive_timeout=_IDLE_S,
         )

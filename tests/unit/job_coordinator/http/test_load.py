@@ -124,10 +124,21 @@ def test_a_body_that_does_not_come_is_not_waited_for(
     assert json.loads(body) == {"error": "Request Timeout: POST /v1/check-in"}
 
 
-def test_a_header_has_a_limit(served: Served) -> None:
-    """400, and the next caller is served."""
+def test_a_header_has_a_limit(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """400, one line in the log, and the next caller is served."""
     status, _, _ = served.call("GET", "/", None, X_Long="x" * 20_000)
     assert status == 400
+    assert served.client().status()
+    (record,) = caplog.records
+    assert "8190" in record.getMessage()
+    assert record.exc_info is None
+
+
+def test_what_is_no_http_is_refused(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """As a port scanner sends it: 400 and a line at most."""
+    assert _rest(_asked(served, "\x16\x03%s %d\r\n\r\n")).startswith(b"HTTP/1.0 400 ")
+    assert all(record.exc_info is None for record in caplog.records)
+    assert all(record.getMessage().count("\n") == 0 for record in caplog.records)
     assert served.client().status()
 
 
