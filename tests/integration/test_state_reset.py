@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from yarn_jobs import PARTITIONS, Job
 
+from homeport.appmaster.cli.state_reset import check_topics, state_topics
 from homeport.config.config import Config
+from homeport.config.errors import ConfigError
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
     StateReset,
     StateResetManager,
 )
+
+GROUPER = "job.systemstreampartition.grouper.factory"
+BY_SSP = "group-by-system-stream-partition"
 
 
 def stream_of(job: Job) -> CoordinatorStreamStore:
@@ -58,36 +66,50 @@ def reset(job: Job, *overrides: str) -> str:
     return done.stderr
 
 
-def test_state_is_thrown_away_only_on_request(make_job: Callable[[str], Job]) -> None:
-    """A changed changelog is refused in one line; with a reset the job counts all again.
+def test_a_grouper_is_changed_only_with_a_reset_of_the_state(
+    make_job: Callable[[str], Job],
+) -> None:
+    """Refused in one line, nothing changed; with a reset the job counts all again, from nothing.
 
-    The directories of the old state are discarded with the reason, and the next run is as any.
+    Back under the first grouper the directories of the old state are discarded, with the reason;
+    the next run is as any.
     """
-    job = make_job("renewed")
+    job = make_job("regrouped")
     job.produce(600)
     job.run()
     job.wait_until_running()
     job.expects(600)
     running = job.call("run", reset_state=True)
-    assert running.stderr.startswith("error: job.name = 'renewed'"), running.stderr
+    assert running.stderr.startswith("error: job.name = 'regrouped'"), running.stderr
     job.kill()
-    assert_refused(
-        job,
-        "stores.counts.changelog = 'kafka.other': it was 'kafka.renewed-counts' when the job's "
-        "state was made, which a change would mix up; set it back, or begin from nothing by "
-        "run-job --reset-state",
-        "stores.counts.changelog=kafka.other",
-    )
+    for key, old, new in (
+        (GROUPER, "its default", BY_SSP),
+        ("stores.counts.changelog", "kafka.regrouped-counts", "kafka.other"),
+    ):
+        assert_refused(
+            job,
+            f"{key} = '{new}': it was '{old}' when the job's state was made, which a change would "
+            "mix up; set it back, or begin from nothing by run-job --reset-state",
+            f"{key}={new}",
+        )
 
-    said = reset(job)
-    topics = "kafka.__samza_checkpoint_ver_1_for_renewed_1, kafka.renewed-counts"
+    said = reset(job, f"{GROUPER}={BY_SSP}")
+    topics = "kafka.__samza_checkpoint_ver_1_for_regrouped_1, kafka.regrouped-counts"
     assert f"reset: made anew are {topics}\n" in said
+    job.wait_until_running()
+    job.expects(600)
+    tasks = {t for c in job.get("")["containers"].values() for t in c["tasks"]}
+    assert tasks == {f"SystemStreamPartition [kafka, regrouped-in, {p}]" for p in range(PARTITIONS)}
+    assert job.kill() == f"stopped {job.application_id} in order"
+
+    reset(job)
     again = job.wait_until_running()
     job.expects(600)
     restored = [r for c in again.values() for r in c["restored"]["counts"].values()]
-    assert len(restored) == PARTITIONS
-    assert all("the changelog was made anew: its topic id is" in r["reason"] for r in restored)
+    reasons = [r["reason"] or "" for r in restored if r["reason"] is not None]
     assert {r["records"] for r in restored} == {0}
+    assert reasons
+    assert all("the changelog was made anew: its topic id is" in reason for reason in reasons)
     assert job.kill() == f"stopped {job.application_id} in order"
 
     job.produce(100, first=600)
@@ -128,3 +150,53 @@ def test_a_reset_that_was_cut_short_is_finished_first(make_job: Callable[[str], 
         assert len(stream.latest(MessageType.SET_CHANGELOG)) == PARTITIONS
     job.kill()
     job.judge_history()
+
+
+@pytest.mark.parametrize(
+    ("topic", "cleanup", "rule"),
+    [
+        ("kafka.plain", "delete", "its cleanup.policy is 'delete', which is no changelog's"),
+        ("kafka.in", "compact", "it is one of task.inputs"),
+    ],
+)
+def test_a_topic_that_is_no_changelog_is_not_deleted(
+    kafka: str, topic: str, cleanup: str, rule: str
+) -> None:
+    """One that a store names by mistake is told, in place of being lost."""
+    mark = uuid.uuid4().hex[:8]
+    name = f"{topic}-{mark}"
+    config = Config(
+        {
+            "job.name": f"careful-{mark}",
+            "job.default.system": "kafka",
+            "task.inputs": f"kafka.in-{mark}",
+            "stores.s.changelog": name,
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+        }
+    )
+    admin = TopicAdmin(SystemConfig.of(config, "kafka"))
+    topics = state_topics(Config(), config)
+    assert [str(t) for t in topics] == [
+        f"kafka.__samza_checkpoint_ver_1_for_careful-{mark}_1",
+        name,
+    ]
+    check_topics(topics, config)
+    admin.create(name.partition(".")[2], 1, 1, {"cleanup.policy": cleanup})
+    with pytest.raises(ConfigError) as caught:
+        check_topics(topics, config)
+    assert caught.value.value == name
+    assert caught.value.rule == f"a reset of the state would delete it, and {rule}"
+
+
+def test_a_topic_made_anew_is_another_one(kafka: str) -> None:
+    """Deleted and made again at once it is empty and has another id; an absent one is gone."""
+    system = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": kafka}), "kafka")
+    admin, name = TopicAdmin(system), f"renewed-{uuid.uuid4().hex[:8]}"
+    admin.delete(name)
+    ids = set()
+    for _ in range(3):
+        admin.create(name, 2, 1, {"cleanup.policy": "compact"})
+        ids.add(admin.topic_ids([name])[name])
+        admin.delete(name)
+        assert admin.partition_counts([name]) == {}
+    assert len(ids) == 3

@@ -1,0 +1,190 @@
+"""A coordinator stream that somebody has spoilt, and two who write it at once, in a real Kafka."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+from topic_records import topic_records
+from yarn_jobs import Job, wait_for
+
+from homeport.config.config import Config
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+
+KEYS = 30
+WRITE_ALL = """
+import sys
+from homeport.config.loader import load
+from homeport.job_coordinator.cli.coordinator_stream_writer import (
+    WritableType, message_of, write,
+)
+
+path, name, step = sys.argv[1:]
+config = load(path, ())
+sys.stdin.readline()
+for number in range({keys}):
+    key = f"own.key.{{number * int(step) % {keys}}}"
+    write(config, message_of(WritableType.SET_CONFIG, key, f"{{name}} {{number}}"))
+"""
+
+
+def config_of(kafka: str) -> Config:
+    """A job of its own."""
+    return Config(
+        {
+            "job.name": f"job-{uuid.uuid4().hex[:12]}",
+            "job.default.system": "kafka",
+            "task.class": "my.task:Task",
+            "task.inputs": "kafka.in",
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+            "systems.kafka.default.stream.replication.factor": "1",
+        }
+    )
+
+
+def written(config: Config, folder: Path) -> Path:
+    """The job's properties file."""
+    path = folder / "job.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in config.items()), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("partitions", "cleanup", "rule"),
+    [
+        (2, "compact", "it has 2 partitions and must have 1; delete the topic"),
+        (1, "delete", "its cleanup.policy is 'delete' and must be 'compact'; set cleanup.policy"),
+    ],
+)
+def test_the_writer_refuses_a_stream_of_the_wrong_shape(
+    kafka: str, tmp_path: Path, partitions: int, cleanup: str, rule: str
+) -> None:
+    """One line with the remedy, and no record."""
+    config = config_of(kafka)
+    topic = JobConfig.of(config).coordinator_topic
+    made = NewTopic(topic, partitions, 1, config={"cleanup.policy": cleanup})
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.create_topics([made])[topic].result(30)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "homeport.job_coordinator.cli.coordinator_stream_writer",
+            f"--config-path={written(config, tmp_path)}",
+            "--type=set-config",
+            "--key=task.commit.ms",
+            "--value=1",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(f"error: topic = '{topic}': {re.escape(rule)}.*\n", done.stderr)
+    reader = Consumer({"bootstrap.servers": kafka, "group.id": "nobody"})
+    try:
+        ends = [reader.get_watermark_offsets(TopicPartition(topic, p)) for p in range(partitions)]
+    finally:
+        reader.close()
+    assert ends == [(0, 0)] * partitions
+
+
+def test_of_two_writers_at_once_the_last_record_wins(kafka: str, tmp_path: Path) -> None:
+    """Each key is as whoever wrote it last in the log had it; nothing is lost, nothing is torn."""
+    config = config_of(kafka)
+    job, system = JobConfig.of(config), SystemConfig.of(config, "kafka")
+    TopicAdmin(system).ensure(coordinator_topic_spec(job))
+    program = WRITE_ALL.format(keys=KEYS)
+    path = str(written(config, tmp_path))
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, path, name, step],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name, step in (("one", "1"), ("other", "7"))
+    ]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    ends = [writer.communicate(timeout=100) for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0], ends
+    last: dict[str, str | None] = {}
+    records = topic_records(kafka, job.coordinator_topic)
+    for key, value in records:
+        message = wire.decode(key, value)
+        last[message.key] = message.value("value")
+    assert len(records) == 2 * KEYS
+    with CoordinatorStreamStore(system, job.coordinator_topic, source="test") as store:
+        store.bootstrap()
+        found = store.latest(MessageType.SET_CONFIG)
+        assert {key: message.value("value") for key, message in found.items()} == last
+        assert set(last) == {f"own.key.{number}" for number in range(KEYS)}
+        assert store.damaged_count == 0
+
+
+def test_a_driver_skips_garbage_and_refuses_a_stream_that_may_lose_records(
+    make_job: Callable[[str], Job],
+) -> None:
+    """What is no message is counted on the status, by the next driver too, and harms nothing.
+
+    A topic that is not compacted any more ends the application, with the remedy.
+    """
+    job = make_job("spoilt")
+    topic = f"__samza_coordinator_{job.name}_1"
+    job.produce(60)
+    job.run("job.container.count=1")
+    before = job.settled()
+    producer = Producer({"bootstrap.servers": job.servers})
+    producer.produce(topic, b"{}", b"no list")
+    producer.produce(topic, b"\xff\xfe", b'[1,"set-config","job.container.count"]')
+    producer.produce(topic, b"{}", b'[2,"set-config","job.container.count"]')
+    assert producer.flush(30) == 0
+    wait_for(lambda: job.get("v1/status")["coordinator_stream_damaged"] == 3, job)
+    driver = job.program("application_master")
+    assert driver is not None
+    os.kill(driver, signal.SIGKILL)
+    wait_for(lambda: job.program("application_master") not in {driver, None}, job)
+    wait_for(lambda: job.get("v1/status")["coordinator_stream_damaged"] == 3, job)
+    assert job.settled() == before
+    assert job.get("v1/status")["coordinator_stream"] == "ok"
+    job.expects(60)
+
+    kept = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[kept])
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    driver = job.program("application_master")
+    assert driver is not None
+    os.kill(driver, signal.SIGKILL)
+    done = job.call("wait")
+    assert done.returncode == 1
+    ended = job.application()
+    assert ended.final_status == "FAILED"
+    assert ended.diagnostics.strip() == (
+        f"topic = '{topic}': its cleanup.policy is 'delete' and must be 'compact'; "
+        "set cleanup.policy=compact on the topic"
+    )
