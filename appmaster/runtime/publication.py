@@ -14,7 +14,7 @@ good, for everybody.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -102,30 +102,38 @@ def publish(
         ]
     )
     stream.catch_up()
-    return _told(model, stream, version.version, change.gainers(), known_host)
-
-
-def _told(
-    model: JobModel,
-    stream: CoordinatorStream,
-    version: int,
-    gainers: frozenset[ProcessorId],
-    known_host: Callable[[Host], Host | None],
-) -> JobModelPublished:
-    owners = Owners.read(stream)
     homes = LocalityManager(stream).read_processors()
-    stopped = StopManager(stream).read()
+    return announcement(
+        version.version,
+        {p: known_host(homes[p]) if p in homes else None for p in model.containers},
+        Owners.read(stream),
+        change.gainers(),
+        StopManager(stream).read(),
+    )
+
+
+def announcement(
+    version: int,
+    processors: Mapping[ProcessorId, Host | None],
+    owners: Owners,
+    gainers: frozenset[ProcessorId] = frozenset(),
+    stopped: Collection[Incarnation] = (),
+) -> JobModelPublished:
+    """What the allocator is told of a version that is in the stream.
+
+    Shapes: ``processors`` {processor of the model: its home}; ``stopped``: whose stop is witnessed.
+    """
     permitted = {p: record.permitted for p, record in owners.records.items() if record.permitted}
     return JobModelPublished(
         version=version,
-        processors={p: known_host(homes[p]) if p in homes else None for p in model.containers},
-        epochs={p: epoch for p, epoch in permitted.items() if p in model.containers},
-        floors={p: owners.records[p].epoch for p in permitted if p in model.containers},
-        unfenced={p: owners.unfenced(p) for p in model.containers},
+        processors=processors,
+        epochs={p: epoch for p, epoch in permitted.items() if p in processors},
+        floors={p: owners.records[p].epoch for p in permitted if p in processors},
+        unfenced={p: owners.unfenced(p) for p in processors},
         retired={
             p: epoch
             for p, epoch in permitted.items()
-            if p not in model.containers and Incarnation(p, epoch) not in stopped
+            if p not in processors and Incarnation(p, epoch) not in stopped
         },
         gainers=gainers,
     )

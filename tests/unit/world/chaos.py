@@ -16,7 +16,7 @@ _CALM_MS = 120_000
 
 
 class Chaos:
-    """Faults in one scene, drawn from ``seed``. The job has two containers and two tasks."""
+    """Faults in one scene, drawn from ``seed``. The job has one or two containers and two tasks."""
 
     def __init__(self, scene: Scene, seed: int) -> None:
         self._scene = scene
@@ -39,6 +39,7 @@ class Chaos:
             self._stop_keeper,
             self._am_dies,
             self._am_is_orphaned,
+            self._people_rescale,
         ]
 
     def suffer(self, faults: int) -> None:
@@ -164,6 +165,10 @@ class Chaos:
     def _am_is_orphaned(self) -> None:
         """The AM's NodeManager dies: the AM lives on, and YARN begins the next attempt."""
         self._next_attempt()
+
+    def _people_rescale(self) -> None:
+        """Somebody changes the number of containers; perhaps to what it is."""
+        self._scene.configure("job.container.count", self._random.choice("12"))
 
     def _next_attempt(self) -> None:
         number = self._attempt.rank.attempt + 1

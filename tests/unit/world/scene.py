@@ -42,6 +42,8 @@ before it leaves and, with " answered" behind, when its answer is there; ``write
 from __future__ import annotations
 
 from homeport.config.errors import HomeportError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 from tests.unit.world.am import Attempt, Cluster
 from tests.unit.world.clock import Clock, Condition, Process, StuckError
 from tests.unit.world.containers import Hosts
@@ -87,6 +89,10 @@ class Scene:
         """So many more records come, and are counted within the usual time."""
         self.produce(records)
         self.until(lambda: counted(self.world) == self.produced, "the input is counted")
+
+    def configure(self, key: str, value: str) -> None:
+        """Somebody has written a key into the coordinator stream, with the writer tool."""
+        self.world.write(wire.set_config(key, value), WRITER_SOURCE)
 
     def until(self, condition: Condition, what: str, limit_ms: int = 60_000) -> None:
         """Time passes until this is so.

@@ -9,7 +9,7 @@ from tests.unit.world.scene import Scene
 from tests.unit.world.world import World
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_random_schedule_is_safe_and_heals(seed: int) -> None:
     """Eight faults, then calm: no judge finds anything, and every record was counted once."""
     with World(containers=2, partitions=2) as world:

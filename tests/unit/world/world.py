@@ -27,7 +27,9 @@ from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, TopicSpec
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from tests.unit.world.clock import Clock, Process
 from tests.unit.world.kafka import Broker, Writer
 from tests.unit.world.kafka_clients import ModelAdmin, ModelConsumer, ModelProducer, Network
@@ -147,6 +149,15 @@ class World:
     def delete(self, name: str) -> None:
         """The topic is gone, as a request of whoever runs."""
         self.network.request(f"delete {name}", _ADMIN_S, lambda: self.broker.delete(name))
+
+    def write(self, message: CoordinatorStreamMessage, source: str) -> None:
+        """The record is in the coordinator stream; written plainly, at once."""
+        now_ms = self.clock.now_ms
+        stamped = message.stamped(
+            source=source, host="here", username="somebody", timestamp_ms=now_ms
+        )
+        key, value = wire.encode(stamped)
+        self.broker.append((COORDINATOR, 0), Writer(None), key, value, 0)
 
     def replace(self, replaced: Mapping[int, object], beginning: str) -> None:
         """In all modules whose names begin so, what has these ids is something else.

@@ -1,8 +1,10 @@
 """A world that the allocator does not see: YARN, launchers, children, lost and late messages.
 
 The world is an immutable value, so that it can be searched exhaustively (small) and at random
-(large). Safety is judged there: no processor ever has two live children. After the faults, calm:
-everything must heal.
+(large). Safety is judged there: no processor, and no task, ever has two live children. After the
+faults, calm: everything must heal.
+
+Changes of the model, and drivers that die, are in ``changing_world``.
 """
 
 from __future__ import annotations
@@ -44,15 +46,20 @@ from homeport.appmaster.allocation.state import (
     initial_state,
 )
 from homeport.job_coordinator.http.messages import StopCause
-from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.appmaster.allocation.conftest import SETTINGS, model
+
+Assignment = tuple[tuple[str, str], ...]
+"""(task, its processor), sorted."""
 
 
 @dataclass(frozen=True)
 class Launcher:
     """A launcher process. ``ran``: all it has run or refused; ``report``: not delivered yet.
 
+    ``tasks``: those of its child, by the model that its permit named.
     ``is_denied``: Skein has said, wrongly, that it ended: nobody can have it cancelled any more.
     """
 
@@ -60,6 +67,7 @@ class Launcher:
     host: Host
     request_id: RequestId
     child: Incarnation | None = None
+    tasks: frozenset[str] = frozenset()
     is_started: bool = False
     ran: tuple[tuple[Incarnation, StopCause], ...] = ()
     report: ContainerStopped | None = None
@@ -73,6 +81,9 @@ class World:
 
     ``dead``: launchers that are gone, or silent for long, and the shell has not said so.
     ``silent``: hosts that stand still while the RM calls them live; ``asleep``: their launchers.
+    ``models``: by version, the first one first; ``plan``: those that are still to come, in order.
+    ``records``: the last epoch of each processor, as the stream has it. ``adopting``: incarnations
+    that a driver before this one permitted, and that nobody has spoken for.
     """
 
     state: AllocatorState
@@ -86,6 +97,14 @@ class World:
     silent: frozenset[Host] = frozenset()
     asleep: tuple[Launcher, ...] = ()
     result: JobResult | None = None
+    models: tuple[Assignment, ...] = ()
+    plan: tuple[Assignment, ...] = ()
+    records: tuple[tuple[ProcessorId, ProcessorEpoch], ...] = ()
+    adopting: frozenset[Incarnation] = frozenset()
+
+    def tasks_of(self, processor_id: ProcessorId) -> frozenset[str]:
+        """What the processor has in the present model."""
+        return frozenset(task for task, p in self.models[-1] if p == processor_id)
 
     def key(self) -> World:
         """The world without the counter that only grows."""
@@ -103,11 +122,13 @@ class World:
         return Snapshot(tuple(asked + runs), tuple(sorted(self.live)))
 
     def with_launcher(self, launcher: Launcher) -> World:
-        """The launcher as it now is; no processor may have two live children."""
+        """The launcher as it now is; no processor, and no task, may have two live children."""
         others = [x for x in self.launchers if x.resource_id != launcher.resource_id]
         everyone = sorted([*others, launcher], key=lambda x: x.resource_id)
         children = [x.child.processor_id for x in everyone if x.child]
         assert len(children) == len(set(children)), f"two live children of one processor: {self}"
+        owned = [task for x in everyone if x.child for task in sorted(x.tasks)]
+        assert len(owned) == len(set(owned)), f"two live children of one task: {self}"
         return replace(self, launchers=tuple(everyone))
 
     def without_launcher(self, launcher: Launcher) -> World:
@@ -139,7 +160,10 @@ def _fed(world: World, event: Event) -> tuple[World, LauncherOrder | None]:
         )
         known = (p.incarnation.processor_id, p.incarnation.epoch, p.fence)
         assert is_repeated or known in raised, "a permit has its record"
-    world = replace(world, state=decision.state)
+    records = dict(world.records) | {
+        r.processor_id: ProcessorEpoch(r.epoch, r.model_version, r.fence) for r in decision.records
+    }
+    world = replace(world, state=decision.state, records=tuple(sorted(records.items())))
     for instruction in decision.instructions:
         if isinstance(instruction, RequestResource):
             asleep = [x for x in world.asleep if x.has_checked_in and not x.is_denied]
@@ -177,7 +201,9 @@ def obeyed(world: World, launcher: Launcher, order: LauncherOrder | None) -> Wor
     if isinstance(order, PermitContainer) and wanted not in ran:
         assert launcher.child is None, "a permit is not for a launcher with a child"
         assert all(wanted not in dict(x.ran) for x in world.launchers), "one child per incarnation"
-        return world.with_launcher(replace(launcher, child=wanted, is_started=False))
+        tasks = world.tasks_of(wanted.processor_id)
+        begun = replace(launcher, child=wanted, tasks=tasks, is_started=False)
+        return world.with_launcher(begun)
     if launcher.child == wanted:
         return _child_stopped(world, launcher, StopCause.ORDERED)
     cause = ran.get(wanted, StopCause.ORDERED)
@@ -209,13 +235,28 @@ def poll_of(launcher: Launcher) -> LauncherCheckedIn:
 def polled(world: World, launcher: Launcher, *, is_answer_lost: bool = False) -> World:
     """A report if there is one, then the check-in and what comes of its answer."""
     if launcher.report is not None:
-        world = fed(world, launcher.report)
+        world = _settled(fed(world, launcher.report), launcher.report.incarnation)
         launcher = replace(launcher, report=None)
+    if launcher.child is None and world.adopting:
+        return world.with_launcher(launcher)
     launcher = replace(launcher, has_checked_in=True)
     world, order = _fed(world.with_launcher(launcher), poll_of(launcher))
+    if launcher.child is not None:
+        world = _settled(world, launcher.child)
     if is_answer_lost or launcher not in world.launchers:
         return world
     return obeyed(world, launcher, order)
+
+
+def _settled(world: World, incarnation: Incarnation) -> World:
+    return replace(world, adopting=world.adopting - {incarnation})
+
+
+def _accounted_for(world: World) -> Moves:
+    """Nobody runs an incarnation that is waited for: the keeper says that its lease is over."""
+    alive = {x.child for x in world.launchers}
+    for incarnation in sorted(world.adopting - alive):
+        yield f"{incarnation} has lost its lease", _settled(world, incarnation)
 
 
 Moves = Iterator[tuple[str, World]]
@@ -225,7 +266,8 @@ def progress(world: World) -> Moves:
     """What happens by itself, without any fault."""
     if world.result is not None:
         return
-    if world.snapshot() != world.seen:
+    yield from _accounted_for(world)
+    if world.snapshot() != world.seen and not world.adopting:
         now = world.snapshot()
         yield "observe", fed(replace(world, seen=now), *events_between(world.seen, now))
     for resource_id in world.dead:
@@ -367,7 +409,13 @@ def is_well(world: World) -> bool:
         return True
     if any(True for _ in _unsettled(world)):
         return False
-    children = {x.child for x in world.launchers if x.is_started}
+    if {c.processor_id for c in world.state.containers} != {p for _, p in world.models[-1]}:
+        return False
+    children = {
+        x.child
+        for x in world.launchers
+        if x.child and x.is_started and x.tasks == world.tasks_of(x.child.processor_id)
+    }
     return all(
         c.phase is ContainerPhase.FINISHED
         or (c.phase is ContainerPhase.RUNNING and c.incarnation in children)
@@ -378,15 +426,22 @@ def is_well(world: World) -> bool:
 def _unsettled(world: World) -> Iterator[str]:
     if world.dead or world.pending or world.late or world.snapshot() != world.seen:
         yield "news that nobody told"
+    if world.adopting:
+        yield "news that nobody told"
     for launcher in world.launchers:
         if launcher.report is not None or launcher.child is None:
             yield f"{launcher.resource_id} has no use"
 
 
 def deployed(
-    homes: Mapping[str, str | None], hosts: tuple[str, ...], **changes: bool | int
+    homes: Mapping[str, str | None],
+    hosts: tuple[str, ...],
+    plan: tuple[Assignment, ...] = (),
+    **settings: bool | int,
 ) -> World:
-    """A world in which this job was just submitted."""
+    """A world in which this job was just submitted; each processor has the task of its name."""
     everywhere = tuple(Host(h) for h in hosts)
-    state = initial_state(replace(SETTINGS, **changes))  # type: ignore[arg-type] # by field name
-    return fed(World(state, everywhere, frozenset(everywhere)), model(homes))
+    state = initial_state(replace(SETTINGS, **settings))  # type: ignore[arg-type] # by field name
+    first = tuple((processor, processor) for processor in sorted(homes))
+    world = World(state, everywhere, frozenset(everywhere), models=(first,), plan=plan)
+    return fed(world, model(homes))

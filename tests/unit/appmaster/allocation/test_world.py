@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -9,7 +11,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from homeport.appmaster.allocation.events import ShutdownRequested
 from homeport.appmaster.allocation.state import ContainerPhase, JobPhase
+from tests.unit.appmaster.allocation.changing_world import (
+    changed,
+    changes,
+    deaths_of_the_driver,
+    faults_and_deaths,
+)
 from tests.unit.appmaster.allocation.cluster_world import (
+    Assignment,
     Moves,
     World,
     calmed,
@@ -22,7 +31,13 @@ from tests.unit.appmaster.allocation.cluster_world import (
 DONE = {ContainerPhase.RUNNING, ContainerPhase.FINISHED}
 
 
-def search(start: World, fault_count: int, *, may_shut_down: bool = False) -> int:
+def search(
+    start: World,
+    fault_count: int,
+    *,
+    may_shut_down: bool = False,
+    suffered: Callable[[World], Moves] = faults,
+) -> int:
     """How many worlds are within ``fault_count`` faults of ``start``; calm heals each of them."""
     healed: set[World] = set()
     seen: set[World] = set()
@@ -33,14 +48,14 @@ def search(start: World, fault_count: int, *, may_shut_down: bool = False) -> in
         while todo:
             world = todo.pop()
             calmed(world, healed)
-            for _, after in progress(world):
+            for _, after in (*progress(world), *changes(world)):
                 key = after.key()
                 if key not in reached:
                     reached.add(key)
                     todo.append(key)
             if faults_left:
-                following |= {after.key() for _, after in faults(world)}
-                if may_shut_down and world.result is None:
+                following |= {after.key() for _, after in suffered(world)}
+                if may_shut_down and world.result is None and not world.adopting:
                     following.add(fed(world, ShutdownRequested()).key())
         seen |= reached
         layer = following - seen
@@ -71,6 +86,33 @@ def test_every_world_with_rests_within_two_faults_is_safe_and_heals() -> None:
         {"0": "a"}, ("a", "b"), retry_count=1, launch_retry_ms=1000, last_retry_delay_ms=5000
     )
     assert search(start, 2, may_shut_down=True) > 1000
+
+
+SPREAD = (("0", "0"), ("1", "1"))
+TOGETHER = (("0", "0"), ("1", "0"))
+SWAPPED = (("0", "1"), ("1", "0"))
+
+
+@pytest.mark.parametrize(
+    "plan", [(TOGETHER, SPREAD), (SWAPPED, TOGETHER), (TOGETHER, SWAPPED)], ids=str
+)
+def test_every_world_with_two_changes_heals(plan: tuple[Assignment, ...]) -> None:
+    """No fault: each change comes at every point of the one before, and all of the last one run."""
+    assert search(deployed({"0": "a", "1": "b"}, ("a", "b"), plan), 0) > 1000
+
+
+def test_every_world_in_which_a_task_moves_within_one_fault_is_safe_and_heals() -> None:
+    """From 0, which is retired, to 1, which is new; drivers die too, at every point."""
+    start = deployed({"0": "a"}, ("a", "b"), ((("0", "1"),),))
+    assert search(start, 1, may_shut_down=True, suffered=faults_and_deaths) > 10_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("planned", [TOGETHER, SWAPPED], ids=str)
+def test_a_driver_may_die_at_any_point_of_a_change(planned: Assignment) -> None:
+    """The next one finds what runs, stops whom the model has overtaken, and goes on."""
+    start = deployed({"0": "a", "1": "b"}, ("a", "b"), (planned,))
+    assert search(start, 1, suffered=deaths_of_the_driver) > 10_000
 
 
 @pytest.mark.long
@@ -130,9 +172,18 @@ class LargeWorld(RuleBasedStateMachine):
     @rule(choice=st.integers(0, 1000))
     def suffer(self, choice: int) -> None:
         """Something goes wrong."""
-        self._move(faults(self.world), choice)
+        self._move(faults_and_deaths(self.world), choice)
 
     @precondition(lambda self: self.world.state.phase is JobPhase.ACTIVE)
+    @precondition(lambda self: not self.world.adopting)
+    @rule(processors=st.lists(st.sampled_from("0123456"), min_size=6, max_size=6))
+    def change(self, processors: list[str]) -> None:
+        """Each task is given to some processor, new ones among them."""
+        assigned = tuple((str(task), p) for task, p in enumerate(processors))
+        self.world = changed(self.world, assigned)
+
+    @precondition(lambda self: self.world.state.phase is JobPhase.ACTIVE)
+    @precondition(lambda self: not self.world.adopting)
     @rule(very_rarely=st.integers(0, 20))
     def shut_down(self, very_rarely: int) -> None:
         """Somebody ends the job."""
