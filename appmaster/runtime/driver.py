@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TypeVar
 
 from homeport.appmaster.allocation import invariants
@@ -71,6 +70,7 @@ from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTab
 from homeport.appmaster.runtime.lease_desk import LeaseDesk
 from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.runtime.model_change import ModelChange
+from homeport.appmaster.runtime.publisher import Publisher
 from homeport.appmaster.runtime.remembered import permit_message, records_of
 from homeport.appmaster.runtime.resource_desk import ResourceDesk
 from homeport.appmaster.runtime.stream_desk import StreamDesk
@@ -123,7 +123,6 @@ class Driver:
         self.fencing = FencingDesk(fence, self.post)
         self._published = published
         self.live = live
-        self._publish_model = publish
         self._resources = resources
         self._desk = StreamDesk(stream, identity.rank)
         self._history = history
@@ -133,6 +132,7 @@ class Driver:
         self._unheard = Unheard(resources.next_request_id, boot_ms(), self.launchers.limit_ms)
         self.localities: Mapping[ProcessorId, Host] = {}
         self._queue = EventQueue()
+        self._publisher = Publisher(self._queue, self._desk, live.shelf, publish)
         self._timers = Timers(self.post)
         self._snapshot: Snapshot | None = None
         self._hosts: tuple[Host, ...] | None = None
@@ -413,24 +413,8 @@ class Driver:
         )
 
     async def publish(self, change: ModelChange) -> bool:
-        """The change is published, and the allocator follows it; False: the job ends.
-
-        One item of the queue: a decision between the two would be one on the model before, and its
-        permits would overwrite what the publication says of epochs.
-        """
-        return await self._queue.carry_out(partial(self._publish, change)) is not None
-
-    async def _publish(self, change: ModelChange) -> JobModelPublished | None:
-        if not self.may_change:
-            return None
-        call = partial(self._publish_model, change.model, change.restarts_all)
-        published = await self._desk.publish(call)
-        if published.version != change.version:
-            raise InvariantViolation(
-                f"JobModel version {change.version} was saved, {published.version} published"
-            )
-        self.live.shelf.enter(published.version, change.model)
-        return published
+        """The change is in force; False: it may not be, as the job ends. WireError: see there."""
+        return await self._publisher.publish(change, lambda: self.may_change)
 
     def configured(self, config: Config) -> None:
         """What the driver itself reads of the configuration is in force."""

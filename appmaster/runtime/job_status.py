@@ -48,8 +48,10 @@ class _Facts:
     last_failure: str = ""
     reported: Stopped | None = None
     """What a launcher reported last."""
-    first_epoch: int = 0
-    """The first epoch that this driver permitted or found."""
+    epoch: int = 0
+    """The last epoch that this driver permitted or found."""
+    restarts: int = 0
+    """How often there was another; epochs that a new model raises were nobody's."""
 
 
 @dataclass
@@ -79,7 +81,9 @@ class JobStatus:
                 launcher = launchers.find(container.resource_id)
                 if launcher is not None:
                     facts.host = launcher.host
-                facts.first_epoch = facts.first_epoch or container.epoch
+                if container.epoch != facts.epoch:
+                    facts.restarts += facts.epoch > 0
+                    facts.epoch = container.epoch
             self._note_failure(container, facts)
 
     def _note_failure(self, container: ContainerState, facts: _Facts) -> None:
@@ -193,7 +197,7 @@ class JobStatus:
             "resource": container.resource_id,
             "restored": body.get("restored"),
             "seconds": body.get("seconds"),
-            "restarts": container.epoch - facts.first_epoch if facts.first_epoch else 0,
+            "restarts": facts.restarts,
             "failures": container.failures,
             "last_failure": container.last_failure or None,
         }

@@ -17,7 +17,7 @@ from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.config_diff import ConfigDiff, effective
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.key_types import Liveness
 from homeport.config.secret_names import shown_value
 from homeport.config.sections import StorageConfig
@@ -135,11 +135,11 @@ class LiveConfiguration:
         self.fault = self._refused = None
         return reading.config
 
-    def refused(self, stream: Config, error: ConfigError) -> None:
+    def refused(self, stream: Config, error: HomeportError) -> None:
         """No JobModel can be made of ``stream``: not tried again until the stream is different."""
         self._failed(stream, error)
 
-    def _failed(self, stream: Config, error: ConfigError) -> None:
+    def _failed(self, stream: Config, error: HomeportError) -> None:
         if str(error) != self.fault:
             log.error("the configuration in force stays: %s", error)
         self._refused, self.fault = stream, str(error)

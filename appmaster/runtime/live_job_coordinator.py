@@ -33,7 +33,7 @@ from homeport.appmaster.runtime.model_shelf import ModelShelf
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.config_diff import ConfigDiff
-from homeport.config.errors import ConfigError, UnavailableError
+from homeport.config.errors import ConfigError, UnavailableError, WireError
 from homeport.config.sections import TaskConfig
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -54,7 +54,11 @@ class RunningJob(Protocol):
         """Whether a JobModel may be published now: what runs is known, the job does not end."""
 
     async def publish(self, change: ModelChange) -> bool:
-        """Publishes the change and has the allocator follow it; False where it may not be."""
+        """Publishes the change and has the allocator follow it; False where it may not be.
+
+        Raises:
+            WireError: a record of it cannot be written, as one that is too large.
+        """
 
     def configured(self, config: Config) -> None:
         """Applies the keys that the driver itself reads."""
@@ -143,10 +147,12 @@ class LiveJobCoordinator:
             self._settled = stream
             return
         try:
-            model = await self._computed(partial(self._desk.reconfigured, config))
-        except ConfigError as error:
+            await self._reconfigure(job, config, diff)
+        except (ConfigError, WireError) as error:
             self._configuration.refused(stream, error)
-            return
+
+    async def _reconfigure(self, job: RunningJob, config: Config, diff: ConfigDiff) -> None:
+        model = await self._computed(partial(self._desk.reconfigured, config))
         if model is not None:
             names = (*diff.live, *diff.restarts_containers, *diff.needs_redeploy)
             why = f"changed: {', '.join(names)}"
@@ -184,16 +190,14 @@ class LiveJobCoordinator:
         log.info("%s", grown)
         try:
             model = await self._computed(partial(self._desk.expanded, seen.counts))
-        except ConfigError as error:
-            if has_state(self.shelf.model.config):
-                self._fail(job, f"{grown}, and the job has state: {error}")
-            else:
-                self._fail(job, f"{grown}: {error}")
-            return
-        if model is None:
-            self._looked_s = None
-        elif model.containers != self.shelf.model.containers:
-            await self._publish(job, partial(self._desk.saved, model, grown, restarts_all=False))
+            if model is None:
+                self._looked_s = None
+            elif model.containers != self.shelf.model.containers:
+                save = partial(self._desk.saved, model, grown, restarts_all=False)
+                await self._publish(job, save)
+        except (ConfigError, WireError) as error:
+            also = ", and the job has state" if has_state(self.shelf.model.config) else ""
+            self._fail(job, f"{grown}{also}: {error}")
 
     def _fail(self, job: RunningJob, story: str) -> None:
         log.error("%s", story)

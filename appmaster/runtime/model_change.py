@@ -18,7 +18,7 @@ from homeport.appmaster.runtime.model_shelf import ModelShelf
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError, InvariantViolation
+from homeport.config.errors import ConfigError
 from homeport.config.sections import StorageConfig, TaskConfig
 from homeport.config.validation import validate
 from homeport.job_coordinator.grouper import one_time_configuration as one_time
@@ -26,7 +26,6 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
-from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
@@ -127,6 +126,7 @@ class ModelDesk:
 
         Raises:
             ConfigError: no JobModel can be made of that.
+            WireError: the stream does not say which changelog partition a task has.
             UnavailableError: Kafka did not answer.
         """
         before = self._shelf.model
@@ -141,6 +141,7 @@ class ModelDesk:
 
         Raises:
             ConfigError: the job has state, and its tasks would not stay what they are (H6).
+            WireError: as above.
             UnavailableError: Kafka did not answer.
         """
         return self._computed(self._shelf.model.config, counts)
@@ -148,9 +149,6 @@ class ModelDesk:
     def _computed(self, config: Config, counts: Mapping[SystemStream, int]) -> JobModel:
         before = self._shelf.model
         model = calculate_job_model(config, counts, takeover.previous_assignment(self._stream))
-        fault = first_fault(model)
-        if fault is not None:
-            raise InvariantViolation(f"the grouper built a wrong JobModel: {fault}")
         if has_state(before.config) and task_names(model) != task_names(before):
             raise ConfigError(
                 keys.TASK_INPUTS.name,

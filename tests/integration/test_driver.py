@@ -358,3 +358,25 @@ def test_a_model_is_published_when_kafka_is_back(tmp_path: Path) -> None:
         await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
 
     drive(tmp_path, story)
+
+
+def test_a_model_that_kafka_would_not_take_ends_nobody(tmp_path: Path) -> None:
+    """The model in force stays and the status says why, until the stream is sound."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        write_key(am, "job.container.count", "2")
+        am.stream.fault = WireError("a record is too large")
+        await am.until(
+            lambda: am.backend.status()["configuration"]["fault"] == "a record is too large"
+        )
+        assert am.shelf.version == 1
+        am.stream.fault = None
+        write_key(am, "job.container.count", "1")
+        await am.until(lambda: am.backend.status()["configuration"]["fault"] is None)
+        assert am.driver.runs(FIRST)
+        await am.backend.shutdown()
+        await am.until_order(OrderKind.STOP, FIRST)
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+
+    drive(tmp_path, story)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,11 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 from yarn_jobs import PARTITIONS, Job, alive, pids_of, wait_for
 
 WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
 COUNT = "job.container.count"
+DRIVER = ".application_master"
 CATCH_UP_MS = 1000
 
 log = logging.getLogger("figures")
@@ -155,6 +158,38 @@ def test_containers_are_added_and_taken_away_while_the_job_runs(
     assert max(versions) == status["job"]["model_version"]
     for version in range(1, status["job"]["model_version"] + 1):
         assert job.get(f"?version={version}")["containers"]
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2])
+def test_changes_and_kills_in_any_order(make_job: Callable[[str], Job], seed: int) -> None:
+    """Eight counts in a row, drivers, launchers and containers killed meanwhile; exact."""
+    chance = random.Random(seed)  # noqa: S311 - a schedule is no secret
+    job = make_job(f"shaken-{seed}")
+    job.values["cluster-manager.container.retry.count"] = "100"
+    job.produce(100)
+    job.run()
+    job.settled()
+    for change in range(8):
+        count = chance.randint(1, PARTITIONS)
+        child = writing(job, COUNT, str(count))
+        for _ in range(chance.randint(1, 3)):
+            time.sleep(chance.uniform(0, 3))  # faults fall where they fall
+            name = chance.choice([DRIVER, DRIVER, ".launcher", ".stream_container"])
+            lines = sorted(pids_of(job.application_id).items())
+            found = [pid for pid, line in lines if name in line and alive(pid)]
+            if found:
+                victim = chance.choice(found)
+                os.kill(victim, signal.SIGKILL)
+                log.info("seed %d: to %d, SIGKILL of %s, pid %d", seed, count, name, victim)
+        ended(child)
+        job.produce(60, first=100 + 60 * change)
+    write(job, COUNT, "3")
+    wait_for_count(job, 3)
+    job.expects(100 + 60 * 8)
+    assert job.get("v1/status")["job"]["attempt"] == 1
     assert job.kill() == f"stopped {job.application_id} in order"
     job.judge_history()
 

@@ -200,6 +200,9 @@ def test_a_change_under_way_says_who_stops_and_who_waits_for_whom() -> None:
     assert (old["phase"], old["model_version"], new["model_version"]) == ("stopping", 7, None)
     world.take(ContainerStopped(FIRST, StopCause.ORDERED, 143))
     assert change() is None
+    world.check_in(None)
+    old = world.status.to_json(world.state, world.launchers, None)["containers"][0]
+    assert (old["epoch"], old["restarts"]) == (3, 1)
 
 
 def test_the_version_of_who_was_found_running_is_that_of_its_permit() -> None:

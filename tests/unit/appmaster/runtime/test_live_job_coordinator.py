@@ -19,12 +19,15 @@ from homeport.appmaster.runtime.model_change import ModelChange, ModelDesk
 from homeport.appmaster.runtime.model_shelf import ModelShelf
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskPartitionManager,
@@ -66,6 +69,7 @@ class Job:
         self.ends: list[ShutdownRequested] = []
         self.partitions = 6
         self.is_away = False
+        self.write_fault: WireError | None = None
         self.stream = InMemoryCoordinatorStream()
         self.shelf = ModelShelf(folder)
         self.folder = folder
@@ -113,6 +117,8 @@ class Job:
         """As the driver does, unless the job ends."""
         if not self.may_change:
             return False
+        if self.write_fault is not None:
+            raise self.write_fault
         self._told(change.model)
         self.shelf.enter(change.version, change.model)
         self.changes.append(change)
@@ -246,6 +252,36 @@ def test_what_cannot_be_done_changes_nothing_and_is_said(job: Job) -> None:
     assert job.changes == []
     (event,) = job.events("key-pending")
     assert (event["in_force"], event["wanted"]) == (None, "640")
+
+
+def test_a_model_that_cannot_be_written_is_refused(job: Job) -> None:
+    """As one whose record is too large; the next sound configuration is applied."""
+    job.write_fault = WireError("a record is too large")
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await job.until(lambda: job.live.to_json()["fault"] == "a record is too large")
+        job.write_fault = None
+        job.live.heard(FILE.merged({COUNT: "5"}))
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    assert [(c.version, count_of(c)) for c in job.changes] == [(2, 5)]
+    assert job.live.to_json()["fault"] is None
+
+
+def test_a_stream_that_hides_a_changelog_partition_is_refused(job: Job) -> None:
+    """Going on would give a task another task's state."""
+
+    async def scene() -> None:
+        job.stream.write([CoordinatorStreamMessage("set-changelog", "Partition 0", {"a": "b"})])
+        job.stream.catch_up()
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await job.until(lambda: job.live.to_json()["fault"] is not None)
+
+    job.play(scene)
+    assert "Partition 0" in job.live.to_json()["fault"]
+    assert job.changes == []
 
 
 def test_nothing_is_published_before_it_may_be(job: Job) -> None:
