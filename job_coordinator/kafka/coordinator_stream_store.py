@@ -205,8 +205,7 @@ class CoordinatorStreamStore:
             UnavailableError: Kafka did not acknowledge in time. Without a transactional id some of
                 the messages may be in the stream; with one, the next ``write`` first settles what
                 became of this one.
-            WireError: a message cannot be put into bytes, or is too large. With a transactional id
-                nothing was written.
+            WireError: a message cannot be put into bytes, or is too large. Nothing was written.
         """
         with self._lock:
             now_ms = time.time_ns() // 1_000_000

@@ -23,6 +23,7 @@ from homeport.config.errors import (
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import Connection
+from homeport.job_coordinator.kafka.record_limit import producer_limit
 
 Record = tuple[bytes, bytes | None]
 
@@ -33,6 +34,9 @@ Ours take milliseconds.
 """
 _POLL_EACH = 1000
 """Records between two looks for delivery reports."""
+
+_OVERHEAD_BYTES = 36
+"""What the library adds to key and value before it compares."""
 
 
 class WriterOverError(HomeportError):
@@ -90,6 +94,21 @@ class _Sending:
         self._producer = None
         self._outstanding = 0
 
+    def refuse_too_large(self, records: Sequence[Record]) -> None:
+        """The library takes every record, as far as its size goes.
+
+        Asked before the first is sent: Samza's readers would see it, as they do not know by
+        themselves that a transaction was aborted.
+
+        Raises:
+            WireError: it does not take one, which is named.
+        """
+        self.producer()  # refuses a limit that is no number
+        limit = producer_limit(self.system)
+        for key, value in records:
+            if len(key) + len(value or b"") + _OVERHEAD_BYTES > limit:
+                raise self._too_large(key, value)
+
     def send(self, records: Sequence[Record]) -> None:
         """All records are queued; errors raise at once."""
         self._error = None
@@ -123,13 +142,14 @@ class _Sending:
         except KafkaException as exception:
             error = clients.error_of(exception)
             if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                size = len(key) + len(value or b"")
-                raise WireError(
-                    f"topic {self.topic!r}: record {key[:200]!r} is too large ({size} bytes)"
-                ) from None
+                raise self._too_large(key, value) from None
             raise self.failure(error, f"key {key[:200]!r}: {error.str()}") from None
         self._outstanding += 1
         return True
+
+    def _too_large(self, key: bytes, value: bytes | None) -> WireError:
+        size = len(key) + len(value or b"")
+        return WireError(f"topic {self.topic!r}: record {key[:200]!r} is too large ({size} bytes)")
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         self._outstanding -= 1
@@ -162,8 +182,10 @@ class PlainWriter:
 
         Raises:
             UnavailableError: not all were acknowledged in time.
+            WireError: one is too large; nothing was written.
         """
         sending = self._sending
+        sending.refuse_too_large(records)
         try:
             sending.send(records)
             sending.producer().flush(sending.timeout_s)
@@ -240,9 +262,11 @@ class TransactionalWriter:
         Raises:
             FencedError: a newer holder of the id exists; nothing was written, nothing will be.
             WriterOverError: this writer can write no more. UnavailableError: nothing was written,
-                or (its text says so) the outcome is not known yet.
+                or (its text says so) the outcome is not known yet. WireError: a record is too
+                large; nothing was written.
         """
         self.open()
+        self._sending.refuse_too_large(records)
         if not self._sending.connection.answers(self._sending.producer()):
             raise self._sending.unavailable("no broker answers; nothing was written")
         self._settle()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from launchers import Am, Running
 from samza_peer import SamzaPeer
+from samza_streams import Stream
 from yarn_jobs import Job
 
+from homeport.config.config import Config
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from local_cluster.cluster import LocalCluster, remove_abandoned
 
 PREFIX = "test-"
@@ -69,6 +74,27 @@ def samza(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SamzaPeer]:
     """Samza's classes in a JVM of their own; the first run of a cache fetches them."""
     with SamzaPeer(tmp_path_factory.mktemp("samza"), print) as started:
         yield started
+
+
+@pytest.fixture
+def stream(kafka: str, samza: SamzaPeer) -> Stream:
+    """The empty coordinator stream of a new job, made as run-job makes it, and Samza beside it."""
+    config = Config(
+        {
+            "job.name": f"job_{uuid.uuid4().hex[:12]}",
+            "job.default.system": "kafka",
+            "task.class": "my.task:Task",
+            "task.inputs": "kafka.in",
+            "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+            "systems.kafka.producer.bootstrap.servers": kafka,
+            "systems.kafka.default.stream.replication.factor": "1",
+        }
+    )
+    TopicAdmin(SystemConfig.of(config, "kafka")).ensure(
+        coordinator_topic_spec(JobConfig.of(config))
+    )
+    return Stream(config, samza)
 
 
 @pytest.fixture

@@ -96,6 +96,8 @@ class SamzaPeer:
         Raises:
             SamzaError: it failed, or did not answer in time.
         """
+        if self._jvm.poll() is not None:
+            raise SamzaError(f"{operation}: Samza's JVM has ended before; {self.log}")
         assert self._jvm.stdin is not None
         assert self._jvm.stdout is not None
         self._jvm.stdin.write(json.dumps([operation, argument]) + "\n")
