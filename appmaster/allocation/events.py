@@ -83,7 +83,8 @@ class JobModelPublished:
     {processor_id: every incarnation that was permitted to own one of its tasks and that no later
     one reported fenced} (its own last one need not be listed: it belongs there always); ``retired``
     {processor_id that is not in the model: last epoch ever permitted, which may still run};
-    ``gainers``: those to which this very publication gave a task, or input, that they did not have;
+    ``gainers``: those to which the version gives a task, or input, that they did not have (where
+    the stream had it before, perhaps others too);
     ``failures`` {processor_id: what is charged to it already} (absent: nothing).
     """
 

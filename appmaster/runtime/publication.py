@@ -74,7 +74,8 @@ def publish(
 ) -> JobModelPublished:
     """The JobModel is in the stream, as one transaction; the event that tells the allocator of it.
 
-    A model that the stream names already changes nothing, and the event tells how things stand.
+    A model that the stream names already changes nothing, and the event tells how things stand:
+    whoever tries again after a failure, or in the place of a driver that died, is told the same.
 
     Args:
         model: a sound JobModel.
@@ -86,7 +87,8 @@ def publish(
     version = version_of(model, stream)
     is_new = EpochManager(stream).read_job_model_version() != version
     after = _tasks_of(model)
-    change = Change(_tasks_before(stream), after, Owners.read(stream), is_new, restart_all)
+    before = _tasks_before(stream) if is_new else after
+    change = Change(before, after, Owners.read(stream), is_new, restart_all)
     tasks = [(task, p) for p, owned in after.items() for task in owned]
     stream.write(
         [
@@ -103,11 +105,12 @@ def publish(
     )
     stream.catch_up()
     homes = LocalityManager(stream).read_processors()
+    owners = Owners.read(stream)
     return announcement(
         version.version,
         {p: known_host(homes[p]) if p in homes else None for p in model.containers},
-        Owners.read(stream),
-        change.gainers(),
+        owners,
+        change.gainers() if is_new else owners.perhaps_gainers(),
         StopManager(stream).read(),
     )
 
@@ -186,6 +189,10 @@ class Owners:
         Among them are the former owners of any task that has no owner now.
         """
         return frozenset().union(*(self._listed(p, record) for p, record in self.records.items()))
+
+    def perhaps_gainers(self) -> frozenset[ProcessorId]:
+        """Those that have gained something by the version in force, and some that only lost."""
+        return frozenset(p for p, record in self.records.items() if record.is_raised)
 
     def _listed(self, processor_id: ProcessorId, record: ProcessorEpoch) -> frozenset[Incarnation]:
         report = self.reports.get(processor_id)
