@@ -27,6 +27,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.grouper.job_model_calculator import input_streams
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -81,7 +82,7 @@ def check_topics(topics: Mapping[SystemStream, SystemConfig], config: Config) ->
     Raises:
         ConfigError: one does not, and is perhaps named by mistake.
     """
-    inputs = set(TaskConfig.of(config).inputs)
+    inputs = set(input_streams(config))
     for topic, system in topics.items():
         admin = TopicAdmin(system)
         if topic.stream not in admin.partition_counts([topic.stream]):
@@ -91,7 +92,7 @@ def check_topics(topics: Mapping[SystemStream, SystemConfig], config: Config) ->
         if is_compacted and topic not in inputs:
             continue
         rule = (
-            f"it is one of {keys.TASK_INPUTS.name}"
+            "it is an input of the job"
             if is_compacted
             else f"its cleanup.policy is {policy!r}, which is no changelog's"
         )
@@ -136,7 +137,7 @@ def reset(
         topics = state_topics(before, config)
         resets.write(StateReset(submission, ResetPhase.BEGUN))
         take_rank(stream, reset_rank(submission), lambda rank: _fence_rank(config, rank))
-        fence_everybody(stream, before)
+        fence_everybody(stream, config.merged(before))
         stream.write(state_removed(stream))
         for topic, kafka in topics.items():
             require_newest()

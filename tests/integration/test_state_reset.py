@@ -156,7 +156,8 @@ def test_a_reset_that_was_cut_short_is_finished_first(make_job: Callable[[str], 
     ("topic", "cleanup", "rule"),
     [
         ("kafka.plain", "delete", "its cleanup.policy is 'delete', which is no changelog's"),
-        ("kafka.in", "compact", "it is one of task.inputs"),
+        ("kafka.in", "compact", "it is an input of the job"),
+        ("kafka.rules", "compact", "it is an input of the job"),
     ],
 )
 def test_a_topic_that_is_no_changelog_is_not_deleted(
@@ -170,6 +171,7 @@ def test_a_topic_that_is_no_changelog_is_not_deleted(
             "job.name": f"careful-{mark}",
             "job.default.system": "kafka",
             "task.inputs": f"kafka.in-{mark}",
+            "task.broadcast.inputs": f"kafka.rules-{mark}#0",
             "stores.s.changelog": name,
             "systems.kafka.consumer.bootstrap.servers": kafka,
         }
