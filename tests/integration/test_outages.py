@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,11 @@ def test_a_restarted_resource_manager_disturbs_nobody(make_job: Callable[[str], 
     job.judge_history()
 
 
+def reads_its_stream(job: Job) -> bool:
+    """Its driver has read the coordinator stream at its last look."""
+    return bool(job.get("v1/status")["coordinator_stream"] == "ok")
+
+
 def test_a_job_goes_on_after_a_minute_without_kafka(make_job: Callable[[str], Job]) -> None:
     """Within the isolation limit nobody ends; beyond it leases run out, and all come back.
 
@@ -119,12 +125,18 @@ def test_a_job_goes_on_after_a_minute_without_kafka(make_job: Callable[[str], Jo
     try:
         refused = make_job("refused").call("run")
         time.sleep(OUTAGE_S)
+        away = {job.name: job.get("v1/status")["coordinator_stream"] for job in (patient, strict)}
+        models = {job.name: len(job.get("")["containers"]) for job in (patient, strict)}
     finally:
         patient.cluster.start_kafka()
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
     assert refused.stderr.startswith(f"error: Kafka at {patient.servers} ")
 
+    assert models == {"patient": 3, "strict": 3}
+    assert all(said.startswith(f"Kafka at {patient.servers} ") for said in away.values()), away
+
     for job in (patient, strict):
+        wait_for(partial(reads_its_stream, job), job)
         job.produce(1000, first=2000)
         job.expects(3000)
         assert job.program("application_master") == drivers[job.name]
