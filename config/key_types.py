@@ -90,6 +90,11 @@ class Key:
     def _pattern(self) -> re.Pattern[str]:
         return name_pattern(self.name)
 
+    @property
+    def kind(self) -> str:
+        """What its value is, for the reference table."""
+        return "text"
+
     def check(self, config: Config, name: str) -> None:
         """Raises ConfigError where the value of ``name``, which matches, is not of the type."""
 
@@ -109,6 +114,11 @@ class TextKey(Key):
 
     default: str | None = None
     choices: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The choices, where there are any."""
+        return " or ".join(self.choices) or "text"
 
     def read(self, config: Config, *parts: str) -> str | None:
         """The value, else the default."""
@@ -139,6 +149,11 @@ class IntKey(Key):
 
     default: int | None = None
     minimum: int = 0
+
+    @property
+    def kind(self) -> str:
+        """A number, and the least that it may be."""
+        return f"whole number from {self.minimum}"
 
     def read(self, config: Config, *parts: str) -> int:
         """The value, else the default, which the key must have."""
@@ -180,6 +195,11 @@ class BoolKey(Key):
 
     default: bool
 
+    @property
+    def kind(self) -> str:
+        """The two values."""
+        return "true or false"
+
     def read(self, config: Config, *parts: str) -> bool:
         """The value, else the default."""
         return config.get_bool(self.given(config, *parts), default=self.default)
@@ -206,6 +226,11 @@ class ListKey(Key):
     """A key whose value is a comma-separated list; ``is_ordered``: whether its order matters."""
 
     is_ordered: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Items and commas."""
+        return "list, separated by commas"
 
     def read(self, config: Config, *parts: str) -> tuple[str, ...]:
         """The items, in the order given."""

@@ -14,7 +14,10 @@ from homeport.config.store_keys import *  # noqa: F403 - as above
 from homeport.config.system_keys import *  # noqa: F403 - as above
 from homeport.config.task_keys import *  # noqa: F403 - as above
 
-TOPICS = ("job.", "task.", "systems.", "serializers.", "stores.", "cluster-manager.", "yarn.")
+TOPICS = (
+    *("job.", "processor.", "task.", "systems.", "serializers.", "stores."),
+    *("cluster-manager.", "yarn."),
+)
 """How the names of keys begin."""
 
 ALL: tuple[Key, ...] = tuple(

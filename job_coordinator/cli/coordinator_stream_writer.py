@@ -6,22 +6,27 @@ Source: COORD, "Coordinator Stream Writer".
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.loader import load
-from homeport.config.secret_names import shown_value
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.secret_names import is_secret, shown_value, warnings_of_overrides
+from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
+from homeport.job_coordinator.cli.job_view import JobView, open_job
 from homeport.job_coordinator.cli.usage import run_app, usage_error
-from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
@@ -29,9 +34,6 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
-
-_TIMEOUT_S = 15.0
-_IDENTITY = (keys.JOB_NAME.name, keys.JOB_ID.name, keys.JOB_COORDINATOR_SYSTEM.name)
 
 
 class WritableType(StrEnum):
@@ -50,10 +52,11 @@ def message_of(message_type: WritableType, key: str, value: str | None) -> Coord
     """
     if not key.strip():
         raise ConfigError("--key", key, "it must not be blank", "name what the message is about")
+    if message_type is WritableType.SET_CONFIG:
+        check_key(key, value)
     if value is None:
         return wire.tombstone(message_type, key)
     if message_type is WritableType.SET_CONFIG:
-        _check_known_key(key, value)
         return wire.set_config(key, value)
     if message_type is WritableType.SET_CHANGELOG:
         if not (value.isascii() and value.isdecimal()):
@@ -65,21 +68,6 @@ def message_of(message_type: WritableType, key: str, value: str | None) -> Coord
     if not host:
         raise ConfigError("--value", value, "it must name a host", "use --delete to remove one")
     return wire.set_container_host_assignment(key, host)
-
-
-def _check_known_key(key: str, value: str) -> None:
-    """A value that the job could not read is refused: it would stop the next start."""
-    if key in _IDENTITY:
-        raise ConfigError(
-            "--key",
-            key,
-            "it says which job this is and where its coordinator stream is",
-            "change it in the properties file",
-        )
-    given = Config({key: value})
-    known = keys.declared(key)
-    if known is not None:
-        known.check(given, key)
 
 
 def messages_for(
@@ -98,31 +86,84 @@ def messages_for(
     return LocalityManager.messages(ProcessorId(message.key), tasks, host, epoch=None)
 
 
-def write(config: Config, message: CoordinatorStreamMessage) -> tuple[str, bool]:
+@dataclass(frozen=True)
+class Written:
+    """What was written: to which topic, whether its key had a value, and what that means."""
+
+    topic: str
+    was_known: bool
+    meaning: str
+
+
+def write(config: Config, message: CoordinatorStreamMessage) -> Written:
     """``message`` is in the coordinator stream of the job that ``config`` describes.
 
-    Returns:
-        The stream's topic, and whether its key had a value before.
-
     Raises:
-        ConfigError: the job has no coordinator stream yet.
+        ConfigError: the job has no coordinator stream yet, or must not be changed so.
         UnavailableError: Kafka did not answer in time.
     """
-    job = JobConfig.of(config)
-    system = SystemConfig.of(config, job.coordinator_system)
-    topic = job.coordinator_topic
-    if not TopicAdmin(system, _TIMEOUT_S).partition_counts([topic]):
-        raise ConfigError(
-            keys.JOB_NAME.name,
-            job.name,
-            f"the job has no coordinator stream ({topic!r} at {system.bootstrap_servers})",
-            "run the job once with run-job, or correct job.name and job.id",
+    with open_job(config) as job:
+        change = None
+        if message.type == MessageType.SET_CONFIG:
+            change = _checked(job, message)
+        was_known = message.key in job.stream.latest(message.type)
+        job.stream.write(messages_for(message, TaskAssignmentManager(job.stream)))
+    is_running = job.running is not None
+    meaning = change.meaning(is_running=is_running) if change else "used from the job's next start"
+    return Written(job.topic, was_known, meaning)
+
+
+def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
+    before = job.recorded_config()
+    return checked_change(
+        message.key,
+        message.value("value"),
+        before,
+        job.given,
+        has_state=bool(ChangelogPartitionManager(job.stream).read()),
+        check_model=_check_model,
+    )
+
+
+def _check_model(config: Config) -> None:
+    """A JobModel can be made of ``config`` and its inputs as they are now."""
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    calculate_job_model(config, counts, NOTHING)
+
+
+def change_config(config: Config, key: str, value: str | None, *, is_typed: bool = True) -> None:
+    """The key has that value in the coordinator stream, or None: is deleted; says what it means.
+
+    ``is_typed``: the value stands on the command line.
+
+    Raises:
+        ConfigError: it must not be changed so; nothing was written.
+        UnavailableError: Kafka did not answer in time.
+    """
+    message = message_of(WritableType.SET_CONFIG, key, value)
+    for warning in check_key(key, value):
+        print(f"warning: {warning}", file=sys.stderr)
+    if is_typed and value is not None and is_secret(key):
+        print(
+            f"warning: the value of {key} is on the command line, where everybody on this machine "
+            f"can read it: homeport config set {key} - reads it from standard input",
+            file=sys.stderr,
         )
-    with CoordinatorStreamStore(system, topic, source=WRITER_SOURCE, timeout_s=_TIMEOUT_S) as store:
-        store.bootstrap()
-        known = message.key in store.latest(message.type)
-        store.write(messages_for(message, TaskAssignmentManager(store)))
-    return topic, known
+    tell(message, write(config, message))
+
+
+def tell(message: CoordinatorStreamMessage, written: Written) -> None:
+    """Prints what was written, a secret masked, and what it means."""
+    what = f"{written.topic}: {message.type} {message.key}"
+    if message.values is None:
+        if not written.was_known:
+            print(f"{what} was not there; nothing changes")
+            return
+        print(f"{what} deleted: the deployment's value, if any, stands again")
+    else:
+        value = next(iter(message.values.values()), "")
+        print(f"{what} = {shown_value(message.key, value)}")
+    print(written.meaning)
 
 
 _EPILOG = """\
@@ -167,8 +208,9 @@ def command(
 ) -> None:
     """Writes one message to a job's coordinator stream.
 
-    The job uses it from its next start. A configuration key set here stands above the properties
-    file, in later deployments too, until it is deleted here; run-job says so.
+    A configuration key set here stands above the properties file, in later deployments too, until
+    it is deleted here; run-job says so. Whether a running job takes it at once, restarts its
+    containers or waits for its next deployment is said. Other types are used from its next start.
     """
     if (value is None) != delete:
         raise ConfigError(
@@ -177,16 +219,14 @@ def command(
             "exactly one of --value and --delete is needed",
             "give one of them",
         )
-    message = message_of(message_type, key, value)
-    topic, known = write(load(config_path, config or ()), message)
-    if delete and not known:
-        print(f"{topic}: {message_type.value} {key} was not there; nothing changes")
-        return
-    what = "deleted" if value is None else f"= {shown_value(key, value)}"
-    print(f"{topic}: {message_type.value} {key} {what}")
+    for warning in warnings_of_overrides(config or ()):
+        print(f"warning: {warning}", file=sys.stderr)
+    loaded = load(config_path, config or ())
     if message_type is WritableType.SET_CONFIG:
-        said = "the properties file's value, if any," if delete else "this value"
-        print(f"from the job's next start {said} is used")
+        change_config(loaded, key, value)
+        return
+    message = message_of(message_type, key, value)
+    tell(message, write(loaded, message))
 
 
 def main() -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import typer
 
 _NOISE = "Value error, "
 _INTERRUPTED = 130
 
 
-def run_app(app: typer.Typer) -> None:
-    """Runs the command of this process's arguments; whatever it raises comes out.
+def run_app(
+    app: typer.Typer, arguments: Sequence[str] | None = None, name: str | None = None
+) -> None:
+    """Runs the command of this process's arguments, or of those given; what it raises comes out.
 
-    Typer turns a KeyboardInterrupt into a returned exit code: here it is one again.
+    ``name`` is what help texts call the program. Typer turns a KeyboardInterrupt into a returned
+    exit code: here it is one again.
     """
-    if app(standalone_mode=False) == _INTERRUPTED:
+    given = None if arguments is None else list(arguments)
+    if app(given, name, standalone_mode=False) == _INTERRUPTED:
         raise KeyboardInterrupt
 
 

@@ -31,6 +31,7 @@ from homeport.job_coordinator.model.json_values import (
     parse_object,
     required_field,
 )
+from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
 
 _OK: Final = 200
 _SERVER_FAULT: Final = 500
@@ -82,6 +83,10 @@ class CoordinatorClient:
         """The job's configuration; secrets masked without a token."""
         body = parse_object(self._call("GET", "config"), "the configuration")
         return {name: required_field(body, name, str) for name in body}
+
+    def locality(self) -> LocalityModel:
+        """Where each processor last started successfully."""
+        return decode_locality(self._call("GET", "locality"))
 
     def check_in(self, message: CheckIn) -> Order:
         """Tells the AM what runs here and returns what to do next."""

@@ -16,6 +16,12 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 from yarn_jobs import PARTITIONS, Job, alive, pids_of, wait_for
 
+from homeport.config.loader import load
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+
 WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
 COUNT = "job.container.count"
 DRIVER = ".application_master"
@@ -47,6 +53,16 @@ def ended(child: subprocess.Popen[str]) -> str:
     printed, _ = child.communicate(timeout=60)
     assert child.returncode == 0, printed
     return printed
+
+
+def record(job: Job, key: str, value: str) -> None:
+    """The coordinator stream has the value, and nobody has looked at it: Samza's tool does not."""
+    config = load(str(job.path))
+    section = JobConfig.of(config)
+    system = SystemConfig.of(config, section.coordinator_system)
+    topic = section.coordinator_topic
+    with CoordinatorStreamStore(system, topic, source=WRITER_SOURCE) as store:
+        store.write([wire.set_config(key, value)])
 
 
 def kill_driver(job: Job) -> None:
@@ -245,7 +261,10 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     wait_for(lambda: bool(job.pids()), job)
     assert job.get("config")["cluster-manager.container.memory.mb"] == "512"
 
-    write(job, COUNT, str(PARTITIONS + 1))
+    refused = writing(job, COUNT, str(PARTITIONS + 1))
+    assert f"there are only {PARTITIONS} tasks" in refused.communicate(timeout=60)[0]
+    assert refused.returncode == 1
+    record(job, COUNT, str(PARTITIONS + 1))
     wait_for(lambda: bool(status_of_configuration(job)["fault"]), job)
     assert COUNT in status_of_configuration(job)["fault"]
     assert len(tasks(job)) == len(before)

@@ -6,7 +6,7 @@ import pytest
 
 from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.key_types import Liveness
+from homeport.config.key_types import Key, Liveness
 
 
 def test_every_name_belongs_to_one_key() -> None:
@@ -50,3 +50,10 @@ def test_fallbacks_are_keys() -> None:
 def test_declared_finds_the_key(name: str, declared: object) -> None:
     """Full, legacy and pattern names lead to their key; anything else to none."""
     assert keys.declared(name) is declared
+
+
+def test_every_key_is_listed() -> None:
+    """A key that a module of keys defines is checked, and printed, like all others."""
+    defined = {id(key) for key in vars(keys).values() if isinstance(key, Key)}
+    assert {id(key) for key in keys.ALL} == defined
+    assert len(keys.ALL) == len(defined)

@@ -34,6 +34,8 @@ job.elasticity.factor job.startpoint.enabled job.autosizing.enabled
 job.autosizing.container.count job.drain-monitor.enabled job.drain-monitor.poll.interval.ms
 container.disk.poll.interval.ms container.disk.quota.bytes locationid.provider.factory
 job.debounce.time.ms job.systemstreampartition.grouper.factory
+job.systemstreampartition.input.expansion.enabled
+job.coordinator.monitor-partition-change.frequency.ms
 job.system.stream.partition.mapper.factory job.coordinator.execute
 job.checkpoint.validation.enabled job.coordinator.monitor-input-regex.frequency.ms
 job.diagnostics.enabled app.mode app.runner.class task.execute task.opts task.java.home

@@ -1,0 +1,100 @@
+"""``homeport``: the operator's tool. Each sub-command is a module that is loaded when it is named.
+
+Answers go to standard output, where they come from and warnings to standard error; an error is one
+line and exit code 1.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+
+import typer
+
+from homeport.config.errors import HomeportError
+from homeport.job_coordinator.cli.usage import run_app, usage_error
+
+_HELP = frozenset({"--help", "-h", "help"})
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Command:
+    """A sub-command: the module that has its ``app``, and what it does in one line."""
+
+    module: str
+    summary: str
+
+
+_CLI = "homeport.job_coordinator.cli"
+COMMANDS = {
+    "config": Command(
+        f"{_CLI}.config_commands", "show, compare and change a job's configuration; list all keys"
+    ),
+    "coordinator-stream": Command(
+        f"{_CLI}.stream_commands", "show the records of a job's coordinator stream, or follow them"
+    ),
+    "job-model": Command(
+        f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
+    ),
+    "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
+}
+
+
+def help_text() -> str:
+    """What the tool does, command by command."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {command.summary}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Usage: homeport COMMAND [OPTIONS]",
+            "",
+            "Looks at a job, and changes its configuration. The job is named by --config-path, as",
+            "for run-job; what runs is asked, else the coordinator stream, and the answer says",
+            "which. Secrets are masked.",
+            "",
+            *lines,
+            "",
+            "homeport COMMAND --help says more.",
+        ]
+    )
+
+
+def run(arguments: list[str]) -> None:
+    """Runs the sub-command that ``arguments`` name.
+
+    Raises:
+        HomeportError: the user's error, or somebody did not answer.
+    """
+    if not arguments or arguments[0] in _HELP:
+        print(help_text())
+        return
+    name = arguments[0]
+    if name not in COMMANDS:
+        known = ", ".join(COMMANDS)
+        raise HomeportError(f"homeport has no command {name!r}: it has {known}; see --help")
+    app: typer.Typer = importlib.import_module(COMMANDS[name].module).app
+    run_app(app, arguments[1:], f"homeport {name}")
+
+
+def main() -> None:
+    """Runs the command line; an error is one line on standard error and exit code 1."""
+    arguments = sys.argv[1:]
+    try:
+        run(arguments)
+        sys.stdout.flush()
+    except HomeportError as error:
+        sys.exit(f"error: {error}")
+    except typer.TyperException as error:
+        name = " ".join(["homeport", *arguments[:1]])
+        sys.exit(f"error: {usage_error(error)}; see {name} --help")
+    except BrokenPipeError:  # whoever read the answer, such as head, has enough
+        sys.stderr.close()
+        sys.exit(1)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""A job as its operator sees it: what runs, else what the coordinator stream has recorded."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.secrets import masked
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+
+TIMEOUT_S = 15.0
+_AM_TIMEOUT_S = 5.0
+_TRACKING_URL = keys.YARN_AM_TRACKING_URL.name
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """A job whose AM answers: ``application`` on YARN, ``model_version`` in force."""
+
+    client: CoordinatorClient
+    application: str
+    model_version: int
+
+    def __str__(self) -> str:
+        return f"the running job, {self.application} at {self.client.url}"
+
+
+@dataclass(frozen=True)
+class JobView:
+    """One job: its coordinator stream, read to the head, and its AM if that answers.
+
+    ``given``: the configuration that the operator named the job by.
+    """
+
+    given: Config
+    topic: str
+    stream: CoordinatorStream
+    running: RunningJob | None
+
+    @property
+    def origin(self) -> str:
+        """Where what is shown comes from."""
+        return str(self.running or f"the coordinator stream {self.topic}; the job does not run")
+
+    def recorded_config(self) -> Config:
+        """What the stream says, secrets included; without what the AM writes about itself."""
+        recorded = ConfigManager(self.stream).read()
+        return Config({k: v for k, v in recorded.items() if k != _TRACKING_URL})
+
+    def config(self, *, show_secrets: bool) -> Config:
+        """What the job runs with, else what the stream says.
+
+        A running job tells no secrets: those that are asked for are the stream's.
+        """
+        recorded = self.recorded_config()
+        if self.running is None:
+            return recorded if show_secrets else masked(recorded)
+        config = masked(Config(self.running.client.config()))
+        if not show_secrets:
+            return config
+        hidden = masked(recorded)
+        return config.merged({k: v for k, v in recorded.items() if hidden[k] != v and k in config})
+
+
+def stream_place(config: Config) -> tuple[SystemConfig, str]:
+    """The system and the topic of the job's coordinator stream, which is there.
+
+    Raises:
+        ConfigError: the job has no coordinator stream yet.
+        UnavailableError: Kafka did not answer in time.
+    """
+    job = JobConfig.of(config)
+    system = SystemConfig.of(config, job.coordinator_system)
+    topic = job.coordinator_topic
+    if not TopicAdmin(system, TIMEOUT_S).partition_counts([topic]):
+        raise ConfigError(
+            keys.JOB_NAME.name,
+            job.name,
+            f"the job has no coordinator stream ({topic!r} at {system.bootstrap_servers})",
+            "run the job once with run-job, or correct job.name and job.id",
+        )
+    return system, topic
+
+
+@contextlib.contextmanager
+def open_stream(config: Config) -> Iterator[tuple[str, CoordinatorStreamStore]]:
+    """The topic and the coordinator stream of the job, read to its head; errors as above."""
+    system, topic = stream_place(config)
+    store = CoordinatorStreamStore(system, topic, source=WRITER_SOURCE, timeout_s=TIMEOUT_S)
+    with store:
+        store.bootstrap()
+        yield topic, store
+
+
+@contextlib.contextmanager
+def open_job(config: Config) -> Iterator[JobView]:
+    """The job that ``config`` names; errors as above."""
+    with open_stream(config) as (topic, store):
+        yield JobView(config, topic, store, running_job(config, store))
+
+
+def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
+    """The job, if its AM answers where it last said so; somebody else at its port is not it."""
+    url = ConfigManager(stream).read().get_str(_TRACKING_URL)
+    if url is None:
+        return None
+    job = JobConfig.of(config)
+    try:
+        client = CoordinatorClient(url, None, timeout_s=_AM_TIMEOUT_S)
+        told = client.status()["job"]
+        if (told["name"], told["id"]) != (job.name, job.id):
+            return None
+        return RunningJob(client, str(told["application"]), int(told["model_version"]))
+    except (HomeportError, KeyError, TypeError, ValueError):  # nobody, or a stranger
+        return None

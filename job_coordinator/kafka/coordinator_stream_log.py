@@ -1,0 +1,123 @@
+"""The coordinator stream as it lies in Kafka: every committed record, with its offset.
+
+For people who look at it. Whoever acts on the stream reads ``CoordinatorStreamStore``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
+
+from homeport.config.errors import UnavailableError, WireError
+from homeport.config.sections import SystemConfig
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+
+_POLL_S = 0.2
+_CONSUMER: Final[Mapping[str, str | int | bool]] = {
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "earliest",
+}
+
+
+@dataclass(frozen=True)
+class LoggedRecord:
+    """One record; ``message`` is None where its bytes are damaged, as ``fault`` says."""
+
+    offset: int
+    message: CoordinatorStreamMessage | None
+    fault: str = ""
+
+
+class CoordinatorStreamLog:
+    """Reads one stream from its beginning; owned by one thread.
+
+    Args:
+        system: the Kafka cluster of the stream.
+        topic: the stream's topic, which exists.
+        timeout_s: longest wait, in seconds, for a sign of the broker on the way to the head.
+    """
+
+    def __init__(self, system: SystemConfig, topic: str, timeout_s: float) -> None:
+        self._system = system
+        self._topic = topic
+        self._timeout_s = timeout_s
+        self._consumer = clients.consumer(system, _CONSUMER)
+        self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._consumer.close()
+
+    def to_head(self) -> Iterator[LoggedRecord]:
+        """The records up to the end of the log.
+
+        Raises:
+            UnavailableError: Kafka did not answer in time.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            message = self._consumer.poll(_POLL_S)
+            if message is None:
+                if time.monotonic() > deadline:
+                    raise self._unavailable(f"no answer within {self._timeout_s:g} s")
+                continue
+            if self._is_end(message):
+                return
+            if message.error() is None:
+                deadline = time.monotonic() + self._timeout_s
+                yield _record(message)
+
+    def onward(self) -> Iterator[LoggedRecord]:
+        """The records that come from now on; does not end by itself.
+
+        Raises:
+            UnavailableError: the topic is gone, or may not be read any more.
+        """
+        while True:
+            message = self._consumer.poll(_POLL_S)
+            if message is not None and not self._is_end(message) and message.error() is None:
+                yield _record(message)
+
+    def _is_end(self, message: Message) -> bool:
+        """Whether ``message`` says that nothing follows; other errors the library mends itself."""
+        error: Any = message.error()
+        if error is None:
+            return False
+        end = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public name of the library
+        if error.code() == end:
+            return True
+        ends = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+        if error.fatal() or error.code() in ends:
+            raise self._unavailable(error.str())
+        return False
+
+    def _unavailable(self, why: str) -> UnavailableError:
+        return clients.unavailable(self._system, f"reading topic {self._topic!r}", why)
+
+
+def _record(message: Message) -> LoggedRecord:
+    offset = message.offset() or 0
+    try:
+        return LoggedRecord(offset, wire.decode(_bytes(message.key()), _bytes(message.value())))
+    except WireError as error:
+        return LoggedRecord(offset, None, str(error))
+
+
+def _bytes(data: str | bytes | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data

@@ -1,0 +1,356 @@
+"""The program ``homeport`` before a real Kafka: a job that does not run, and one that does."""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from coordinator_server import TOKEN, Backend, Loop
+
+from homeport.config.config import Config
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.epochs import EpochManager, JobModelVersion
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+    TaskPartitionManager,
+)
+from homeport.job_coordinator.model.codec import decode_job_model
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+
+MODULE = "homeport.job_coordinator.cli.homeport"
+SECRET = "hunter2"  # noqa: S105 - of this test only
+
+
+@dataclass
+class Operator:
+    """A job that has run with state in two containers, and the tool called about it."""
+
+    config: Config
+    file: Path
+    store: CoordinatorStreamStore
+    model: JobModel
+
+    def call(
+        self, *words: str, typed: str = "", **overrides: str
+    ) -> subprocess.CompletedProcess[str]:
+        """The tool's exit code and words; ``overrides`` stand above the properties file."""
+        values = self.config.merged({k.replace("__", "."): v for k, v in overrides.items()})
+        lines = "".join(f"{key}={value}\n" for key, value in values.items())
+        self.file.write_text(lines, encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-m", MODULE, *words, f"--config-path={self.file}"],
+            input=typed,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={"PYTHONPATH": ":".join(p for p in sys.path if p)},
+        )
+
+    def answer(self, *words: str, **overrides: str) -> str:
+        """What it prints; it succeeds, and shows no secret."""
+        done = self.call(*words, **overrides)
+        assert done.returncode == 0, done.stderr
+        assert SECRET not in done.stdout + done.stderr
+        return done.stdout
+
+    def refusal(self, *words: str, **overrides: str) -> str:
+        """Its one line; nothing is printed, and nothing written."""
+        before = self.recorded()
+        done = self.call(*words, **overrides)
+        assert (done.returncode, done.stdout) == (1, "")
+        *notes, error = done.stderr.splitlines()
+        assert error.startswith("error: ")
+        assert all(note.startswith("from ") for note in notes)
+        assert self.recorded() == before
+        return error
+
+    def recorded(self) -> Config:
+        """What the coordinator stream says now."""
+        self.store.catch_up()
+        return ConfigManager(self.store).read()
+
+
+@pytest.fixture
+def operator(kafka: str, tmp_path: Path) -> Iterator[Operator]:
+    """A job of its own that does not run now."""
+    unique = uuid.uuid4().hex[:12]
+    config = Config(
+        {
+            "job.name": f"tool_{unique}",
+            "job.container.count": "2",
+            "job.default.system": "kafka",
+            "task.class": "my.task:Task",
+            "task.inputs": f"kafka.in-{unique}",
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+            "systems.kafka.default.stream.replication.factor": "1",
+            "stores.s.factory": "rocksdb",
+            "stores.s.key.serde": "string",
+            "stores.s.msg.serde": "string",
+            "stores.s.changelog": f"kafka.log-{unique}",
+            "my.own.password": SECRET,
+        }
+    )
+    system = SystemConfig.of(config, "kafka")
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.create_topics([NewTopic(f"in-{unique}", 4, 1)])[f"in-{unique}"].result()
+    TopicAdmin(system).ensure(coordinator_topic_spec(JobConfig.of(config)))
+    model = calculate_job_model(config, {SystemStream("kafka", f"in-{unique}"): 4}, NOTHING)
+    topic = JobConfig.of(config).coordinator_topic
+    with CoordinatorStreamStore(system, topic, source="test", timeout_s=20) as store:
+        store.bootstrap()
+        ConfigManager(store).replace(config, "job-runner")
+        _publish(store, model)
+        yield Operator(config, tmp_path / "job.properties", store, model)
+
+
+def _publish(store: CoordinatorStreamStore, model: JobModel) -> None:
+    tasks = {name: c.processor_id for c in model.containers.values() for name in c.tasks}
+    TaskAssignmentManager(store).write(tasks)
+    ChangelogPartitionManager(store).write(
+        {n: t.changelog_partition for c in model.containers.values() for n, t in c.tasks.items()}
+    )
+    store.write(
+        [*TaskModeManager(store).messages(model), *TaskPartitionManager(store).messages(model)]
+    )
+    EpochManager(store).write_job_model_version(JobModelVersion(3, "digest"))
+    names = list(model.containers[ProcessorId("1")].tasks)
+    LocalityManager(store).write(ProcessorId("1"), names, Host("nm2"), 1)
+    store.catch_up()
+
+
+class RunningBackend(Backend):
+    """The AM of that job: it runs version 4, with a commit interval of its own."""
+
+    def __init__(self, model: JobModel) -> None:
+        """Version 4 alone is served."""
+        super().__init__()
+        config = model.config.merged({"task.commit.ms": "77"})
+        self.models = {4: replace(model, config=config), None: replace(model, config=config)}
+        self.name = model.config["job.name"]
+
+    def status(self) -> Mapping[str, Any]:
+        """As far as the tool reads it."""
+        identity = {"name": self.name, "id": "1"}
+        return {"job": {**identity, "application": "application_1_2", "model_version": 4}}
+
+
+@pytest.fixture
+def running(operator: Operator) -> Iterator[RunningBackend]:
+    """The job runs: its AM answers at the URL that the stream says."""
+    loop, backend = Loop(), RunningBackend(operator.model)
+    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0)
+    host, port = loop.run(server.start())
+    operator.store.write([wire.set_config("yarn.am.tracking.url", f"http://{host}:{port}/")])
+    yield backend
+    loop.run(server.stop())
+    loop.close()
+
+
+def test_a_job_that_does_not_run_is_read_from_its_stream(operator: Operator) -> None:
+    """JobModel, configuration and localities are as recorded, and the tool says so."""
+    done = operator.call("job-model", "--json")
+    assert done.stderr.endswith("the job does not run\n")
+    shown = decode_job_model(done.stdout.encode())
+    assert shown.containers == operator.model.containers
+    assert dict(shown.config) == {**operator.config, "my.own.password": "********"}
+    text = operator.answer("job-model", "--processor=1", "--version=3")
+    assert text.startswith(
+        "version 3: 1 containers, 2 tasks\nprocessor 1\n  Partition 1: changelog 1"
+    )
+    assert operator.answer("config", "get", "job.container.count") == "2\n"
+    assert operator.answer("config", "get", "task.commit.ms") == "10000\n"
+    assert "my.own.password=********\n" in operator.answer("config", "get")
+    assert "did you mean job.name?" in operator.refusal("config", "get", "job.nam")
+    assert operator.answer("locality") == "processor  host\n1          nm2\n"
+    hosts = json.loads(operator.answer("locality", "--tasks", "--json"))
+    assert hosts == {"Partition 1": "nm2", "Partition 3": "nm2"}
+    assert "version 3 alone" in operator.refusal("job-model", "--version=2")
+    assert "the job has 0, 1" in operator.refusal("job-model", "--processor=7")
+
+
+@pytest.mark.usefixtures("running")
+def test_a_job_that_runs_is_asked(operator: Operator) -> None:
+    """Its AM's answers are shown, the version in force and its own configuration among them."""
+    done = operator.call("config", "get", "task.commit.ms")
+    assert done.stdout == "77\n"
+    assert "from the running job, application_1_2 at http://127.0.0.1:" in done.stderr
+    assert operator.answer("job-model").startswith("version 4: 2 containers, 4 tasks\n")
+    assert operator.answer("locality") == "processor  host\n0          h1\n"
+    assert "no JobModel of version 2" in operator.refusal("job-model", "--version=2")
+    with_secrets = operator.call("config", "get", "my.own.password", "--show-secrets")
+    assert with_secrets.stdout == f"{SECRET}\n"
+
+
+def test_somebody_else_at_the_port_is_not_the_job(
+    operator: Operator, running: RunningBackend
+) -> None:
+    """The port of an AM that is gone may be another job's."""
+    running.name = "another"
+    assert operator.answer("config", "get", "task.commit.ms") == "10000\n"
+
+
+def test_a_change_is_written_and_its_meaning_said(
+    operator: Operator, running: RunningBackend
+) -> None:
+    """By the key's liveness; a deletion brings back what was deployed."""
+    said = operator.answer("config", "set", "job.container.count", "4")
+    assert said.endswith(
+        "set-config job.container.count = 4\nthe running job takes it within 2000 ms\n"
+    )
+    assert operator.recorded()["job.container.count"] == "4"
+    assert "its containers restart" in operator.answer("config", "set", "task.commit.ms", "5")
+    assert "from the next deployment" in operator.answer("config", "set", "yarn.queue", "fast")
+    assert "nothing changes" in operator.answer("config", "set", "yarn.queue", " fast ")
+    assert "= ********" in operator.answer("config", "set", "my.other.password", SECRET)
+    assert "value, if any, stands" in operator.answer("config", "set", "yarn.queue", "--delete")
+    assert "nothing changes" in operator.answer("config", "set", "yarn.queue", "--delete")
+    running.name = "another"
+    assert "next start" in operator.answer("config", "set", "job.container.count", "3")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("job.container.count", "many", "job.container.count = 'many': it must be a whole number"),
+        ("job.container.count", "5", "there are only 4 tasks"),
+        ("job.name", "other", "it says which job this is"),
+        ("yarn.am.tracking.url", "http://h/", "the AM writes it"),
+        ("task.spark.driver.memory.mb", "4096", "it must be below cluster-manager"),
+        ("stores.s.key.serde", "json", "stores.s.key.serde = 'json': it is 'string', and settled"),
+        ("task.inputs", "kafka.other", "run-job --reset-state"),
+        ("job.elasticity.factor", "2", "a task reads whole partitions"),
+    ],
+)
+def test_what_would_break_the_job_is_not_written(
+    operator: Operator, key: str, value: str, rule: str
+) -> None:
+    """Types, rules across keys, the inputs as they are, and what is settled with state."""
+    assert rule in operator.refusal("config", "set", key, value)
+
+
+def test_a_secret_can_be_given_where_nobody_sees_it(operator: Operator) -> None:
+    """Standard input instead of the command line, whose secrets are warned of."""
+    done = operator.call("config", "set", "a.password", "-", typed=f"{SECRET}\n")
+    assert (done.returncode, "warning" in done.stderr) == (0, False)
+    assert operator.recorded()["a.password"] == SECRET
+    typed = operator.call("config", "set", "a.password", "other")
+    assert "homeport config set a.password - reads it from standard input" in typed.stderr
+
+
+def test_a_key_that_is_nearly_one_of_ours_is_asked_about(operator: Operator) -> None:
+    """It is written all the same: it may be the user's own."""
+    done = operator.call("config", "set", "systems.kafka.samza.ofset.default", "oldest")
+    assert done.returncode == 0
+    assert "did you mean systems.kafka.samza.offset.default?" in done.stderr
+
+
+def test_a_file_is_compared_with_what_is_in_force(
+    operator: Operator, running: RunningBackend
+) -> None:
+    """Each difference stands under what it needs; secrets are compared and not shown."""
+    changed = {
+        "job__container__count": "3",
+        "my__own__password": "other",
+        "yarn__queue": "fast",
+        "stores__s__msg__serde": "json",
+    }
+    shown = operator.answer("config", "diff", **changed)
+    assert shown == (
+        "taken by the running job at once:\n"
+        "  job.container.count: 2 -> 3\n"
+        "taken by the running job, whose containers restart:\n"
+        "  my.own.password: ******** -> ********\n"
+        "  task.commit.ms: 77 -> (not set)\n"
+        "from the next deployment:\n"
+        "  yarn.queue: (not set) -> fast\n"
+        "refused: the job has state; run-job --reset-state begins from nothing:\n"
+        "  stores.s.msg.serde: string -> json\n"
+    )
+    as_json = json.loads(operator.answer("config", "diff", "--json", **changed))
+    assert as_json["live"] == {"job.container.count": ["2", "3"]}
+    running.name = "another"
+    assert operator.answer("config", "diff") == "no difference\n"
+
+
+def test_the_streams_records_are_shown(operator: Operator) -> None:
+    """The latest of each key, or the last of all with deletions and damage; secrets masked."""
+    operator.answer("config", "set", "a.key", "1")
+    operator.answer("config", "set", "a.key", "--delete")
+    shown = operator.answer("coordinator-stream", "show", "--type=set-config")
+    assert "set-config  my.own.password = ********  (job-runner, " in shown
+    assert "a.key" not in shown
+    one = operator.answer("coordinator-stream", "show", "--key=Partition 1", "--json")
+    types = [json.loads(line)["type"] for line in one.splitlines()]
+    assert "set-task-container-assignment" in types
+    last = operator.answer("coordinator-stream", "tail", "-n", "2").splitlines()
+    assert [line.split("  ", 1)[1].split("  (")[0] for line in last] == [
+        "set-config  a.key = 1",
+        "set-config  a.key  deleted",
+    ]
+    assert SECRET in operator.call("coordinator-stream", "show", "--show-secrets").stdout
+
+
+def test_a_tail_goes_on_with_what_comes(operator: Operator) -> None:
+    """--follow prints a record that is written later, and ends when it is interrupted."""
+    operator.answer("config", "get", "job.name")  # the properties file is there
+    arguments = [
+        "coordinator-stream",
+        "tail",
+        "--follow",
+        "-n",
+        "0",
+        f"--config-path={operator.file}",
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", MODULE, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": ":".join(p for p in sys.path if p)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stderr.readline()  # it reads
+        is_there = False
+        for number in range(60):  # the first ones may lie before the head that it read
+            operator.store.write([wire.set_config("later", str(number))])
+            is_there = bool(select.select([process.stdout], [], [], 1)[0])
+            if is_there:
+                break
+        process.send_signal(signal.SIGINT)
+        assert is_there
+        written = process.stdout.readline()
+        process.wait(30)
+    assert "set-config  later = " in written
+    assert process.returncode == 130
+
+
+def test_kafka_that_is_away_is_one_line(operator: Operator) -> None:
+    """As is a job that never ran."""
+    away = {"systems__kafka__consumer__bootstrap__servers": "127.0.0.1:1"}
+    for words in (("job-model",), ("config", "get"), ("locality",), ("coordinator-stream", "show")):
+        assert "Kafka at 127.0.0.1:1" in operator.refusal(*words, **away)
+    never = operator.refusal("job-model", job__name="never-ran")
+    assert "run the job once with run-job" in never

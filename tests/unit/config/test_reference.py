@@ -1,0 +1,47 @@
+"""The reference table names every key, in each of its forms."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from homeport.config import keys
+from homeport.config.reference import ReferenceFormat, reference
+from homeport.config.samza_keys import ALL
+
+
+@pytest.mark.parametrize("form", list(ReferenceFormat))
+def test_every_key_is_in_the_table(form: ReferenceFormat) -> None:
+    """Ours with their older names, and Samza's that have no effect."""
+    table = reference(form)
+    for key in keys.ALL:
+        assert key.name in table
+        assert key.meaning in table
+        assert all(old in table for old in key.legacy)
+    assert all(key.name in table and key.reason in table for key in ALL)
+
+
+def test_a_key_has_all_that_is_known_of_it() -> None:
+    """Type, unit, default, liveness, source and older names."""
+    facts = "whole number from 1, MB; default 1024; next deployment; Samza"
+    lines = reference(ReferenceFormat.TEXT, "manager.container.memory.mb").splitlines()
+    assert lines[-3:] == [
+        "cluster-manager.container.memory.mb",
+        "    memory of a container",
+        f"    {facts}; older: yarn.container.memory.mb",
+    ]
+
+
+def test_a_part_of_a_name_selects_keys() -> None:
+    """Of present and of older names; nothing where no name has it."""
+    body = json.loads(reference(ReferenceFormat.JSON, "yarn.container.count"))
+    assert [row["key"] for row in body["keys"]] == ["job.container.count"]
+    assert body["samza"] == []
+    assert reference(ReferenceFormat.MARKDOWN, "no.such.key") == ""
+
+
+def test_markdown_is_a_table() -> None:
+    """Every row has as many cells as its head; a bar inside a cell is escaped."""
+    rows = reference(ReferenceFormat.MARKDOWN, "job.").split("\n\n")[0].splitlines()
+    assert {row.replace(r"\|", "").count("|") for row in rows} == {8}

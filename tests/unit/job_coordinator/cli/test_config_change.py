@@ -1,0 +1,132 @@
+"""A change of one key: what is refused before anything is written, and what is said of the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
+
+GOOD = Config(
+    {
+        "job.name": "flights",
+        "job.default.system": "kafka",
+        "job.container.count": "2",
+        "task.class": "plane.summary:Summary",
+        "task.inputs": "kafka.flights",
+        "systems.kafka.consumer.bootstrap.servers": "localhost:9092",
+        "stores.planes.factory": "rocksdb",
+        "stores.planes.key.serde": "string",
+        "stores.planes.msg.serde": "json",
+        "stores.planes.changelog": "planes-changelog",
+    }
+)
+
+
+def changed(
+    key: str,
+    value: str | None,
+    before: Config = GOOD,
+    file: Config = GOOD,
+    *,
+    has_state: bool = True,
+    most: int = 4,
+) -> ConfigChange:
+    """The change of a job whose inputs have ``most`` partitions."""
+
+    def check_model(config: Config) -> None:
+        count = config.get_int("job.container.count", 1)
+        if count > most:
+            raise ConfigError("job.container.count", str(count), f"at most {most}", "write less")
+
+    return checked_change(key, value, before, file, has_state=has_state, check_model=check_model)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "meaning"),
+    [
+        ("job.container.count", "3", "the running job takes it within 2000 ms"),
+        ("cluster-manager.container.retry.count", "1", "the running job takes it within 2000 ms"),
+        ("task.commit.ms", "5", "takes it within 2000 ms: its containers restart"),
+        ("my.own.key", "5", "takes it within 2000 ms: its containers restart"),
+        ("yarn.queue", "fast", "used from the next deployment; the running job goes on as it is"),
+        ("task.commit.ms", "10000", "nothing changes"),
+        ("job.container.count", " 02 ", "nothing changes"),
+    ],
+)
+def test_the_meaning_is_the_keys_liveness(key: str, value: str, meaning: str) -> None:
+    """For a job that runs; one that does not uses everything from its next start."""
+    change = changed(key, value)
+    assert change.meaning(is_running=True).endswith(meaning)
+    if "nothing" not in meaning:
+        assert change.meaning(is_running=False) == "used from the job's next start"
+
+
+def test_a_deletion_brings_back_what_was_deployed() -> None:
+    """The file's value, else the default, is what the key means then."""
+    before = GOOD.merged({"job.container.count": "4", "task.commit.ms": "5"})
+    assert changed("job.container.count", None, before).after["job.container.count"] == "2"
+    assert "task.commit.ms" not in changed("task.commit.ms", None, before).after
+
+
+def test_before_the_first_deployment_the_file_is_what_counts() -> None:
+    """The stream is empty then."""
+    assert changed("job.container.count", "3", Config()).before == GOOD
+    with pytest.raises(ConfigError, match="at most 4"):
+        changed("job.container.count", "5", Config())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("task.spark.driver.memory.mb", "4096", "it must be below cluster-manager"),
+        ("stores.planes.changelog", "other.log", "it is 'planes-changelog', and settled once"),
+        ("stores.planes.msg.serde", "string", "it is 'json', and settled once a job has state"),
+        ("task.inputs", "kafka.other", "begin from nothing with the new value in the file"),
+        ("task.checkpoint.system", "other", "it is 'its default', and settled"),
+        ("job.container.count", "5", "at most 4"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused(key: str, value: str, rule: str) -> None:
+    """Rules across keys, what is settled with state, and the inputs as they are."""
+    with pytest.raises(ConfigError, match=rule) as caught:
+        changed(key, value)
+    assert str(caught.value).startswith(f"{key} = {value!r}")
+
+
+def test_without_state_nothing_is_settled() -> None:
+    """A job that never kept anything may change how it keeps it."""
+    change = changed("stores.planes.msg.serde", "string", has_state=False)
+    assert "next deployment" in change.meaning(is_running=True)
+
+
+def test_a_fault_that_was_there_before_does_not_forbid_another_change() -> None:
+    """A file that this version refuses can be mended key by key."""
+    faulty = GOOD.merged({"task.class": "org.acme.Task", "job.container.count": "9"})
+    assert changed("task.commit.ms", "5", faulty).after["task.commit.ms"] == "5"
+    assert changed("task.class", "my:Task", faulty).after["task.class"] == "my:Task"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("job.name", "x"),
+        ("job.id", None),
+        ("job.coordinator.system", "x"),
+        ("yarn.am.tracking.url", "http://h/"),
+        ("task.commit.ms", "soon"),
+        ("job.elasticity.factor", "2"),
+    ],
+)
+def test_some_keys_and_values_are_nobodys_to_write(key: str, value: str | None) -> None:
+    """What names the job, what the AM writes, and values that are not of the type."""
+    with pytest.raises(ConfigError):
+        check_key(key, value)
+
+
+def test_a_key_without_effect_is_warned_of() -> None:
+    """It is written all the same."""
+    (warning,) = check_key("task.comit.ms", "5")
+    assert warning.endswith("did you mean task.commit.ms?")
+    assert check_key("task.comit.ms", None) == ()

@@ -1,0 +1,111 @@
+"""The operator's tool: what it says without a job, and what it makes of records."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+
+from homeport.config.errors import ConfigError, HomeportError
+from homeport.job_coordinator.cli import homeport, stream_commands
+from homeport.job_coordinator.kafka.coordinator_stream_log import LoggedRecord
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+
+
+def _stamped(message: CoordinatorStreamMessage) -> CoordinatorStreamMessage:
+    return message.stamped(source="job-runner", host="h1", username="u", timestamp_ms=1_000)
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without words and with --help; it is enough to begin."""
+    for arguments in ([], ["--help"], ["help"]):
+        homeport.run(arguments)
+        shown = capsys.readouterr().out
+        assert all(f"  {name} " in shown for name in homeport.COMMANDS)
+        assert all(command.summary in shown for command in homeport.COMMANDS.values())
+
+
+@pytest.mark.parametrize("name", list(homeport.COMMANDS))
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its module is there, and says how it is used under the name it is called by."""
+    homeport.run([name, "--help"])
+    assert f"Usage: homeport {name} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["get", "set", "diff", "reference"])
+def test_commands_of_config_have_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One below the other, too."""
+    homeport.run(["config", name, "--help"])
+    assert f"Usage: homeport config {name} " in capsys.readouterr().out
+
+
+def test_an_unknown_command_is_one_line() -> None:
+    """It names those that there are."""
+    with pytest.raises(HomeportError, match=r"no command 'jobmodel': it has config, coordinator-"):
+        homeport.run(["jobmodel"])
+
+
+def test_an_unknown_option_is_typers_error() -> None:
+    """The program turns it into one line."""
+    with pytest.raises(typer.TyperException, match="No such option"):
+        homeport.run(["locality", "--nothing"])
+
+
+def test_the_reference_needs_no_job(capsys: pytest.CaptureFixture[str]) -> None:
+    """All keys, some keys, or a word that there are none."""
+    homeport.run(["config", "reference", "catch-up", "--format=json"])
+    body = json.loads(capsys.readouterr().out)
+    assert [row["key"] for row in body["keys"]] == ["job.coordinator.catch-up.interval.ms"]
+    with pytest.raises(ConfigError, match="no key's name holds this text"):
+        homeport.run(["config", "reference", "no.such.key"])
+
+
+@pytest.mark.parametrize("arguments", [["k"], ["k", "v", "--delete"]])
+def test_a_value_and_delete_exclude_each_other(arguments: list[str]) -> None:
+    """Exactly one of the two says what is wanted."""
+    with pytest.raises(ConfigError, match="exactly one of a value and --delete"):
+        homeport.run(["config", "set", *arguments, "--config-path=p"])
+
+
+def test_a_record_is_one_line() -> None:
+    """Offset, type, key, values, who and when; a deletion and damage say so."""
+
+    def line(message: CoordinatorStreamMessage | None, fault: str = "") -> str:
+        record = LoggedRecord(7, message, fault)
+        return stream_commands.record_line(record, as_json=False, show_secrets=False)
+
+    who = "  (job-runner, u@h1, 1970-01-01T00:00:01.000+00:00)"
+    assert line(_stamped(wire.set_config("a", "1"))) == f"7  set-config  a = 1{who}"
+    assert (
+        line(_stamped(wire.set_config("a.token", "1"))) == f"7  set-config  a.token = ********{who}"
+    )
+    mode = _stamped(wire.set_task_container_assignment("t", "0"))
+    assert line(mode) == f'7  set-task-container-assignment  t = {{"containerId":"0"}}{who}'
+    assert line(wire.tombstone("set-config", "a")) == "7  set-config  a  deleted"
+    assert line(None, "no JSON") == "7  damaged: no JSON"
+
+
+def test_a_record_as_json_has_everything() -> None:
+    """Secrets only where they are asked for; no values where the key is deleted."""
+
+    def body(message: CoordinatorStreamMessage, *, show_secrets: bool) -> object:
+        record = LoggedRecord(7, message)
+        line = stream_commands.record_line(record, as_json=True, show_secrets=show_secrets)
+        assert "\n" not in line
+        return json.loads(line)
+
+    common = {"offset": 7, "type": "set-config", "key": "a.token"}
+    written = {"source": "job-runner", "host": "h1", "username": "u", "timestamp": 1_000}
+    secret = _stamped(wire.set_config("a.token", "1"))
+    assert body(secret, show_secrets=False) == common | written | {"values": {"value": "********"}}
+    assert body(secret, show_secrets=True) == common | written | {"values": {"value": "1"}}
+    deleted = body(wire.tombstone("set-config", "a.token"), show_secrets=False)
+    assert deleted == common | {
+        "values": None,
+        "source": "",
+        "host": "",
+        "username": "",
+        "timestamp": 0,
+    }

@@ -1,0 +1,56 @@
+"""The JobModel that records add up to is the one that was published."""
+
+from __future__ import annotations
+
+from homeport.config.config import Config
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+    TaskPartitionManager,
+)
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+
+CONFIG = Config(
+    {
+        "job.name": "j",
+        "job.default.system": "k",
+        "job.container.count": "2",
+        "job.host-affinity.enabled": "true",
+        "job.hotstandby.enabled": "true",
+        "task.inputs": "k.a,k.b",
+        "task.broadcast.inputs": "k.rules#0",
+    }
+)
+COUNTS = {SystemStream("k", "a"): 3, SystemStream("k", "b"): 5, SystemStream("k", "rules"): 1}
+
+
+def _published(model: JobModel, *, of_standbys: bool) -> InMemoryCoordinatorStream:
+    stream = InMemoryCoordinatorStream()
+    tasks = [t for c in model.containers.values() for t in c.tasks.values()]
+    processors = {n: c.processor_id for c in model.containers.values() for n in c.tasks}
+    TaskAssignmentManager(stream).write(processors)
+    stream.write(TaskModeManager(stream).messages(model))
+    stream.write(TaskPartitionManager(stream).messages(model))
+    ChangelogPartitionManager(stream).write(
+        {t.task_name: t.changelog_partition for t in tasks if of_standbys or t.active_task is None}
+    )
+    stream.catch_up()
+    return stream
+
+
+def test_all_of_it_is_recorded() -> None:
+    """Tasks, modes, inputs, broadcast ones too, changelog partitions, whom a standby replicates."""
+    model = calculate_job_model(CONFIG, COUNTS, NOTHING)
+    assert any(c.active_processor for c in model.containers.values())
+    for of_standbys in (True, False):
+        assert recorded_model(_published(model, of_standbys=of_standbys), CONFIG) == model
+
+
+def test_an_empty_stream_has_no_containers() -> None:
+    """Before the first publication."""
+    assert recorded_model(InMemoryCoordinatorStream(), CONFIG) == JobModel(CONFIG, {})
