@@ -376,11 +376,14 @@ class StoreConfig:
             changelog_delete_retention_ms=keys.STORE_CHANGELOG_DELETE_RETENTION_MS.read(
                 config, store
             ),
-            changelog_min_compaction_lag_ms=keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.find(
-                config, store
-            ),
+            changelog_min_compaction_lag_ms=_min_compaction_lag_ms(config, store),
             changelog_overrides=dict(config.subset(keys.STORE_CHANGELOG_KAFKA.named(store, ""))),
         )
+
+
+def _min_compaction_lag_ms(config: Config, store: str) -> int | None:
+    own = keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.find(config, store)
+    return keys.STORES_DEFAULT_CHANGELOG_MIN_COMPACTION_LAG_MS.find(config) if own is None else own
 
 
 def _store_serde(config: Config, key: str) -> str:

@@ -11,6 +11,13 @@ STORES_DEFAULT_CHANGELOG_REPLICATION_FACTOR = IntKey(
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+STORES_DEFAULT_CHANGELOG_MIN_COMPACTION_LAG_MS = IntKey(
+    name="stores.default.changelog.min.compaction.lag.ms",
+    unit="ms",
+    meaning="age below which changelogs that say nothing else are not compacted",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 STORE_FACTORY = TextKey(
     name="stores.<store>.factory",
     meaning="kind of the store; required",

@@ -65,6 +65,7 @@ def validate(config: Config) -> tuple[str, ...]:
             for s in systems
             for key in s.ignored
         ),
+        *_standby_warnings(config),
         *_memory_warnings(config, task),
     )
 
@@ -261,6 +262,13 @@ def _check_standby(config: Config, job: JobConfig) -> None:
         rule = "hot standby needs host affinity"
         remedy = f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off"
     raise ConfigError(key, config.get_str(key), rule, remedy)
+
+
+def _standby_warnings(config: Config) -> tuple[str, ...]:
+    key = keys.JOB_HOT_STANDBY_PREWARM
+    if not key.read(config):
+        return ()
+    return (f"{key.name} has no effect: this version cannot place standby containers",)
 
 
 def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:

@@ -294,6 +294,21 @@ def test_a_file_is_compared_with_what_is_in_force(
     assert operator.answer("config", "diff") == "no difference\n"
 
 
+def test_inputs_by_regular_expression_are_looked_up(operator: Operator) -> None:
+    """Where the inputs matter Kafka is asked; a topic that is an input anyway is refused."""
+    topic = operator.config["task.inputs"].removeprefix("kafka.")
+    rewriter = {
+        "job__config__rewriters": "r",
+        "job__config__rewriter__r__class": "org.apache.samza.config.RegExTopicGenerator",
+        "job__config__rewriter__r__system": "kafka",
+        "job__config__rewriter__r__regex": f"{topic[:-1]}.",
+    }
+    assert "which task.inputs names already" in operator.refusal("config", "diff", **rewriter)
+    found = operator.answer("config", "diff", **rewriter, task__inputs="kafka.other")
+    assert f"  task.inputs: kafka.{topic} -> kafka.{topic},kafka.other\n" in found
+    assert operator.answer("config", "get", "job.id", **rewriter) == "1\n"
+
+
 def test_the_streams_records_are_shown(operator: Operator) -> None:
     """The latest of each key, or the last of all with deletions and damage; secrets masked."""
     operator.answer("config", "set", "a.key", "1")

@@ -190,6 +190,17 @@ def test_stores_have_our_names() -> None:
     assert store.changelog_min_compaction_lag_ms is None
 
 
+def test_a_changelogs_own_compaction_lag_wins_over_that_of_all() -> None:
+    """Zero too, which is a lag like any other."""
+    general = {"stores.default.changelog.min.compaction.lag.ms": "7"}
+    own = {"stores.s.changelog.min.compaction.lag.ms": "0"}
+    lags = [
+        StorageConfig.of(_config(**_STORE, **more)).stores["s"].changelog_min_compaction_lag_ms
+        for more in (general, {**general, **own})
+    ]
+    assert lags == [7, 0]
+
+
 def test_a_changelog_may_name_its_system_and_topic_properties() -> None:
     """system.stream wins over job.changelog.system; changelog.kafka.* is handed on."""
     config = _config(

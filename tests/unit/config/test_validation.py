@@ -188,9 +188,14 @@ def test_a_key_of_samzas_that_would_change_the_result_is_refused() -> None:
 
 
 def test_what_has_no_effect_is_a_warning() -> None:
-    """Java-only client properties are accepted, with a word about it."""
-    assert validate(_GOOD.merged({"systems.kafka.consumer.key.deserializer": "x.Y"})) == (
+    """Java-only client properties, and a start that nobody makes, are told."""
+    more = {
+        "systems.kafka.consumer.key.deserializer": "x.Y",
+        "job.hotstandby.prewarm": "true",
+    }
+    assert validate(_GOOD.merged(more)) == (
         "systems.kafka.consumer.key.deserializer has no effect: librdkafka has nothing like it",
+        "job.hotstandby.prewarm has no effect: this version cannot place standby containers",
     )
 
 
