@@ -243,7 +243,7 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     job.settled()
     before = epochs(job)
     write(job, "task.commit.ms", "2000")
-    wait_for(lambda: job.get("config")["task.commit.ms"] == "2000", job)
+    wait_for(lambda: job.get("config").get("task.commit.ms") == "2000", job)
     wait_for(lambda: restarted(before, epochs(job)) == set(before) and bool(job.pids()), job)
     before, version = epochs(job), job.get("v1/status")["job"]["model_version"]
 
