@@ -242,12 +242,13 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     job.run()
     job.settled()
     before = epochs(job)
-    write(job, "task.commit.ms", "2000")
+    assert "its containers restart" in write(job, "task.commit.ms", "2000")
     wait_for(lambda: job.get("config").get("task.commit.ms") == "2000", job)
     wait_for(lambda: restarted(before, epochs(job)) == set(before) and bool(job.pids()), job)
     before, version = epochs(job), job.get("v1/status")["job"]["model_version"]
 
-    write(job, "cluster-manager.container.memory.mb", "640")
+    said = write(job, "cluster-manager.container.memory.mb", "640")
+    assert "used from the next deployment" in said
     wait_for(lambda: bool(status_of_configuration(job)["pending"]), job)
     assert status_of_configuration(job)["pending"] == [
         {
