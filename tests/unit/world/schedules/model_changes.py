@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from homeport.appmaster.allocation import container_allocator, invariants
 from homeport.appmaster.allocation.events import JobModelPublished
 from homeport.appmaster.runtime import publication
 from homeport.appmaster.runtime.publication import Change
+from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.world.am import Attempt
@@ -42,6 +44,17 @@ def _one_is_left(scene: Scene) -> None:
     scene.configure("job.container.count", "1")
 
 
+def _its_machine_stands_still(scene: Scene, child: Process) -> None:
+    scene.cluster.hosts[Host(child.host)] = False
+    scene.hosts.freeze(child.host)
+
+
+def _it_wakes_up(scene: Scene, child: Process) -> None:
+    """Nobody hears its launcher, and its clock says that its lease is good."""
+    scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
+    scene.hosts.thaw(child.host)
+
+
 # -- I1
 
 
@@ -68,14 +81,11 @@ def a_task_moves_while_its_owner_sleeps(scene: Scene) -> None:
     child.stop_at("send to out")
     scene.produce(2, _KEYS[1], partition=1)
     scene.until(lambda: child.is_stopped, "1@1 is about to send")
-    scene.cluster.hosts[Host(child.host)] = False
-    scene.hosts.freeze(child.host)
+    _its_machine_stands_still(scene, child)
     _one_is_left(scene)
     scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
     scene.until(lambda: counted(scene.world) == scene.produced, "0@3 has counted all")
-    # Nobody hears its launcher, and its clock says that its lease is good.
-    scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
-    scene.hosts.thaw(child.host)
+    _it_wakes_up(scene, child)
     scene.run(2000)
     scene.judge()
 
@@ -141,4 +151,44 @@ def a_driver_dies_when_it_has_published(scene: Scene) -> None:
     scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
     scene.require(not child.is_alive, "1@1 still runs")
     _more_comes(scene)
+    scene.judge()
+
+
+def leaves_retired_ones_as_they_are(patch: pytest.MonkeyPatch) -> None:
+    """Only processors of the new model are raised."""
+    raised = Change.raised
+
+    def raised_in_the_model(
+        change: Change, version: int
+    ) -> Iterator[tuple[ProcessorId, ProcessorEpoch]]:
+        return (pair for pair in raised(change, version) if pair[0] in change.after)
+
+    patch.setattr(Change, "raised", raised_in_the_model)
+
+
+@schedule(
+    "I2",
+    leaves_retired_ones_as_they_are,
+    "1@1 wrote to task 1 after 0@3",
+    containers=2,
+    partitions=2,
+)
+def a_retired_one_begins_when_it_wakes(scene: Scene) -> None:
+    """1@1 has its permit and has done nothing yet when its machine stands still.
+
+    Its own init comes after the fence of 0@3, and Kafka accepts it.
+    """
+    scene.attempt()
+    scene.until(lambda: scene.hosts.has_child("1@1"), "1@1 is there")
+    child = scene.hosts.child("1@1")
+    child.stop_at("init homeport.j.1.processor.1.1")
+    scene.until(lambda: child.is_stopped, "1@1 is about to initialise its id")
+    _its_machine_stands_still(scene, child)
+    _one_is_left(scene)
+    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
+    scene.produce(2, _KEYS[1], partition=1)
+    scene.until(lambda: counted(scene.world) == scene.produced, "0@3 has counted all")
+    _it_wakes_up(scene, child)
+    scene.produce(2, _KEYS[1], partition=1)
+    scene.run(2500)
     scene.judge()
