@@ -65,8 +65,8 @@ class JobStatus:
     identity: JobIdentity
     now_ms: Callable[[], int]
     coordinator_url: str = ""
-    versions: dict[Incarnation, int] = field(default_factory=dict)
-    """Which version of the JobModel an incarnation was permitted under, as the stream says."""
+    versions: dict[ProcessorId, tuple[int, int]] = field(default_factory=dict)
+    """{processor: epoch, and version of the JobModel it was permitted under}, by the stream."""
     held_back: tuple[int, tuple[Incarnation, ...]] | None = None
     _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
     _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
@@ -206,7 +206,8 @@ class JobStatus:
         """The version that it runs; None: nothing runs, or an earlier driver knew."""
         if container.phase not in LIVE:
             return None
-        return container.model_version or self.versions.get(container.incarnation)
+        epoch, version = self.versions.get(container.processor_id, (0, 0))
+        return container.model_version or (version if epoch == container.epoch else None)
 
 
 def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:

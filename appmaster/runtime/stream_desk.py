@@ -14,7 +14,7 @@ from homeport.appmaster.allocation.events import JobModelPublished
 from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.takeover import OutrankedError, read_config
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, Rank
@@ -33,8 +33,8 @@ log = logging.getLogger("driver")
 class StreamNews:
     """What the stream says now; the same object until it says something else.
 
-    Shapes: ``stopped`` {incarnation: cause}; ``versions`` {incarnation: JobModel version that its
-    permit names}, of those that no model has overtaken.
+    Shapes: ``stopped`` {incarnation: cause}; ``versions`` {processor: its epoch, and the version of
+    the JobModel that the permit names}, of those that no model has overtaken.
 
     ``fenced``: what the last incarnation of each processor that reported has fenced.
     """
@@ -43,7 +43,7 @@ class StreamNews:
     localities: Mapping[ProcessorId, Host]
     stopped: Mapping[Incarnation, str]
     fenced: Mapping[ProcessorId, FenceReport]
-    versions: Mapping[Incarnation, int]
+    versions: Mapping[ProcessorId, tuple[int, int]]
 
 
 class StreamDesk:
@@ -156,13 +156,19 @@ class StreamDesk:
                 LocalityManager(self._stream).read_processors(),
                 StopManager(self._stream).read(),
                 EpochManager(self._stream).read_fenced(),
-                {
-                    Incarnation(p, record.epoch): record.model_version
-                    for p, record in EpochManager(self._stream).read_processor_epochs().items()
-                    if not record.is_raised
-                },
+                self._versions(),
             )
         return self._news
+
+    def _versions(self) -> dict[ProcessorId, tuple[int, int]]:
+        """Of whom no model has overtaken: the record of the others names the new version."""
+        try:
+            epochs = EpochManager(self._stream).read_processor_epochs()
+        except WireError as e:
+            # Whoever permits or publishes must stop at it; for what the status says nobody need.
+            log.warning("coordinator stream: %s", e)
+            return {}
+        return {p: (r.epoch, r.model_version) for p, r in epochs.items() if not r.is_raised}
 
     def _catch_up(self) -> None:
         """What is new makes the last news old."""

@@ -216,5 +216,7 @@ def test_the_version_of_who_was_found_running_is_that_of_its_permit() -> None:
         return body["containers"][0]["model_version"]
 
     assert version() is None
-    world.status.versions[FIRST] = 6
+    world.status.versions[P0] = (2, 7)
+    assert version() is None
+    world.status.versions[P0] = (1, 6)
     assert version() == 6
