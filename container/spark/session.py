@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import javaproperties
+
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.secret_names import is_secret
 
@@ -97,17 +99,14 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
     return {**ours, **given, "spark.driver.extraJavaOptions": joined}
 
 
-def jvm_arguments(given: Mapping[str, str]) -> list[str]:
-    """What the JVM is told on its command line, which everybody on the machine can read.
+def properties_file(given: Mapping[str, str]) -> str:
+    """The text of the file that tells the JVM its properties, as Java reads them.
 
-    Secrets are not among it: the session brings them, through its socket.
+    On a command line they would have a bound, and everybody on the machine could read them. Secrets
+    are on no disk either: the session brings them, through its socket.
     """
-    return [
-        argument
-        for key, value in given.items()
-        if not is_secret(key)
-        for argument in ("--conf", f"{key}={value}")
-    ]
+    told = {key: value for key, value in given.items() if not is_secret(key)}
+    return javaproperties.dumps(told, timestamp=False)
 
 
 def archive_path() -> Path | None:
@@ -196,10 +195,11 @@ class LocalSpark:
                 "install homeport there with all that it requires",
             )
         home = Path(spec.submodule_search_locations[0])
-        command = [
-            str(home / "bin" / "spark-submit"),
-            *jvm_arguments(properties(self._settings, self._archive)),
-        ]
+        told = self._scratch / "spark.properties"
+        told.touch(0o600)
+        text = properties_file(properties(self._settings, self._archive))
+        told.write_text(text, encoding="utf-8")
+        command = [str(home / "bin" / "spark-submit"), "--properties-file", str(told)]
         environment = {
             **{name: value for name, value in os.environ.items() if name not in _LEFT_OUT},
             "SPARK_HOME": str(home),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from homeport.container.spark.session import SparkSettings, jvm_arguments, properties
+import javaproperties
+
+from homeport.container.spark.session import SparkSettings, properties, properties_file
 
 
 def _settings(**own: str) -> SparkSettings:
@@ -33,12 +35,19 @@ def test_the_jobs_own_properties_win() -> None:
     assert found["spark.sql.session.timeZone"] == "CET"
 
 
-def test_secrets_are_not_on_the_jvms_command_line() -> None:
+def test_the_jvm_reads_what_it_is_told_from_a_file() -> None:
+    """As Java reads properties, of any size; on a command line 128 kB of one would be too many."""
+    own = {f"spark.my.{n}": "ü = \\ \n#" + "x" * 400 for n in range(1000)}
+    found = properties(SparkSettings("j", 1, 1, Path("/w"), own, 1), None)
+    assert javaproperties.loads(properties_file(found)) == found
+
+
+def test_secrets_are_on_no_command_line_and_no_disk() -> None:
     """Everybody on a machine can read the arguments of its programs."""
     own = {"spark.hadoop.fs.s3a.secret.key": "hunter2", "spark.sql.ansi.enabled": "true"}
     found = properties(SparkSettings("j", 1, 1, Path("/w"), own, 1), None)
-    arguments = jvm_arguments(found)
+    text = properties_file(found)
     assert found["spark.hadoop.fs.s3a.secret.key"] == "hunter2"
-    assert arguments[-4:-2] == ["--conf", "spark.sql.ansi.enabled=true"]
-    assert "hunter2" not in str(arguments)
+    assert "spark.sql.ansi.enabled=true\n" in text
+    assert "hunter2" not in text
     assert "hunter2" not in repr(SparkSettings("j", 1, 1, Path("/w"), own, 1))
