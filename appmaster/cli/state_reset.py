@@ -135,6 +135,7 @@ def reset(
         before = ConfigManager(stream).read()
         resets = StateResetManager(stream)
         topics = state_topics(before, config)
+        permitted_incarnations(stream)  # a record that cannot be read is told before all else
         resets.write(StateReset(submission, ResetPhase.BEGUN))
         take_rank(stream, reset_rank(submission), lambda rank: _fence_rank(config, rank))
         fence_everybody(stream, config.merged(before))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
     StateReset,
@@ -80,3 +81,17 @@ def test_no_driver_starts_on_the_rest_of_a_state() -> None:
             StateResetManager(stream).write(StateReset(1, ResetPhase.FINISHED))
         attempt = scene.attempt(submission=3)
         scene.until(lambda: scene.started() == 1, "the container has started")
+
+
+def test_a_reset_that_cannot_read_who_ran_touches_nothing() -> None:
+    """A damaged epoch may hide somebody who still writes: it is told, and no reset has begun."""
+    with World() as world:
+        scene = Scene(world)
+        a_zombie_in_mid_transaction(scene)
+        with world.stream() as stream:
+            stream.write([wire.set_processor_epoch("0", 1, 1, [])._replace(values={"epoch": "x"})])
+        process = resetting(scene)
+        scene.until(lambda: not process.is_alive, "it has ended")
+        assert "set-processor-epoch '0'" in str(process.failure)
+        with world.stream() as stream:
+            assert StateResetManager(stream).read() is None
