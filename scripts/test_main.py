@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 _SUITES = {
-    "unit": ["tests/unit", "-m", "not long"],
+    "unit": ["tests/unit", "-m", "not long and not search"],
     "ci": ["tests/unit", "tests/integration", "-m", "not long"],
     "all": ["tests"],
 }

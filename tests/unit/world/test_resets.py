@@ -20,6 +20,7 @@ from tests.unit.world.schedules.resets import (
 from tests.unit.world.world import World
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("words", ["init ", "commit ", "delete ", "create "])
 def test_a_reset_that_is_killed_is_finished_by_the_next(words: str) -> None:
     """At each of its requests, before it leaves and when its answer is there.

@@ -70,6 +70,7 @@ def test_calm_alone_brings_every_processor_home() -> None:
     assert len(world.launchers) == 4
 
 
+@pytest.mark.search
 def test_every_world_of_one_processor_within_two_faults_is_safe_and_heals() -> None:
     """One processor, two hosts: all orders of events, any two faults, a shutdown at any time."""
     assert search(deployed({"0": "a"}, ("a", "b")), 2, may_shut_down=True) > 1000
@@ -80,6 +81,7 @@ def test_every_world_of_two_processors_within_one_fault_is_safe_and_heals() -> N
     assert search(deployed({"0": "a", "1": "a"}, ("a", "b")), 1, may_shut_down=True) > 1000
 
 
+@pytest.mark.search
 def test_every_world_with_rests_within_two_faults_is_safe_and_heals() -> None:
     """Failed launches rest, and so does the last retry, after which the job may fail."""
     start = deployed(
@@ -93,6 +95,7 @@ TOGETHER = (("0", "0"), ("1", "0"))
 SWAPPED = (("0", "1"), ("1", "0"))
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     "plan", [(TOGETHER, SPREAD), (SWAPPED, TOGETHER), (TOGETHER, SWAPPED)], ids=str
 )
@@ -101,6 +104,7 @@ def test_every_world_with_two_changes_heals(plan: tuple[Assignment, ...]) -> Non
     assert search(deployed({"0": "a", "1": "b"}, ("a", "b"), plan), 0) > 1000
 
 
+@pytest.mark.search
 def test_every_world_in_which_a_task_moves_within_one_fault_is_safe_and_heals() -> None:
     """From 0, which is retired, to 1, which is new; drivers die too, at every point."""
     start = deployed({"0": "a"}, ("a", "b"), ((("0", "1"),),))
