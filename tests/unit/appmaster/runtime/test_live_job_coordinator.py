@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.allocation.events import ShutdownRequested
+from homeport.appmaster.runtime import live_job_coordinator
 from homeport.appmaster.runtime.input_watch import InputsSeen
 from homeport.appmaster.runtime.live_configuration import LiveConfiguration
 from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
@@ -63,7 +64,8 @@ class Job:
     """A running job: its coordinator, its Kafka, and what the coordinator did to it."""
 
     def __init__(self, folder: Path, file: Config = FILE) -> None:
-        self.may_change = True
+        self.is_changeable = True
+        self.rounds = 0
         self.changes: list[ModelChange] = []
         self.configured_with: list[Config] = []
         self.ends: list[ShutdownRequested] = []
@@ -113,9 +115,15 @@ class Job:
         """What the monitor sees."""
         return InputsSeen(self.counts(config), {IN: "id"})
 
+    @property
+    def may_change(self) -> bool:
+        """As the driver says; asked once in each round of the coordinator."""
+        self.rounds += 1
+        return self.is_changeable
+
     async def publish(self, change: ModelChange) -> bool:
         """As the driver does, unless the job ends."""
-        if not self.may_change:
+        if not self.is_changeable:
             return False
         if self.write_fault is not None:
             raise self.write_fault
@@ -131,13 +139,18 @@ class Job:
     def end_job(self, request: ShutdownRequested) -> None:
         """Remembered; nothing is changed any more."""
         self.ends.append(request)
-        self.may_change = False
+        self.is_changeable = False
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Returns when the condition holds."""
         async with asyncio.timeout(LIMIT_S):
             while not condition():  # noqa: ASYNC110 - the coordinator tells nobody
                 await asyncio.sleep(0.01)
+
+    async def some_rounds(self) -> None:
+        """The coordinator has looked at everything twice at least."""
+        last = self.rounds + 3
+        await self.until(lambda: self.rounds >= last)
 
     def play(self, scene: Callable[[], Awaitable[None]]) -> None:
         """The coordinator runs while the scene is played."""
@@ -158,6 +171,12 @@ class Job:
         files = (self.folder / "history").glob("*.jsonl")
         lines = (json.loads(x) for f in files for x in f.read_text().splitlines())
         return [line for line in lines if line["event"] == name]
+
+
+@pytest.fixture(autouse=True)
+def _quick_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coordinator looks more often, so that what it does not do shows at once."""
+    monkeypatch.setattr(live_job_coordinator, "_POLL_S", 0.01)
 
 
 @pytest.fixture
@@ -286,13 +305,13 @@ def test_a_stream_that_hides_a_changelog_partition_is_refused(job: Job) -> None:
 
 def test_nothing_is_published_before_it_may_be(job: Job) -> None:
     """What runs is not known yet, or the job ends."""
-    job.may_change = False
+    job.is_changeable = False
 
     async def scene() -> None:
         job.live.heard(FILE.merged({COUNT: "4"}))
-        await asyncio.sleep(0.1)
+        await job.some_rounds()
         assert job.changes == []
-        job.may_change = True
+        job.is_changeable = True
         await job.until(lambda: bool(job.changes))
 
     job.play(scene)
@@ -306,7 +325,7 @@ def test_without_kafka_the_model_stays_until_it_is_back(job: Job) -> None:
     async def scene() -> None:
         job.live.heard(FILE.merged({COUNT: "4"}))
         await job.until(lambda: len(job.changes) == 1)
-        await asyncio.sleep(0.1)
+        await job.some_rounds()
         assert len(job.changes) == 1
         job.is_away = False
         await job.until(lambda: len(job.changes) == 2)
@@ -319,7 +338,7 @@ def test_h6_new_partitions_get_tasks_where_there_is_no_state(job: Job) -> None:
     """H6: without a durable store the job goes on, with a task for each new partition."""
 
     async def scene() -> None:
-        await asyncio.sleep(0.05)
+        await job.some_rounds()
         assert job.changes == []
         job.partitions = 8
         await job.until(lambda: bool(job.changes))
@@ -393,7 +412,7 @@ def test_what_is_settled_is_not_looked_at_again(job: Job) -> None:
         for count, stream in enumerate((FILE, FILE.merged({COUNT: "many"}))):
             job.live.heard(stream)
             await job.until(partial(_has_more_than, looked, count))
-            await asyncio.sleep(1.2)
+            await job.some_rounds()
 
     job.play(scene)
     assert len(looked) == 2
@@ -408,7 +427,7 @@ def test_a_key_that_changes_while_inputs_have_grown_does_not_pull_them_in(tmp_pa
     job = Job(tmp_path, FILE.merged({MONITOR: "3600000"}))
 
     async def scene() -> None:
-        await asyncio.sleep(0.05)
+        await job.some_rounds()
         job.partitions = 8
         job.live.heard(job.shelf.model.config.merged({COUNT: "4"}))
         await job.until(lambda: bool(job.changes))
