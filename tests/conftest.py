@@ -20,8 +20,13 @@ def _terminated(_number: int, _frame: FrameType | None) -> None:
 
 
 def pytest_configure() -> None:
-    """SIGTERM ends a run as Ctrl-C does: fixtures stop what they started. No test asserts times."""
+    """SIGTERM ends a run as Ctrl-C does: fixtures stop what they started. No test asserts times.
+
+    A shell starts what it puts into the background with Ctrl-C ignored, and what tests start would
+    inherit that.
+    """
     signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.register_profile("homeport", deadline=None)
     hypothesis.settings.load_profile("homeport")
 

@@ -347,17 +347,20 @@ def test_a_tail_goes_on_with_what_comes(operator: Operator) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        process.stderr.readline()  # it reads
-        is_there = False
-        for number in range(60):  # the first ones may lie before the head that it read
-            operator.store.write([wire.set_config("later", str(number))])
-            is_there = bool(select.select([process.stdout], [], [], 1)[0])
-            if is_there:
-                break
-        process.send_signal(signal.SIGINT)
-        assert is_there
-        written = process.stdout.readline()
-        process.wait(30)
+        try:
+            process.stderr.readline()  # it reads
+            is_there = False
+            for number in range(60):  # the first ones may lie before the head that it read
+                operator.store.write([wire.set_config("later", str(number))])
+                is_there = bool(select.select([process.stdout], [], [], 1)[0])
+                if is_there:
+                    break
+            process.send_signal(signal.SIGINT)
+            assert is_there
+            written = process.stdout.readline()
+            process.wait(30)
+        finally:
+            process.kill()
     assert "set-config  later = " in written
     assert process.returncode == 130
 
