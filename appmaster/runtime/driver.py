@@ -466,6 +466,7 @@ class Driver:
         """Launchers exit by themselves, then the application ends with its result."""
         log.info("the job ends: %s %s", end.result.value, end.diagnostics)
         stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
+        stopped |= dict.fromkeys(self._state.retired, StopCause.ORDERED.value)
         await self._desk.tell_stops(
             {i: cause for i, cause in stopped.items() if i not in self.adoption.pending}
         )
