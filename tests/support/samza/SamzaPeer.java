@@ -8,6 +8,7 @@ import java.net.URL;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -157,6 +158,12 @@ public final class SamzaPeer {
         return peer.send(argument);
       case "placement":
         return peer.placement(argument);
+      case "ask-placement":
+        return peer.askPlacement(argument).toString();
+      case "placement-messages":
+        return peer.placementMessages(UUID.fromString(argument.asText()));
+      case "forget-placement":
+        return peer.forgetPlacement(UUID.fromString(argument.asText()));
       case "startpoint":
         return peer.startpoint(argument);
       case "drain":
@@ -369,6 +376,43 @@ public final class SamzaPeer {
     ContainerPlacementResponseMessage answered =
         read(() -> placements.readContainerPlacementResponseMessage(id));
     return List.of(id.toString(), asked.toString(), answered.toString());
+  }
+
+  private ContainerPlacementMetadataStore placements() {
+    ContainerPlacementMetadataStore placements = new ContainerPlacementMetadataStore(store);
+    placements.start();
+    return placements;
+  }
+
+  /** Writes a request of deployment, processor, host, expiry in ms or null, time; its uuid. */
+  private UUID askPlacement(JsonNode request) {
+    return placements()
+        .writeContainerPlacementRequestMessage(
+            request.get(0).asText(),
+            request.get(1).asText(),
+            request.get(2).asText(),
+            request.get(3).isNull() ? null : Duration.ofMillis(request.get(3).asLong()),
+            request.get(4).asLong());
+  }
+
+  /** [request, answer] of a uuid as Samza reads them, each null where there is none. */
+  private Object placementMessages(UUID id) {
+    ContainerPlacementMetadataStore placements = placements();
+    return Arrays.asList(
+        placements
+            .readContainerPlacementRequestMessage(id)
+            .map(ContainerPlacementRequestMessage::toString)
+            .orElse(null),
+        placements
+            .readContainerPlacementResponseMessage(id)
+            .map(ContainerPlacementResponseMessage::toString)
+            .orElse(null));
+  }
+
+  /** Deletes both messages of a uuid. */
+  private Object forgetPlacement(UUID id) {
+    placements().deleteAllContainerPlacementMessages(id);
+    return true;
   }
 
   /** Writes a start offset for a task's input partition, and says it as Samza reads it back. */

@@ -1,0 +1,202 @@
+"""Placement requests and their answers in the coordinator stream, in Samza's bytes.
+
+Samza keeps both in one namespace, ``<uuid>.ContainerPlacementRequestMessage`` and
+``<uuid>.ContainerPlacementResponseMessage``; its classes read and write beside this. An answer
+that is not the last one has a field of ours, which Samza's reader passes over: what a driver that
+starts anew must know to go on with the action. So the request itself can be deleted with the first
+answer, in the same transaction, and neither can be lost nor answered twice.
+
+Source: samza-behaviours 4.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    Namespace,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.json_values import (
+    as_object,
+    compact_json,
+    optional_field,
+    parse_object,
+    required_field,
+)
+from homeport.job_coordinator.model.placement import (
+    PlacementRequest,
+    PlacementResponse,
+    PlacementSource,
+    PlacementStatus,
+)
+
+_REQUEST = "ContainerPlacementRequestMessage"
+_RESPONSE = "ContainerPlacementResponseMessage"
+_OWN = "homeport"
+
+
+def encode_request(request: PlacementRequest) -> bytes:
+    """The request as Samza's ContainerPlacementMetadataStore writes it, byte for byte."""
+    return compact_json(_fields(request, _REQUEST, PlacementStatus.CREATED, request.timestamp_ms))
+
+
+def encode_response(response: PlacementResponse) -> bytes:
+    """The answer as Samza writes it, byte for byte if it is final; else with our field at its end.
+
+    That field is an object: ``requested`` when the request was written, and ``epoch`` and ``host``
+    of the source where that is known.
+    """
+    request = response.request
+    fields = _fields(request, _RESPONSE, response.status, response.timestamp_ms, response.message)
+    if not response.status.is_final:
+        own: dict[str, Any] = {"requested": request.timestamp_ms}
+        if response.source is not None:
+            own |= {"epoch": response.source.epoch, "host": response.source.host}
+        fields[_OWN] = own
+    return compact_json(fields)
+
+
+def _fields(
+    request: PlacementRequest,
+    kind: str,
+    status: PlacementStatus,
+    timestamp_ms: int,
+    message: str | None = None,
+) -> dict[str, Any]:
+    """In the order in which Java's HashMap of just these names is written."""
+    fields: dict[str, Any] = {
+        "processorId": request.processor_id,
+        "deploymentId": request.deployment_id,
+        "requestExpiry": request.expiry_ms,
+        "subType": kind,
+        "responseMessage": message,
+        "uuid": request.uuid,
+        "destinationHost": request.destination,
+        "statusCode": status.value,
+        "timestamp": timestamp_ms,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def decode_request(value: bytes) -> PlacementRequest:
+    """The request that a record's value holds.
+
+    Raises:
+        WireError: it is not one.
+    """
+    body = _body(value, _REQUEST)
+    return _request_of(body, required_field(body, "timestamp", int))
+
+
+def decode_response(value: bytes) -> PlacementResponse:
+    """The answer that a record's value holds, Samza's or ours.
+
+    Raises:
+        WireError: it is not one.
+    """
+    body = _body(value, _RESPONSE)
+    said_ms = required_field(body, "timestamp", int)
+    own = as_object(body.get(_OWN, {}), _OWN)
+    epoch, host = optional_field(own, "epoch", int), optional_field(own, "host", str)
+    requested_ms = optional_field(own, "requested", int)
+    try:
+        status = PlacementStatus(required_field(body, "statusCode", str))
+    except ValueError as error:
+        raise WireError(f"field 'statusCode': {error}") from None
+    return PlacementResponse(
+        _request_of(body, said_ms if requested_ms is None else requested_ms),
+        status,
+        required_field(body, "responseMessage", str),
+        said_ms,
+        None if epoch is None else PlacementSource(epoch, None if host is None else Host(host)),
+    )
+
+
+def _body(value: bytes, kind: str) -> dict[str, Any]:
+    body = parse_object(value, "a placement message")
+    if body.get("subType") != kind:
+        raise WireError(f"field 'subType' is not {kind!r}: {body.get('subType')!r}")
+    return body
+
+
+def _request_of(body: Mapping[str, Any], timestamp_ms: int) -> PlacementRequest:
+    return PlacementRequest(
+        required_field(body, "uuid", str),
+        required_field(body, "deploymentId", str),
+        ProcessorId(required_field(body, "processorId", str)),
+        required_field(body, "destinationHost", str),
+        optional_field(body, "requestExpiry", int),
+        timestamp_ms,
+    )
+
+
+class PlacementManager:
+    """Placement requests and answers in a coordinator stream, as of its last catch-up.
+
+    Of those that others wrote, whatever is damaged is left out; of a request, see there.
+    """
+
+    def __init__(self, stream: CoordinatorStream) -> None:
+        self._stream = stream
+
+    def read_requests(self) -> tuple[tuple[PlacementRequest, str], ...]:
+        """Requests that wait to be read, and what is wrong with the bytes of each, empty if fine.
+
+        In the order of their timestamps. One that is damaged is all blank but for the uuid that
+        its key has, so that it can be refused.
+        """
+        found = []
+        for uuid, value in self._values(_REQUEST):
+            try:
+                request = decode_request(value)
+                if request.uuid != uuid:
+                    raise WireError(f"field 'uuid' is not its key's: {request.uuid!r}")
+            except WireError as error:
+                found.append((PlacementRequest(uuid, "", ProcessorId(""), "", None, 0), str(error)))
+            else:
+                found.append((request, ""))
+        return tuple(sorted(found, key=lambda f: (f[0].timestamp_ms, f[0].uuid)))
+
+    def read_responses(self) -> dict[str, PlacementResponse]:
+        """{uuid: the last answer to that request}."""
+        found = {}
+        for uuid, value in self._values(_RESPONSE):
+            try:
+                found[uuid] = decode_response(value)
+            except WireError:
+                continue
+        return found
+
+    def _values(self, kind: str) -> Iterator[tuple[str, bytes]]:
+        for key, message in self._stream.latest(Namespace.PLACE_CONTAINER).items():
+            uuid, _, suffix = key.rpartition(".")
+            if suffix == kind and message.raw is not None:
+                yield uuid, message.raw
+
+    @staticmethod
+    def request_message(request: PlacementRequest) -> CoordinatorStreamMessage:
+        """The record of a request."""
+        value = encode_request(request)
+        return wire.of_namespace(Namespace.PLACE_CONTAINER, f"{request.uuid}.{_REQUEST}", value)
+
+    @staticmethod
+    def response_message(response: PlacementResponse) -> CoordinatorStreamMessage:
+        """The record of an answer; it takes the place of the one before."""
+        key, value = f"{response.request.uuid}.{_RESPONSE}", encode_response(response)
+        return wire.of_namespace(Namespace.PLACE_CONTAINER, key, value)
+
+    @staticmethod
+    def request_deleted(uuid: str) -> CoordinatorStreamMessage:
+        """The tombstone of a request."""
+        return wire.tombstone(Namespace.PLACE_CONTAINER, f"{uuid}.{_REQUEST}")
+
+    @staticmethod
+    def response_deleted(uuid: str) -> CoordinatorStreamMessage:
+        """The tombstone of an answer."""
+        return wire.tombstone(Namespace.PLACE_CONTAINER, f"{uuid}.{_RESPONSE}")
