@@ -7,6 +7,7 @@ JobModel, ``validation`` tells.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -36,42 +37,56 @@ def _partition_faults(
     answer: object, partitions: Collection[SystemStreamPartition]
 ) -> Iterator[str]:
     yield from _shape_faults(answer, "task")
-    if not isinstance(answer, Mapping):  # said above
-        return
-    known = frozenset(partitions)
-    owners: dict[object, object] = {}
-    for task, ssps in answer.items():
-        if not ssps:
-            yield f"task {task!r} has no input"
-        for ssp in ssps:
-            if not isinstance(ssp, SystemStreamPartition) or ssp not in known:
-                yield f"task {task!r} has {_shown(ssp)}, which is none of the input partitions"
-            if ssp in owners:
-                yield f"{ssp} is an input of task {owners[ssp]!r} and of task {task!r}"
-            owners[ssp] = task
-    for ssp in partitions:
-        if ssp not in owners:
-            yield f"{ssp} belongs to no task"
+    if isinstance(answer, Mapping):
+        yield from _member_faults(
+            answer,
+            {ssp: str(ssp) for ssp in partitions},
+            SystemStreamPartition,
+            is_empty="task {0!r} has no input",
+            is_foreign="task {0!r} has {1}, which is none of the input partitions",
+            is_twice="{0} is an input of task {1!r} and of task {2!r}",
+            is_missing="{0} belongs to no task",
+        )
 
 
 def _task_faults(answer: object, tasks: Collection[TaskName]) -> Iterator[str]:
     yield from _shape_faults(answer, "container")
-    if not isinstance(answer, Mapping):  # said above
-        return
-    known = frozenset(tasks)
+    if isinstance(answer, Mapping):
+        yield from _member_faults(
+            answer,
+            {name: f"task {name!r}" for name in tasks},
+            str,
+            is_empty="container {0!r} has no task",
+            is_foreign="container {0!r} has {1}, which is none of the tasks",
+            is_twice="{0} is in container {1!r} and in {2!r}",
+            is_missing="{0} is in no container",
+        )
+
+
+def _member_faults(
+    answer: Mapping[object, Collection[Any]],
+    wanted: Mapping[Any, str],
+    kind: type,
+    *,
+    is_empty: str,
+    is_foreign: str,
+    is_twice: str,
+    is_missing: str,
+) -> Iterator[str]:
+    """Shapes: ``wanted`` {member, all of type ``kind``: how a sentence calls it}."""
     owners: dict[object, object] = {}
-    for container, names in answer.items():
-        if not names:
-            yield f"container {container!r} has no task"
-        for name in names:
-            if not isinstance(name, str) or name not in known:
-                yield f"container {container!r} has {_shown(name)}, which is none of the tasks"
-            if name in owners:
-                yield f"task {name!r} is in container {owners[name]!r} and in {container!r}"
-            owners[name] = container
-    for name in tasks:
-        if name not in owners:
-            yield f"task {name!r} is in no container"
+    for key, members in answer.items():
+        if not members:
+            yield is_empty.format(key)
+        for member in members:
+            if not isinstance(member, kind) or member not in wanted:
+                yield is_foreign.format(key, _shown(member))
+            elif member in owners:
+                yield is_twice.format(wanted[member], owners[member], key)
+            owners[member] = key
+    for member, name in wanted.items():
+        if member not in owners:
+            yield is_missing.format(name)
 
 
 def _shape_faults(answer: object, what: str) -> Iterator[str]:

@@ -109,16 +109,16 @@ class _Backend:
         return resource_id == _RUNNING
 
     async def check_in(self, message: CheckIn) -> Order:
-        raise NotImplementedError
+        raise AssertionError(f"no launcher is in these tests: {message}")
 
     async def started(self, message: Started) -> None:
-        raise NotImplementedError
+        raise AssertionError(f"no launcher is in these tests: {message}")
 
     async def stopped(self, message: Stopped) -> None:
-        raise NotImplementedError
+        raise AssertionError(f"no launcher is in these tests: {message}")
 
     async def shutdown(self) -> None:
-        raise NotImplementedError
+        raise AssertionError("no launcher is in these tests")
 
     def status(self) -> dict[str, Any]:
         return {}

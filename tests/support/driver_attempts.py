@@ -72,6 +72,7 @@ class Cluster:
         self.cancelled: set[RequestId] = set()
         self.refusals = 0
         self.finished: tuple[JobResult, str] | None = None
+        self.polls = 0
 
     def hosts(self) -> frozenset[Host]:
         """nm1 lives."""
@@ -97,6 +98,7 @@ class Cluster:
 
     def resources(self) -> tuple[ResourceReport, ...]:
         """What was granted and not cancelled runs."""
+        self.polls += 1
         return tuple(
             ResourceReport(SkeinContainer(f"h-0_{r}", r, SkeinContainerState.RUNNING))
             for r, _, _ in self.asked
@@ -122,6 +124,12 @@ class Stream(InMemoryCoordinatorStream):
     def __init__(self) -> None:
         super().__init__()
         self.fault: Exception | None = None
+        self.readings = 0
+
+    def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """Counted."""
+        self.readings += 1
+        return super().catch_up()
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
         """Written, unless there is a fault."""
@@ -244,6 +252,11 @@ class Am:
         async with asyncio.timeout(LIMIT_S):
             while not condition():  # noqa: ASYNC110 - nothing here could set an event
                 await asyncio.sleep(0.01)
+
+    async def rounds(self) -> None:
+        """The cluster has been polled, and the stream read, three times more: all news is in."""
+        polls, readings = self.cluster.polls + 3, self.stream.readings + 3
+        await self.until(lambda: self.cluster.polls >= polls and self.stream.readings >= readings)
 
     def containers(self) -> set[ProcessorId]:
         """The processors of the JobModel that the backend serves."""

@@ -81,7 +81,7 @@ class Backend:
 
     async def check_in(self, message: CheckIn) -> Order:
         """No launcher is in these tests."""
-        raise NotImplementedError
+        raise AssertionError(f"no launcher is in these tests: {message}")
 
     async def started(self, message: Started) -> None:
         """A container has started."""
@@ -89,7 +89,7 @@ class Backend:
 
     async def stopped(self, message: Stopped) -> None:
         """No launcher is in these tests."""
-        raise NotImplementedError
+        raise AssertionError(f"no launcher is in these tests: {message}")
 
     async def shutdown(self) -> None:
         """Nobody asks for it."""
