@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+_PURE = ["tests/unit", "tests/transcripts"]
 _SUITES = {
-    "unit": ["tests/unit", "-m", "not long and not search"],
-    "ci": ["tests/unit", "tests/integration", "-m", "not long"],
+    "unit": [*_PURE, "-m", "not long and not search"],
+    "ci": [*_PURE, "tests/integration", "-m", "not long"],
     "all": ["tests"],
 }
 

@@ -11,12 +11,26 @@ import hypothesis
 import pytest
 
 _HERE = Path(__file__).parent
-_MARKED_FOLDERS = ("unit", "integration", "long")
+_MARKERS = {
+    "unit": "unit",
+    "spec": "unit",
+    "transcripts": "unit",
+    "integration": "integration",
+    "long": "long",
+}
+"""Folder of tests -> the marker of everything in it."""
+
 _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--rewrite`` is known in every run: options must be declared by the first conftest."""
+    about = "tests/transcripts: write what the allocator answers now into the transcripts"
+    parser.addoption("--rewrite", action="store_true", default=False, help=about)
 
 
 def pytest_configure() -> None:
@@ -34,9 +48,9 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test by the folder it stands in; what is long is not integration as well."""
     for item in items:
-        for folder in _MARKED_FOLDERS:
+        for folder, marker in _MARKERS.items():
             if item.path.is_relative_to(_HERE / folder):
-                item.add_marker(folder)
+                item.add_marker(marker)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

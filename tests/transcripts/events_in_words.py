@@ -1,0 +1,192 @@
+"""The language of the transcripts: one line in words, one event of the allocator.
+
+Every form stands in ``_FORMS`` beside what it means. Lists are separated by commas or spaces,
+clauses by semicolons; ``0@3`` is epoch 3 of processor 0. A line that fits no form is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+
+from homeport.appmaster.allocation.events import (
+    ChargedFailures,
+    ContainerStarted,
+    ContainerStopped,
+    Event,
+    FencedByDriver,
+    FencesReported,
+    HostsObserved,
+    JobModelPublished,
+    LauncherCheckedIn,
+    LauncherSilent,
+    ResourceAllocated,
+    ResourceEnded,
+    SettingsChanged,
+    ShutdownRequested,
+    Timer,
+    TimerFired,
+    TimerKind,
+)
+from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_Match = re.Match[str]
+
+
+def event_of(line: str, settings: AllocatorSettings) -> Event:
+    """The event that ``line`` tells; ``settings`` are those in force.
+
+    Raises:
+        ValueError: no form of the language fits.
+    """
+    for form, build in _FORMS:
+        match = re.fullmatch(form, line)
+        if match is not None:
+            return build(match)
+    match = re.fullmatch(r"settings (.+)", line)
+    if match is None:
+        raise ValueError(f"no event of the allocator is told by {line!r}")
+    return SettingsChanged(settings_of(match[1], settings))
+
+
+def settings_of(words: str, settings: AllocatorSettings) -> AllocatorSettings:
+    """``settings`` with what ``words`` change, as in ``retry_count=1, strict_hosts=a+b``."""
+    now = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    for word in _listed(words):
+        name, value = word.split("=")
+        if isinstance(now[name], bool):
+            now[name] = {"true": True, "false": False}[value]
+        elif isinstance(now[name], int):
+            now[name] = int(value)
+        else:
+            now[name] = tuple(map(Host, value.split("+")))
+    return AllocatorSettings(**now)
+
+
+def incarnation_of(text: str) -> Incarnation:
+    """``0@3``."""
+    processor, epoch = text.split("@")
+    return Incarnation(ProcessorId(processor), int(epoch))
+
+
+def _listed(text: str | None) -> list[str]:
+    return re.split(r"[, ]+", text.strip()) if text and text.strip() else []
+
+
+def _numbers(words: Iterable[str]) -> dict[ProcessorId, int]:
+    pairs = (word.split("=") for word in words)
+    return {ProcessorId(processor): int(number) for processor, number in pairs}
+
+
+def _model(match: _Match) -> Event:
+    first, *clauses = (clause.strip() for clause in match["rest"].split(";"))
+    model = JobModelPublished(int(match["version"]), {})
+    for word in filter(None, (w.strip() for w in first.split(","))):
+        model = _with_processor(model, word)
+    for clause in clauses:
+        model = _with_clause(model, *clause.split(" ", 1))
+    return model
+
+
+def _with_processor(model: JobModelPublished, word: str) -> JobModelPublished:
+    """``0``: no host known; ``0 last on a``."""
+    match = re.fullmatch(r"(\S+)(?: last on (\S+))?", word)
+    if match is None:
+        raise ValueError(f"no processor of a model is told by {word!r}")
+    host = Host(match[2]) if match[2] else None
+    return replace(model, processors={**model.processors, ProcessorId(match[1]): host})
+
+
+def _with_clause(model: JobModelPublished, name: str, words: str) -> JobModelPublished:
+    """What the stream says besides: each clause is a field of the event."""
+    if name == "epochs":
+        return replace(model, epochs=_numbers(_listed(words)))
+    if name == "floors":
+        return replace(model, floors=_numbers(_listed(words)))
+    if name == "retired":
+        return replace(model, retired=_numbers(_listed(words)))
+    if name == "gainers":
+        return replace(model, gainers=frozenset(map(ProcessorId, _listed(words))))
+    if name == "unfenced":
+        processor, *listed = _listed(words)
+        told = {ProcessorId(processor): tuple(map(incarnation_of, listed))}
+        return replace(model, unfenced={**model.unfenced, **told})
+    if name == "failures":
+        charged, left_ms = words.split(" for ")
+        told_failures = {
+            processor: ChargedFailures(count, int(left_ms.removesuffix(" ms")))
+            for processor, count in _numbers(_listed(charged)).items()
+        }
+        return replace(model, failures=told_failures)
+    raise ValueError(f"a model says nothing of {name!r}")
+
+
+def _hosts(match: _Match) -> Event:
+    return HostsObserved(tuple(map(Host, _listed(match["hosts"]))))
+
+
+def _launcher(match: _Match) -> Event:
+    running = incarnation_of(match["running"]) if match["running"] else None
+    request = RequestId(int(match["request"])) if match["request"] else None
+    return LauncherCheckedIn(ResourceId(match["id"]), Host(match["host"]), running, request)
+
+
+def _ended(match: _Match) -> Event:
+    return ResourceEnded(
+        RequestId(int(match["request"])) if match["request"] else None,
+        ResourceId(match["id"]) if match["id"] else None,
+        story=match["story"] or "",
+        is_own_fault=bool(match["fault"]),
+    )
+
+
+def _timer(match: _Match) -> Event:
+    kind, key = TimerKind(match["kind"]), match["key"]
+    if kind in {TimerKind.REQUEST_EXPIRY, TimerKind.CHECK_IN}:
+        return TimerFired(Timer(kind, request_id=RequestId(int(key))))
+    if kind in {TimerKind.SILENCE, TimerKind.EXCLUSION}:
+        return TimerFired(Timer(kind, host=Host(key)))
+    return TimerFired(Timer(kind, processor_id=ProcessorId(key)))
+
+
+def _stopped(match: _Match) -> Event:
+    cause = StopCause(match["cause"])
+    return ContainerStopped(incarnation_of(match["who"]), cause, int(match["code"]))
+
+
+def _fences(match: _Match) -> Event:
+    fenced = tuple(map(incarnation_of, _listed(match["fenced"])))
+    return FencesReported(incarnation_of(match["who"]), fenced)
+
+
+_FORMS: tuple[tuple[str, Callable[[_Match], Event]], ...] = (
+    (r"model (?P<version>\d+):(?P<rest>.*)", _model),
+    (r"hosts(?P<hosts>.*)", _hosts),
+    (
+        (
+            r"launcher (?P<id>\S+) checks in on (?P<host>\S+?)(?: running (?P<running>\S+@\d+))?"
+            r"(?:, of request (?P<request>\d+))?"
+        ),
+        _launcher,
+    ),
+    (r"granted request (\d+)", lambda m: ResourceAllocated(RequestId(int(m[1])))),
+    (
+        (
+            r"YARN ended(?: request (?P<request>\d+))?(?:,? launcher (?P<id>\S+?))?"
+            r"(?P<fault>, its own fault)?(?:: (?P<story>.+))?"
+        ),
+        _ended,
+    ),
+    (r"silent launcher (\S+)", lambda m: LauncherSilent(ResourceId(m[1]))),
+    (r"time is over: (?P<kind>[a-z-]+):(?P<key>\S+)", _timer),
+    (r"started (\S+@\d+)", lambda m: ContainerStarted(incarnation_of(m[1]))),
+    (r"stopped (?P<who>\S+@\d+): (?P<cause>[a-z-]+), exit code (?P<code>-?\d+)", _stopped),
+    (r"(?P<who>\S+@\d+) has fenced (?P<fenced>.+)", _fences),
+    (r"the driver has fenced (\S+@\d+)", lambda m: FencedByDriver(incarnation_of(m[1]))),
+    (r"shutdown: ([A-Z]+), (.+)", lambda m: ShutdownRequested(m[1], m[2])),
+)
+"""(form of a line, its event)."""

@@ -1,0 +1,62 @@
+"""A transcript: a text whose ``>`` lines are played to the allocator, each answered below it.
+
+Lines that begin with two spaces are the answers: what the step decided, told by ``telling``. All
+other lines are for the reader and stay as they are. ``played`` makes the answers anew.
+"""
+
+from __future__ import annotations
+
+from homeport.appmaster.allocation.container_process_manager import step
+from homeport.appmaster.allocation.events import describe
+from homeport.appmaster.allocation.invariants import check, check_step
+from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.state import AllocatorState, initial_state
+from tests.transcripts.events_in_words import event_of, settings_of
+from tests.transcripts.telling import tell
+
+SETTINGS = AllocatorSettings(
+    host_affinity_enabled=True,
+    retry_count=2,
+    retry_window_ms=300_000,
+    fail_job_after_retries=True,
+    request_timeout_ms=5_000,
+    check_in_timeout_ms=60_000,
+)
+"""What a transcript begins with, unless its first lines are ``> begin ...``."""
+
+_PROMPT = "> "
+_ANSWER = "  "
+
+
+def played(text: str) -> str:
+    """``text`` with its answers made anew, every invariant checked after every step.
+
+    Raises:
+        ValueError: a line that tells no event; the message has its number.
+    """
+    state = initial_state(SETTINGS)
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(_ANSWER):
+            continue
+        lines.append(line)
+        if line.startswith(_PROMPT):
+            try:
+                state, answers = _answered(state, line.removeprefix(_PROMPT))
+            except (KeyError, ValueError) as error:
+                raise ValueError(f"line {number}: {line}: {error}") from error
+            lines += [_ANSWER + answer for answer in answers]
+    return "\n".join(lines) + "\n"
+
+
+def _answered(state: AllocatorState, line: str) -> tuple[AllocatorState, list[str]]:
+    """``begin ...`` and ``a new driver`` set the scene; anything else is an event."""
+    if line.startswith("begin "):
+        return initial_state(settings_of(line.removeprefix("begin "), SETTINGS)), []
+    if line == "a new driver":
+        return initial_state(state.settings, state.next_request_id), []
+    event = event_of(line, state.settings)
+    decision = step(state, event)
+    check(decision.state)
+    check_step(state, decision.state, describe(event))
+    return decision.state, tell(state, decision)
