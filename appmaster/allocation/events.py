@@ -102,10 +102,29 @@ class JobModelPublished:
 
 
 @dataclass(frozen=True, slots=True)
+class HostReport:
+    """What one live host has for containers, of ours and of others; ``rack`` None: not known.
+
+    Memory in MB: in all, and free at the time of the report.
+    """
+
+    host: Host
+    rack: str | None
+    memory_mb: int
+    cores: int
+    free_memory_mb: int
+    free_cores: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostsObserved:
-    """These hosts, and no others, are live: all of them, not the change."""
+    """These hosts, and no others, are live: all of them, not the change.
+
+    ``reports``: of those hosts, what is known; a host without one counts as having room.
+    """
 
     hosts: tuple[Host, ...]
+    reports: tuple[HostReport, ...] = ()
 
     def __str__(self) -> str:
         return ", ".join(sorted(self.hosts)) or "none"
@@ -148,13 +167,16 @@ class ResourceEnded:
     P1).
 
     ``story`` is how the cluster manager tells it; ``is_own_fault``: it ended the container for what
-    the container did, as for memory beyond its limit.
+    the container did, as for memory beyond its limit; ``is_taken_back``: the cluster took it for
+    what was not the container's doing, as a lost node, failed disks or preemption (YARN's -100,
+    -101, -102).
     """
 
     request_id: RequestId | None = None
     resource_id: ResourceId | None = None
     story: str = ""
     is_own_fault: bool = False
+    is_taken_back: bool = False
 
     def __str__(self) -> str:
         return self.resource_id or f"request {self.request_id}"

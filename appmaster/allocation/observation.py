@@ -37,7 +37,8 @@ class SkeinContainerState(Enum):
 class SkeinContainer:
     """One container as Skein shows it; ``request_id`` None: not one that we asked for.
 
-    Of one that has ended: ``story`` and ``is_own_fault`` as in ``ResourceEnded``.
+    Of one that has ended: ``story``, ``is_own_fault`` and ``is_taken_back`` as in
+    ``ResourceEnded``.
     """
 
     skein_id: str
@@ -46,6 +47,7 @@ class SkeinContainer:
     host: Host | None = None
     story: str = ""
     is_own_fault: bool = False
+    is_taken_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,14 @@ def events_between(before: Snapshot | None, after: Snapshot) -> tuple[Event, ...
         if new.state is SkeinContainerState.RUNNING:
             events.append(ResourceAllocated(request_id))
         elif new.state is SkeinContainerState.ENDED:
-            events.append(ResourceEnded(request_id, story=new.story, is_own_fault=new.is_own_fault))
+            events.append(
+                ResourceEnded(
+                    request_id,
+                    story=new.story,
+                    is_own_fault=new.is_own_fault,
+                    is_taken_back=new.is_taken_back,
+                )
+            )
     return tuple(events)
 
 

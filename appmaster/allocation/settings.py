@@ -18,7 +18,8 @@ class AllocatorSettings:
     that can be asked for by name, fixed when the application was submitted; None: every live host.
     ``last_retry_delay_ms``, ``launch_retry_ms``: see ``retries``; 0 for no rest. ``silence_ms``: in
     what time hosts that fall silent do so at once. ``exclusion_ms``: after what time an excluded
-    host is probed; see ``exclusion``.
+    host is probed; see ``exclusion``. ``container_memory_mb``, ``container_cores``: the size of
+    every container, of both roles (safety P4); 0: not known, and fits everywhere.
     """
 
     host_affinity_enabled: bool
@@ -32,3 +33,5 @@ class AllocatorSettings:
     launch_retry_ms: int = 0
     silence_ms: int = 12_000
     exclusion_ms: int = 60_000
+    container_memory_mb: int = 0
+    container_cores: int = 0

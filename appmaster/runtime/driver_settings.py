@@ -89,5 +89,7 @@ def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> A
         launch_retry_ms=LAUNCH_RETRY_MS,
         silence_ms=manager.lease_ms + margin_ms(manager.lease_ms),
         exclusion_ms=EXCLUSION_MS,
+        container_memory_mb=manager.container_memory_mb,
+        container_cores=manager.container_cpu_cores,
         strict_hosts=None if strict_hosts is None else tuple(sorted(strict_hosts)),
     )
