@@ -44,6 +44,7 @@ from homeport.appmaster.allocation.events import (
     FencesReported,
     HostsObserved,
     JobModelPublished,
+    LagsReported,
     LauncherCheckedIn,
     LauncherSilent,
     ResourceAllocated,
@@ -439,6 +440,18 @@ def _on_fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
     allocator.drop_unfenced(draft, lambda p: p.is_stopped and p.incarnation == event.incarnation)
 
 
+def _on_lags_reported(draft: Draft, event: LagsReported) -> None:
+    """Lags of standbys are known; of who is none, nothing is remembered."""
+    known = (draft.containers.get(processor_id) for processor_id in sorted(event.lags))
+    changed = [
+        c for c in known if c and c.replica_of is not None and c.lag != event.lags[c.processor_id]
+    ]
+    for container in changed:
+        draft.change(container, lag=event.lags[container.processor_id])
+    if not changed:
+        draft.count_stale()
+
+
 def _finish(draft: Draft, container: ContainerState) -> None:
     draft.end_request(container)
     draft.cancel_timer(retry_window_timer(container.processor_id))
@@ -467,5 +480,6 @@ _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     ContainerStopped: _on_container_stopped,
     FencesReported: _on_fences_reported,
     FencedByDriver: _on_fenced_by_driver,
+    LagsReported: _on_lags_reported,
     ShutdownRequested: _on_shutdown_requested,
 }

@@ -40,14 +40,16 @@ class TimerKind(Enum):
     """How long a host counts as just fallen silent; its key is the host."""
     EXCLUSION = "exclusion"
     """How long a host is not asked; its key is the host."""
+    STANDBY_STOP = "standby-stop"
+    """How long a standby may take to make way for its active; its key is the active's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
     """Name of one timer. Setting a timer that is armed starts it anew.
 
-    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of retries,
-    ``host`` for SILENCE and EXCLUSION; the others are None.
+    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of retries
+    and STANDBY_STOP, ``host`` for SILENCE and EXCLUSION; the others are None.
     """
 
     kind: TimerKind
@@ -69,6 +71,33 @@ class ChargedFailures:
     left_ms: int
 
 
+class FailoverStep(Enum):
+    """How far the search for a place has come of an active container that cannot go home."""
+
+    STANDBY = "standby"
+    """It takes the place of a standby that runs, or starts, and is ordered to stop."""
+    STANDBY_HOST = "standby-host"
+    """It goes to the last host of a standby that does not run."""
+    OTHER_HOST = "other-host"
+    """It could not be failed to a standby: it goes to whatever host there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverRecord:
+    """What the stream says of a failover that is under way.
+
+    ``epoch``: of the active's last permit when this was decided. ``standby`` and ``host``: whose
+    place it takes, and where; None with OTHER_HOST. ``used``: the standbys that this failover has
+    chosen so far, ``standby`` among them, sorted.
+    """
+
+    epoch: int
+    standby: ProcessorId | None
+    host: Host | None
+    step: FailoverStep
+    used: tuple[ProcessorId, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class JobModelPublished:
     """The JobModel that permits will name from now on is in the coordinator stream.
@@ -76,7 +105,9 @@ class JobModelPublished:
     The same for the first model of a job, for a change of a running one, and for a driver that
     starts anew, perhaps in mid-change.
 
-    Shapes: ``processors`` {processor_id: host it last ran on, None where unknown}, all active;
+    Shapes: ``processors`` {processor_id: host it last ran on, None where unknown}; ``standbys``
+    {standby among them: the active one that it replicates}, the others are active; ``failovers``
+    {active: what is under way by the stream}, read when the job is new to the allocator;
     ``epochs`` {processor_id: last epoch ever permitted} (absent: 0); ``floors`` {processor_id: the
     epoch that the stream says; the next permit is above it} (absent: as ``epochs``): where it is
     above ``epochs``, what runs must be stopped, as the model has changed for it; ``unfenced``
@@ -96,6 +127,8 @@ class JobModelPublished:
     retired: Mapping[ProcessorId, int] = field(default_factory=dict)
     gainers: frozenset[ProcessorId] = frozenset()
     failures: Mapping[ProcessorId, ChargedFailures] = field(default_factory=dict)
+    standbys: Mapping[ProcessorId, ProcessorId] = field(default_factory=dict)
+    failovers: Mapping[ProcessorId, FailoverRecord] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"version {self.version}, {len(self.processors)} processors"
@@ -256,6 +289,16 @@ class FencedByDriver:
 
 
 @dataclass(frozen=True, slots=True)
+class LagsReported:
+    """How far standbys that run are behind: {standby: records}; the others are as before."""
+
+    lags: Mapping[ProcessorId, int]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{p} by {lag}" for p, lag in sorted(self.lags.items())) or "none"
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownRequested:
     """The orderly end of the job: somebody entitled asked for it, or an earlier driver began it.
 
@@ -291,6 +334,7 @@ Event = (
     | ContainerStopped
     | FencesReported
     | FencedByDriver
+    | LagsReported
     | ShutdownRequested
     | SettingsChanged
 )

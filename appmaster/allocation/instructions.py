@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from homeport.appmaster.allocation.events import Timer
+from homeport.appmaster.allocation.events import FailoverStep, Timer
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -42,6 +42,49 @@ class WriteProcessorEpoch:
     epoch: int
     model_version: int
     fence: tuple[Incarnation, ...]
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailover:
+    """Record: the active is on its way to ``host``, to take the place of ``standby``.
+
+    One record per active, so a later choice replaces the one before; fields as in
+    ``FailoverRecord``.
+    """
+
+    active: ProcessorId
+    epoch: int
+    standby: ProcessorId | None
+    host: Host | None
+    step: FailoverStep
+    used: tuple[ProcessorId, ...] = ()
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EndFailover:
+    """Record: no failover of this active is under way any more."""
+
+    active: ProcessorId
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLocality:
+    """Record: the processor and its tasks belong on ``host``; ``epoch``: of its last permit."""
+
+    processor_id: ProcessorId
+    host: Host
+    epoch: int
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLocality:
+    """Record: the processor, and its tasks, belong nowhere."""
+
+    processor_id: ProcessorId
     cause: str = field(default="", compare=False)
 
 
@@ -133,7 +176,7 @@ class EndJob:
     cause: str = field(default="", compare=False)
 
 
-Record = WriteProcessorEpoch
+Record = WriteProcessorEpoch | WriteFailover | EndFailover | WriteLocality | DeleteLocality
 
 LauncherOrder = PermitContainer | StopContainer | ReleaseResource
 

@@ -83,6 +83,7 @@ def _enter(
     draft.retired.discard(Incarnation(processor_id, epoch))
     entered = ContainerState(
         processor_id,
+        replica_of=event.standbys.get(processor_id),
         epoch=epoch,
         floor=floor,
         # What it ran with, if a driver died in mid-change, nobody knows any more.

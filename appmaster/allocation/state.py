@@ -11,10 +11,11 @@ another (matching is by host). What the table cannot express is in ``invariants`
 resource, which timers are armed.
 
 Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Irregular: an expired
-request leads back to QUEUED; a stop on a launcher that lives leads to ASSIGNED on the same
-launcher; a new model leads whom it affects through STOPPING to ASSIGNED, on the same launcher, and
-takes away whom it does not have; the job's end leads every waiting container to STOPPED and every
-other through STOPPING.
+request leads back to QUEUED; an active that cannot go home waits in FAILING_OVER for its standby,
+which goes through STOPPING to QUEUED and leaves it the launcher; a stop on a launcher that lives
+leads to ASSIGNED on the same launcher; a new model leads whom it affects through STOPPING to
+ASSIGNED, on the same launcher, and takes away whom it does not have; the job's end leads every
+waiting container to STOPPED and every other through STOPPING.
 
 What this module does not know: time, Kafka, YARN, the tasks of a processor.
 """
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
-from homeport.appmaster.allocation.events import ResourceEnded, Timer, TimerKind
+from homeport.appmaster.allocation.events import FailoverStep, ResourceEnded, Timer, TimerKind
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -43,6 +44,8 @@ class ContainerRole(Enum):
 class ContainerPhase(Enum):
     """Where a processor is on its way."""
 
+    FAILING_OVER = "failing-over"
+    """Waits for the evidence that the standby whose place it takes has stopped (Invariant-2)."""
     QUEUED = "queued"
     """Needs a resource, has not asked: hosts unknown, or its host is being asked for another."""
     RESTING = "resting"
@@ -71,6 +74,7 @@ class ContainerPhase(Enum):
 
 WAITING = frozenset(
     {
+        ContainerPhase.FAILING_OVER,
         ContainerPhase.QUEUED,
         ContainerPhase.RESTING,
         ContainerPhase.REQUESTED,
@@ -116,6 +120,9 @@ class Happening(Enum):
     RESTED = "retry delay over"
 
     PLACED = "placed"
+    FAILS_OVER = "fails over to a standby"
+    MAKES_WAY = "makes way for its active"
+    WAY_IS_CLEAR = "its standby has stopped"
     GIVEN_AWAY = "its grant served another"
     MODEL_CHANGED = "model changed"
     JOB_ENDING = "job ends"
@@ -127,8 +134,15 @@ _H = Happening
 TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase]]] = (
     MappingProxyType(
         {
+            _P.FAILING_OVER: {
+                _H.WAY_IS_CLEAR: frozenset({_P.QUEUED, _P.ASSIGNED}),
+                _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
             _P.QUEUED: {
                 _H.PLACED: frozenset({_P.REQUESTED, _P.ASSIGNED}),
+                _H.FAILS_OVER: frozenset({_P.FAILING_OVER}),
                 _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
@@ -160,6 +174,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.STARTING: {
@@ -169,6 +184,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
                 _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
+                _H.MAKES_WAY: frozenset({_P.STOPPING}),
             },
             _P.RUNNING: {
                 _H.CHECKED_IN: frozenset({_P.RUNNING}),
@@ -177,6 +193,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
                 _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
+                _H.MAKES_WAY: frozenset({_P.STOPPING}),
             },
             _P.STOPPING: {
                 _H.CHECKED_IN: frozenset({_P.STOPPING}),
@@ -207,6 +224,16 @@ class Predecessor:
 
 
 @dataclass(frozen=True, slots=True)
+class Failover:
+    """An active that cannot go home, on its way to another place; fields as in the record of it."""
+
+    step: FailoverStep
+    standby: ProcessorId | None = None
+    host: Host | None = None
+    used: tuple[ProcessorId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerState:
     """One processor and where it is.
 
@@ -220,10 +247,13 @@ class ContainerState:
     asking, sorted. ``unfenced`` are the incarnations that the next permit must list, oldest first.
     ``failures`` counts those charged within the window; ``last_failure`` is the story of the last.
     ``launch_failures`` counts those in a row since a launcher last came, as far as rests grow.
+    ``replica_of`` is the active one that it is a standby of; None: it is active itself. ``lag``:
+    how many records it is behind as a standby (None: unknown). ``failover`` is what is under way of
+    an active that could not go home, from the choice until it has started.
     """
 
     processor_id: ProcessorId
-    role: ContainerRole = ContainerRole.ACTIVE
+    replica_of: ProcessorId | None = None
     phase: ContainerPhase = ContainerPhase.QUEUED
     epoch: int = 0
     floor: int = 0
@@ -240,6 +270,13 @@ class ContainerState:
     failures: int = 0
     launch_failures: int = 0
     last_failure: str = ""
+    lag: int | None = None
+    failover: Failover | None = None
+
+    @property
+    def role(self) -> ContainerRole:
+        """What its tasks do."""
+        return ContainerRole.ACTIVE if self.replica_of is None else ContainerRole.STANDBY
 
     @property
     def incarnation(self) -> Incarnation:

@@ -71,7 +71,7 @@ from homeport.appmaster.runtime.lease_desk import LeaseDesk
 from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.runtime.model_change import ModelChange
 from homeport.appmaster.runtime.publisher import Publisher
-from homeport.appmaster.runtime.remembered import permit_message, records_of
+from homeport.appmaster.runtime.remembered import permit_messages, records_of
 from homeport.appmaster.runtime.resource_desk import ResourceDesk
 from homeport.appmaster.runtime.stream_desk import StreamDesk
 from homeport.appmaster.runtime.timers import Timers
@@ -223,7 +223,7 @@ class Driver:
         invariants.check_step(self._state, decision.state, describe(event))
         submission = self.status.identity.rank.submission
         remembered = records_of(self._state, decision.state, submission, wall_ms())
-        await self._desk.append([*map(permit_message, decision.records), *remembered])
+        await self._desk.append([*permit_messages(decision.records), *remembered])
         if self._state.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
         self._state = decision.state

@@ -6,10 +6,10 @@ is written, as permits are, before anything follows from it (design 2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from homeport.appmaster.allocation.events import ChargedFailures
-from homeport.appmaster.allocation.instructions import Record
+from homeport.appmaster.allocation.instructions import Record, WriteProcessorEpoch
 from homeport.appmaster.allocation.state import AllocatorState, ContainerState
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
@@ -24,10 +24,12 @@ from homeport.job_coordinator.metadata.lifecycle import (
 from homeport.job_coordinator.model.ids import ProcessorId
 
 
-def permit_message(record: Record) -> CoordinatorStreamMessage:
-    """The record of a permit, in the stream's form."""
-    permit = ProcessorEpoch(record.epoch, record.model_version, record.fence)
-    return processor_epoch_message(record.processor_id, permit)
+def permit_messages(records: Iterable[Record]) -> Iterator[CoordinatorStreamMessage]:
+    """The records of permits among these, in the stream's form."""
+    for record in records:
+        if isinstance(record, WriteProcessorEpoch):
+            permit = ProcessorEpoch(record.epoch, record.model_version, record.fence)
+            yield processor_epoch_message(record.processor_id, permit)
 
 
 def records_of(

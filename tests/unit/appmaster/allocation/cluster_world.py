@@ -31,6 +31,7 @@ from homeport.appmaster.allocation.instructions import (
     PermitContainer,
     ReleaseResource,
     RequestResource,
+    WriteProcessorEpoch,
     order_for,
 )
 from homeport.appmaster.allocation.invariants import check_step
@@ -153,15 +154,16 @@ def _fed(world: World, event: Event) -> tuple[World, LauncherOrder | None]:
     decision = step(before, event)
     check_step(before, decision.state, describe(event))
     permits = [i for i in decision.instructions if isinstance(i, PermitContainer)]
-    raised = {(r.processor_id, r.epoch, r.fence) for r in decision.records}
+    raised = [r for r in decision.records if isinstance(r, WriteProcessorEpoch)]
+    recorded = {(r.processor_id, r.epoch, r.fence) for r in raised}
     for p in permits:
         is_repeated = before.container(p.incarnation.processor_id) == decision.state.container(
             p.incarnation.processor_id
         )
         known = (p.incarnation.processor_id, p.incarnation.epoch, p.fence)
-        assert is_repeated or known in raised, "a permit has its record"
+        assert is_repeated or known in recorded, "a permit has its record"
     records = dict(world.records) | {
-        r.processor_id: ProcessorEpoch(r.epoch, r.model_version, r.fence) for r in decision.records
+        r.processor_id: ProcessorEpoch(r.epoch, r.model_version, r.fence) for r in raised
     }
     world = replace(world, state=decision.state, records=tuple(sorted(records.items())))
     for instruction in decision.instructions:

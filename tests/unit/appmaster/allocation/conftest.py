@@ -111,6 +111,11 @@ class Machine:
         return self.container(processor).phase
 
     @property
+    def permits(self) -> tuple[WriteProcessorEpoch, ...]:
+        """The records of permits so far."""
+        return tuple(r for r in self.records if isinstance(r, WriteProcessorEpoch))
+
+    @property
     def phases(self) -> tuple[ContainerPhase, ...]:
         """The phases of all processors, in the order of their ids."""
         return tuple(c.phase for c in self.state.containers)

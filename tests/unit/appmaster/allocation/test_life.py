@@ -314,7 +314,7 @@ def test_a_list_stays_small_however_long_a_container_fails(machine_with: Machine
     machine.feed(check_in("r0", "a", request=1))
     for epoch in range(1, 40):
         machine.feed(stopped("0", epoch), check_in("r0", "a"), FencedByDriver(inc("0", epoch)))
-    assert machine.records[-1].fence == (inc("0", 39),)
+    assert machine.permits[-1].fence == (inc("0", 39),)
     machine.feed(stopped("0", 40), FencedByDriver(inc("0", 40)), check_in("r0", "a"))
     assert machine.records[-1] == records_epoch("0", 41)
 
@@ -333,12 +333,12 @@ def test_one_that_nobody_saw_stop_stays_listed_until_it_is_reported(
     machine.feed(check_in("r1", "a", request=2))
     for epoch in range(2, 40):
         machine.feed(stopped("0", epoch), FencedByDriver(inc("0", epoch)), check_in("r1", "a"))
-        assert machine.records[-1].fence == (inc("0", 1),)
+        assert machine.permits[-1].fence == (inc("0", 1),)
     machine.feed(FencesReported(inc("0", 39), (inc("0", 1),)))
     machine.stale(FencesReported(inc("0", 39), (inc("0", 1),)))
     machine.stale(FencesReported(inc("9", 1), (inc("0", 40),)))
     machine.feed(stopped("0", 40), check_in("r1", "a"))
-    assert machine.records[-1].fence == (inc("0", 40),)
+    assert machine.permits[-1].fence == (inc("0", 40),)
 
 
 def test_the_stream_tells_the_first_permit_whom_to_fence(machine: Machine) -> None:
