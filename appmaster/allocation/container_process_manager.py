@@ -49,6 +49,7 @@ from homeport.appmaster.allocation.events import (
     LauncherSilent,
     ResourceAllocated,
     ResourceEnded,
+    RetiredStopped,
     SettingsChanged,
     ShutdownRequested,
     Timer,
@@ -389,6 +390,9 @@ def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
 
 
 def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
+    if event.incarnation in draft.retired:
+        draft.retired.discard(event.incarnation)
+        return
     container = _current(draft, event.incarnation, Happening.STOPPED)
     if container is None:
         return
@@ -478,6 +482,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     TimerFired: _on_timer_fired,
     ContainerStarted: _on_container_started,
     ContainerStopped: _on_container_stopped,
+    RetiredStopped: model_change.retired_stopped,
     FencesReported: _on_fences_reported,
     FencedByDriver: _on_fenced_by_driver,
     LagsReported: _on_lags_reported,

@@ -262,6 +262,21 @@ class ContainerStopped:
 
 
 @dataclass(frozen=True, slots=True)
+class RetiredStopped:
+    """Of an incarnation that an earlier driver left, and whose processor the model does not have.
+
+    A launcher has waited for it, or the keeper says that its lease is over; ``cause`` is for the
+    coordinator stream, as ``set-stopped`` has it.
+    """
+
+    incarnation: Incarnation
+    cause: str
+
+    def __str__(self) -> str:
+        return f"{named(self.incarnation)} {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
 class FencesReported:
     """``incarnation`` has fenced these for good: it was the newest of its processor afterwards.
 
@@ -332,6 +347,7 @@ Event = (
     | TimerFired
     | ContainerStarted
     | ContainerStopped
+    | RetiredStopped
     | FencesReported
     | FencedByDriver
     | LagsReported

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.allocation.events import JobModelPublished, RetiredStopped
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.retries import charge_again
 from homeport.appmaster.allocation.state import (
@@ -153,6 +153,13 @@ def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -
     )
     draft.containers[running.processor_id] = found
     allocator.adopt(draft, found, launcher)
+
+
+def retired_stopped(draft: Draft, event: RetiredStopped) -> None:
+    """One that an earlier driver left, and that this one never held, is not waited for."""
+    if event.incarnation not in draft.retired:
+        draft.count_stale()
+    draft.retired.discard(event.incarnation)
 
 
 def stopped(

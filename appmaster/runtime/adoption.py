@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from homeport.job_coordinator.model.ids import RequestId, ResourceId
+from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 
@@ -27,6 +27,12 @@ class Adoption:
     def is_complete(self) -> bool:
         """Whether all are accounted for: placing may begin."""
         return not self._pending
+
+    def still(self, permitted: Mapping[ProcessorId, int]) -> dict[ProcessorId, int]:
+        """Those of {processor: epoch} that nobody has spoken for yet."""
+        return {
+            p: epoch for p, epoch in permitted.items() if Incarnation(p, epoch) in self._pending
+        }
 
     def settled(self, incarnation: Incarnation) -> bool:
         """It was found running, or has stopped; whether that was news."""

@@ -113,7 +113,7 @@ class DriverBackend:
         event = LauncherCheckedIn(message.resource_id, message.host, message.running, request_id)
         decision = await self._driver.ask(event)
         if message.running is not None and self._driver.runs(message.running):
-            self._driver.account_for(message.running, f"runs on {message.host}")
+            self._driver.found(message.running, message.host)
         match order_for(decision.instructions, message.resource_id):
             case PermitContainer() as permit:
                 return await self._order_to_run(permit)
@@ -172,7 +172,7 @@ class DriverBackend:
         await self._driver.leases.ended(message.incarnation)
         if message.cause not in {StopCause.ORDERED, StopCause.FINISHED}:  # those closed in order
             self._driver.fencing.stopped(message.incarnation)
-        self._driver.account_for(message.incarnation, f"has stopped: {message.cause.value}")
+        self._driver.gone(message.incarnation, message.cause.value)
 
     async def shutdown(self) -> None:
         """The orderly end of the job has been ordered."""

@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeVar
 
 from homeport.appmaster.allocation import invariants
@@ -25,6 +26,7 @@ from homeport.appmaster.allocation.events import (
     JobModelPublished,
     LauncherSilent,
     ResourceEnded,
+    RetiredStopped,
     SettingsChanged,
     ShutdownRequested,
     describe,
@@ -191,11 +193,23 @@ class Driver:
             self.fencing.close()
             self.live.close()
 
-    def account_for(self, incarnation: Incarnation, what: str) -> None:
-        """It is known what became of an incarnation that an earlier driver permitted."""
+    def found(self, incarnation: Incarnation, host: Host) -> None:
+        """An incarnation that an earlier driver permitted runs on ``host``."""
+        self._account_for(incarnation, f"runs on {host}")
+
+    def gone(self, incarnation: Incarnation, cause: str) -> None:
+        """An incarnation that an earlier driver permitted has stopped, with evidence."""
+        is_retired = self._published.retired.get(incarnation.processor_id) == incarnation.epoch
+        if self._account_for(incarnation, f"has stopped: {cause}") and is_retired:
+            self.post(RetiredStopped(incarnation, cause))
+
+    def _account_for(self, incarnation: Incarnation, what: str) -> bool:
+        """It is known what became of an incarnation; whether that was news."""
         if self.adoption.settled(incarnation) or self.hold_back.settled([incarnation]):
             log.info("%s@%d %s", incarnation.processor_id, incarnation.epoch, what)
             self._log.event("accounted-for", incarnation, what=what)
+            return True
+        return False
 
     def runs(self, incarnation: Incarnation) -> bool:
         """Whether the allocator takes it to run."""
@@ -222,7 +236,7 @@ class Driver:
         decision = step(self._state, event)
         invariants.check_step(self._state, decision.state, describe(event))
         submission = self.status.identity.rank.submission
-        remembered = records_of(self._state, decision.state, submission, wall_ms())
+        remembered = records_of(self._state, decision.state, event, submission, wall_ms())
         await self._desk.append([*permit_messages(decision.records), *remembered])
         if self._state.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
@@ -374,7 +388,7 @@ class Driver:
                 self.fencing.lost(incarnation)
                 if self.runs(incarnation):
                     self._lose_launcher_of(incarnation)
-                self.account_for(incarnation, "has lost its lease")
+                self.gone(incarnation, StopCause.LEASE_LOST.value)
             await asyncio.sleep(_LEASES_POLL_S)
 
     def _lose_launcher_of(self, incarnation: Incarnation) -> None:
@@ -429,7 +443,7 @@ class Driver:
         for incarnation, cause in stopped.items():
             if incarnation in self.adoption.pending:
                 await self.leases.ended(incarnation)
-            self.account_for(incarnation, f"has stopped: {cause}")
+            self.gone(incarnation, cause)
 
     def end_job(self, request: ShutdownRequested) -> None:
         """The job ends in order, once it is known what an earlier driver has left running."""
@@ -460,13 +474,14 @@ class Driver:
         self.status.begun(waited_ms, unheard)
         if unheard:
             await self._desk.tell_stops(dict.fromkeys(unheard, StopCause.LEASE_LOST.value))
-        self.post(self._published)
+        # Those of lower ranks have stopped.
+        retired = self.adoption.still(self._published.retired)
+        self.post(replace(self._published, retired=retired))
 
     async def _say_farewell(self, end: EndJob) -> None:
         """Launchers exit by themselves, then the application ends with its result."""
         log.info("the job ends: %s %s", end.result.value, end.diagnostics)
         stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
-        stopped |= dict.fromkeys(self._state.retired, StopCause.ORDERED.value)
         await self._desk.tell_stops(
             {i: cause for i, cause in stopped.items() if i not in self.adoption.pending}
         )

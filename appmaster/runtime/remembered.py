@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from homeport.appmaster.allocation.events import ChargedFailures
+from homeport.appmaster.allocation.events import (
+    ChargedFailures,
+    ContainerStopped,
+    Event,
+    RetiredStopped,
+)
 from homeport.appmaster.allocation.instructions import Record, WriteProcessorEpoch
 from homeport.appmaster.allocation.state import AllocatorState, ContainerState
 from homeport.job_coordinator.http.messages import StopCause
@@ -33,9 +38,9 @@ def permit_messages(records: Iterable[Record]) -> Iterator[CoordinatorStreamMess
 
 
 def records_of(
-    before: AllocatorState, after: AllocatorState, submission: int, now_ms: int
+    before: AllocatorState, after: AllocatorState, event: Event, submission: int, now_ms: int
 ) -> Iterator[CoordinatorStreamMessage]:
-    """The records that a step asks for; ``now_ms`` in ms since 1970."""
+    """The records that the step of ``event`` asks for; ``now_ms`` in ms since 1970."""
     now = {c.processor_id: c for c in after.containers}
     for old in before.containers:
         new = now.get(old.processor_id)
@@ -44,6 +49,10 @@ def records_of(
             yield from _stop_of(old, after)
         elif new.failures != old.failures:
             yield RetryManager.message(new.processor_id, RetryState(new.failures, now_ms))
+    if isinstance(event, RetiredStopped):
+        yield StopManager.message(event.incarnation, event.cause)
+    elif isinstance(event, ContainerStopped) and before.retired != after.retired:
+        yield StopManager.message(event.incarnation, event.cause.value)
     if before.ending is None and after.ending is not None:
         result, diagnostics = after.ending.result.value, after.ending.diagnostics
         yield JobEndManager.message(JobEnd(submission, result, diagnostics))

@@ -13,6 +13,7 @@ from homeport.appmaster.allocation.events import (
     JobModelPublished,
     LauncherSilent,
     ResourceEnded,
+    RetiredStopped,
     SettingsChanged,
     ShutdownRequested,
 )
@@ -360,6 +361,22 @@ def test_a_driver_in_mid_change_finds_whom_to_stop(machine: Machine) -> None:
     fence = (inc("0", 1), inc("1", 1))
     assert machine.feed(check_in("r2", "b")) == permits("r2", "2", 1, fence, 2)
     assert machine.feed(check_in("r0", "a")) == permits("r0", "0", 3, fence[:1], 2)
+
+
+def test_a_retired_one_that_has_stopped_meanwhile_is_not_waited_for(machine: Machine) -> None:
+    """Its launcher says so, or somebody else; the second word is stale, as one of a stranger is."""
+    machine.feed(RESTARTED)
+    assert machine.feed(stopped("1", 1, ORDERED, 0)) == ()
+    assert machine.state.retired == ()
+    machine.stale(RetiredStopped(inc("1", 1), "ordered"))
+    machine.stale(stopped("1", 1, ORDERED, 0))
+
+
+def test_a_retired_one_without_a_lease_is_not_waited_for(machine: Machine) -> None:
+    """The keeper says so, as nobody has found its launcher."""
+    machine.feed(RESTARTED)
+    assert machine.feed(RetiredStopped(inc("1", 1), "lease-lost")) == ()
+    assert machine.state.retired == ()
 
 
 def test_a_child_with_another_epoch_than_the_retired_one_is_stopped(machine: Machine) -> None:

@@ -26,6 +26,15 @@ def test_it_is_complete_when_each_is_accounted_for() -> None:
     assert adoption.is_complete
 
 
+def test_of_those_with_an_epoch_it_tells_whom_nobody_has_spoken_for() -> None:
+    """Who was never waited for, as one of a lower rank, is none of them."""
+    adoption = Adoption([A, B])
+    adoption.settled(A)
+    of_all = {A.processor_id: 3, B.processor_id: 1, ProcessorId("2"): 1}
+    assert adoption.still(of_all) == {B.processor_id: 1}
+    assert adoption.still({B.processor_id: 2}) == {}
+
+
 def test_what_an_earlier_driver_left_is_ended_where_its_launcher_stays_silent() -> None:
     """Told once, after L + M; what was heard once, and what is this driver's own, is left alone."""
     one, two, three = (RequestId(n) for n in (1, 2, 3))

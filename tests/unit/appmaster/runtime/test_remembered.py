@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.allocation.events import ChargedFailures
+from homeport.appmaster.allocation.events import (
+    ChargedFailures,
+    ContainerStopped,
+    HostsObserved,
+    RetiredStopped,
+)
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
@@ -15,11 +20,14 @@ from homeport.appmaster.allocation.state import (
     initial_state,
 )
 from homeport.appmaster.runtime.remembered import charged_failures, records_of
+from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.lifecycle import RetryState
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")
+NOTHING = HostsObserved(())
 SETTINGS = AllocatorSettings(
     host_affinity_enabled=True,
     retry_count=2,
@@ -38,13 +46,13 @@ def state(*failures: int) -> AllocatorState:
 
 def test_a_step_that_charges_nothing_asks_for_no_record() -> None:
     """Nor does the first one, which takes over what was charged before."""
-    assert list(records_of(state(1, 0), state(1, 0), 3, 5000)) == []
-    assert list(records_of(initial_state(SETTINGS), state(1, 0), 3, 5000)) == []
+    assert list(records_of(state(1, 0), state(1, 0), NOTHING, 3, 5000)) == []
+    assert list(records_of(initial_state(SETTINGS), state(1, 0), NOTHING, 3, 5000)) == []
 
 
 def test_what_is_charged_and_forgiven_is_recorded() -> None:
     """With the time of the last failure; a window that has passed leaves nothing."""
-    found = list(records_of(state(1, 1), state(2, 0), 3, 5000))
+    found = list(records_of(state(1, 1), state(2, 0), NOTHING, 3, 5000))
     assert found == [wire.set_retry_state("0", 2, 5000), wire.tombstone("set-retry-state", "1")]
 
 
@@ -58,17 +66,37 @@ def test_the_stop_of_who_is_in_no_model_any_more_is_recorded() -> None:
     )
     running = replace(running, containers=stopping)
     told = replace(running, containers=stopping[:1])
-    assert list(records_of(running, told, 3, 5000)) == [wire.set_stopped("1", 4, "ordered")]
+    assert list(records_of(running, told, NOTHING, 3, 5000)) == [
+        wire.set_stopped("1", 4, "ordered")
+    ]
     lost = replace(told, resources=())
-    assert list(records_of(running, lost, 3, 5000)) == [wire.set_stopped("1", 4, "lease-lost")]
-    assert list(records_of(state(0, 0), state(0), 3, 5000)) == []
+    assert list(records_of(running, lost, NOTHING, 3, 5000)) == [
+        wire.set_stopped("1", 4, "lease-lost")
+    ]
+    assert list(records_of(state(0, 0), state(0), NOTHING, 3, 5000)) == []
+
+
+def test_the_stop_of_one_that_an_earlier_driver_left_is_recorded() -> None:
+    """Told by its launcher, or by others; not where it was found, or is in the model again."""
+    left = Incarnation(P1, 4)
+    before, after = replace(state(0), retired=(left,)), state(0)
+    told = ContainerStopped(left, StopCause.SIGNALLED, -15)
+    assert list(records_of(before, after, told, 3, 5000)) == [wire.set_stopped("1", 4, "signalled")]
+    assert list(records_of(after, after, told, 3, 5000)) == []
+    lost = RetiredStopped(left, "lease-lost")
+    for known in (before, after):
+        found = list(records_of(known, after, lost, 3, 5000))
+        assert found == [wire.set_stopped("1", 4, "lease-lost")]
+    assert list(records_of(before, after, NOTHING, 3, 5000)) == []
 
 
 def test_an_end_is_recorded_once() -> None:
     """When it is decided, with the submission that it ends."""
     ending = replace(state(0), ending=Ending(JobResult.KILLED, "why"))
-    assert list(records_of(state(0), ending, 3, 5000)) == [wire.set_job_end(3, "KILLED", "why")]
-    assert list(records_of(ending, ending, 3, 5000)) == []
+    assert list(records_of(state(0), ending, NOTHING, 3, 5000)) == [
+        wire.set_job_end(3, "KILLED", "why")
+    ]
+    assert list(records_of(ending, ending, NOTHING, 3, 5000)) == []
 
 
 def test_what_was_charged_counts_for_the_rest_of_its_window() -> None:
