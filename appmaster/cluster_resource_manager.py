@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from homeport.appmaster.allocation.events import HostReport
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.observation import SkeinContainer
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
@@ -27,8 +28,8 @@ class ResourceReport:
 class ClusterResourceManager(Protocol):
     """One application on a cluster. Every call raises UnavailableError where there is no answer."""
 
-    def hosts(self) -> frozenset[Host]:
-        """The hosts that are live now."""
+    def hosts(self) -> tuple[HostReport, ...]:
+        """What each host of the cluster has; those that are live now, and lost ones if known."""
 
     def request(
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]

@@ -136,9 +136,10 @@ class JobModelPublished:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """What one live host has for containers, of ours and of others; ``rack`` None: not known.
+    """What one host has for containers, of ours and of others; ``rack`` None: not known.
 
-    Memory in MB: in all, and free at the time of the report.
+    Memory in MB: in all, and free at the time of the report. Not ``is_live``: the cluster has had
+    the host and lost it, so that nothing of it is free.
     """
 
     host: Host
@@ -147,13 +148,26 @@ class HostReport:
     cores: int
     free_memory_mb: int
     free_cores: int
+    is_live: bool = True
+
+    def is_too_small(self, memory_mb: int) -> bool:
+        """Whether a container of this size fits not even the empty host.
+
+        Of cores nothing is said: YARN's default rule for what fits does not count them.
+        """
+        return self.memory_mb < memory_mb
+
+    def has_room(self, memory_mb: int, cores: int) -> bool:
+        """Whether one container of this size is free at the time of the report."""
+        return self.free_memory_mb >= memory_mb and self.free_cores >= cores
 
 
 @dataclass(frozen=True, slots=True)
 class HostsObserved:
     """These hosts, and no others, are live: all of them, not the change.
 
-    ``reports``: of those hosts, what is known; a host without one counts as having room.
+    ``reports``: what is known of them, and of hosts that were lost; a host without a report counts
+    as having room.
     """
 
     hosts: tuple[Host, ...]

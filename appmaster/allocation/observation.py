@@ -10,16 +10,18 @@ evidence for a request, not for an incarnation (safety P1).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
 
 from homeport.appmaster.allocation.events import (
     Event,
+    HostReport,
     HostsObserved,
     ResourceAllocated,
     ResourceEnded,
 )
-from homeport.job_coordinator.model.ids import Host, RequestId
+from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
 
 class SkeinContainerState(Enum):
@@ -49,23 +51,35 @@ class SkeinContainer:
     is_own_fault: bool = False
     is_taken_back: bool = False
 
+    def ended(self, request_id: RequestId, resource_id: ResourceId | None = None) -> ResourceEnded:
+        """The end of this container as an event."""
+        return ResourceEnded(
+            request_id, resource_id, self.story, self.is_own_fault, self.is_taken_back
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a poll saw: all of Skein's containers, and all live hosts."""
+    """What a poll saw: all of Skein's containers, all live hosts, and what is known of these."""
 
     containers: tuple[SkeinContainer, ...] = ()
     hosts: tuple[Host, ...] = ()
+    reports: tuple[HostReport, ...] = ()
 
 
-def events_between(before: Snapshot | None, after: Snapshot) -> tuple[Event, ...]:
+def events_between(
+    before: Snapshot | None, after: Snapshot, *, memory_mb: int = 0, cores: int = 0
+) -> tuple[Event, ...]:
     """What became true from ``before`` (None: unknown) to ``after``.
 
-    Order: hosts first, then by request. A container that vanished has ended.
+    Order: hosts first, then by request. A container that vanished has ended. What hosts have free
+    is news only where it makes a difference to one container of this size.
     """
     events: list[Event] = []
-    if before is None or set(before.hosts) != set(after.hosts):
-        events.append(HostsObserved(tuple(sorted(set(after.hosts)))))
+    size = memory_mb, cores
+    if before is None or _deciding(before, *size) != _deciding(after, *size):
+        reports = sorted(after.reports, key=lambda r: r.host)
+        events.append(HostsObserved(tuple(sorted(set(after.hosts))), tuple(reports)))
     was = _by_request(before or Snapshot())
     now = _by_request(after)
     for request_id in sorted({*was, *now}):
@@ -75,15 +89,17 @@ def events_between(before: Snapshot | None, after: Snapshot) -> tuple[Event, ...
         if new.state is SkeinContainerState.RUNNING:
             events.append(ResourceAllocated(request_id))
         elif new.state is SkeinContainerState.ENDED:
-            events.append(
-                ResourceEnded(
-                    request_id,
-                    story=new.story,
-                    is_own_fault=new.is_own_fault,
-                    is_taken_back=new.is_taken_back,
-                )
-            )
+            events.append(new.ended(request_id))
     return tuple(events)
+
+
+def _deciding(snapshot: Snapshot, memory_mb: int, cores: int) -> Hashable:
+    """What decisions depend on, of the hosts."""
+    known = {
+        (r.host, r.rack, r.memory_mb, r.cores, r.is_live, r.has_room(memory_mb, cores))
+        for r in snapshot.reports
+    }
+    return frozenset(snapshot.hosts), frozenset(known)
 
 
 _VANISHED = SkeinContainer("", None, SkeinContainerState.ENDED)

@@ -23,6 +23,7 @@ from homeport.appmaster.allocation import invariants
 from homeport.appmaster.allocation.container_process_manager import Decision, step
 from homeport.appmaster.allocation.events import (
     Event,
+    HostReport,
     JobModelPublished,
     LauncherSilent,
     ResourceEnded,
@@ -137,7 +138,7 @@ class Driver:
         self._publisher = Publisher(self._queue, self._desk, live.shelf, publish)
         self._timers = Timers(self.post)
         self._snapshot: Snapshot | None = None
-        self._hosts: tuple[Host, ...] | None = None
+        self._hosts: tuple[HostReport, ...] | None = None
         self._skein = ResourceDesk(resources)
         self._rest = ThreadPoolExecutor(1, "rest")
         self._end: EndJob | None = None
@@ -332,8 +333,11 @@ class Driver:
         if self._hosts is None or not self.adoption.is_complete:
             return
         self._end_unheard(reports)
-        snapshot = Snapshot(tuple(r.container for r in reports), self._hosts)
-        for event in events_between(self._snapshot, snapshot):
+        names = tuple(h.host for h in self._hosts if h.is_live)
+        snapshot = Snapshot(tuple(r.container for r in reports), names, self._hosts)
+        memory_mb = self._state.settings.container_memory_mb
+        cores = self._state.settings.container_cores
+        for event in events_between(self._snapshot, snapshot, memory_mb=memory_mb, cores=cores):
             self.post(event)
         self._snapshot = snapshot
 
@@ -353,11 +357,9 @@ class Driver:
     async def _watch_hosts(self) -> None:
         while True:
             try:
-                hosts = await self._in_thread(self._rest, self._resources.hosts)
+                self._hosts = await self._in_thread(self._rest, self._resources.hosts)
             except UnavailableError as e:
                 log.warning("%s", e)
-            else:
-                self._hosts = tuple(sorted(hosts))
             await asyncio.sleep(_HOSTS_POLL_S)
 
     async def _watch_launchers(self) -> None:

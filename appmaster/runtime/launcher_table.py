@@ -36,8 +36,7 @@ class LauncherEntry:
         """It has been silent for the whole limit: what is known of its end."""
         if self.end is None:
             return LauncherSilent(self.resource_id)
-        end = self.end
-        return ResourceEnded(self.request_id, self.resource_id, end.story, end.is_own_fault)
+        return self.end.ended(self.request_id, self.resource_id)
 
 
 class LauncherTable:

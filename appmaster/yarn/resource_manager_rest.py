@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from homeport.appmaster.allocation.events import HostReport
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import Host, host_of
 
@@ -38,14 +39,30 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One NodeManager: its host, whether it runs, what it has in all and free (MB, cores)."""
+    """One NodeManager: its host and rack, whether it runs, what it has in all and free.
+
+    Memory in MB. One that does not run has nothing free.
+    """
 
     host: Host
+    rack: str | None
     is_running: bool
     total_mb: int
     total_cores: int
     available_mb: int
     available_cores: int
+
+    def report(self) -> HostReport:
+        """What it says of its host."""
+        return HostReport(
+            self.host,
+            self.rack,
+            self.total_mb,
+            self.total_cores,
+            self.available_mb,
+            self.available_cores,
+            self.is_running,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +159,16 @@ def _application_of(body: Mapping[str, Any]) -> Application:
 def _node_of(body: Mapping[str, Any]) -> Node:
     available_mb = int(body.get("availMemoryMB", 0))
     available_cores = int(body.get("availableVirtualCores", 0))
+    # Of a lost node the ResourceManager says that nothing is free or used, but still what it has.
+    total = body.get("totalResource") or {}
     return Node(
         host=host_of(str(body["nodeHostName"])),
+        rack=str(body["rack"]) if body.get("rack") else None,
         is_running=body.get("state") == "RUNNING",
-        total_mb=available_mb + int(body.get("usedMemoryMB", 0)),
-        total_cores=available_cores + int(body.get("usedVirtualCores", 0)),
+        total_mb=int(total.get("memory", available_mb + int(body.get("usedMemoryMB", 0)))),
+        total_cores=int(
+            total.get("vCores", available_cores + int(body.get("usedVirtualCores", 0)))
+        ),
         available_mb=available_mb,
         available_cores=available_cores,
     )
@@ -216,6 +238,16 @@ class ResourceManagerRest:
         """All NodeManagers that the ResourceManager knows, lost ones included, by host."""
         body = self._get("/ws/v1/cluster/nodes").get("nodes") or {}
         return tuple(sorted((_node_of(n) for n in body.get("node") or ()), key=lambda n: n.host))
+
+    def host_reports(self) -> tuple[HostReport, ...]:
+        """The hosts that the ResourceManager knows, by name; those that are RUNNING are live.
+
+        Of several NodeManagers on one host, that which has most free memory is told of.
+        """
+        best: dict[Host, Node] = {}
+        for node in sorted(self.nodes(), key=lambda n: (n.is_running, n.available_mb)):
+            best[node.host] = node
+        return tuple(best[host].report() for host in sorted(best))
 
     def running_hosts(self) -> frozenset[Host]:
         """Hosts whose NodeManager is RUNNING."""

@@ -11,8 +11,9 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from homeport.appmaster.allocation.events import HostReport
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.cluster_resource_manager import ResourceReport
@@ -32,6 +33,12 @@ _STATES = {
 }
 _MAX_DIAGNOSTICS = 8000
 _MEMORY = re.compile(r"(physical|virtual) memory used|exceeding memory limits")
+_TAKEN_BACK = (
+    "Container released on a *lost* node",  # -100
+    "Container expired since it was unused",  # -100
+    "Most of the disks failed",  # -101
+    "Container preempted by scheduler",  # -102
+)
 _CUT = "\n...\n"
 
 log = logging.getLogger("driver")
@@ -53,15 +60,26 @@ def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein h
     return LimitedClient(address, application_id, security=skein.Security.from_default())
 
 
-def story_of_end(message: str) -> tuple[str, bool]:
-    """How a container ended, from Skein's words, and whether it was ended for what it did.
+class ToldEnd(NamedTuple):
+    """How a container ended; the fields are those of ``ResourceEnded``."""
 
-    Skein passes no exit code on; memory beyond the limit (YARN's -104 and -103) it puts in words.
+    story: str
+    is_own_fault: bool = False
+    is_taken_back: bool = False
+
+
+def told_end(message: str) -> ToldEnd:
+    """How a container ended, from Skein's words.
+
+    Skein passes no exit code on. For codes above 0 it has one fixed text; of memory beyond the
+    limit (YARN's -104 and -103) it makes a sentence; for other codes below 0 it repeats YARN's own
+    words, which are constants of the ResourceManager and the NodeManager.
     """
     text = " ".join(message.split()).rstrip(".")
-    if not _MEMORY.search(text):
-        return text, False
-    return f"YARN killed it for its memory: {text}; {CONTAINER_MEMORY_MB.name} says how much", True
+    if _MEMORY.search(text):
+        told = f"YARN killed it for its memory: {text}; {CONTAINER_MEMORY_MB.name} says how much"
+        return ToldEnd(told, is_own_fault=True)
+    return ToldEnd(text, is_taken_back=text.startswith(_TAKEN_BACK))
 
 
 def shortened(diagnostics: str) -> str:
@@ -99,9 +117,9 @@ class SkeinResourceManager:
         self._skein_ids = {request_id: skein_id for skein_id, request_id in self._requests.items()}
         self._inherited = frozenset(self._requests)
 
-    def hosts(self) -> frozenset[Host]:
-        """The hosts whose NodeManager the ResourceManager calls RUNNING."""
-        return self._rest.running_hosts()
+    def hosts(self) -> tuple[HostReport, ...]:
+        """The hosts that the ResourceManager knows; live are those that it calls RUNNING."""
+        return self._rest.host_reports()
 
     def request_of(self, skein_id: str) -> RequestId | None:
         """The request that a Skein container was added for; None where it is not ours."""
@@ -178,14 +196,11 @@ class SkeinResourceManager:
             del self._skein_ids[request_id]
             told = stories.get(skein_id)
             resource_id = told.yarn_container_id if told is not None else ""
-            story, is_own_fault = story_of_end(str(told.exit_message) if told is not None else "")
-            ended = SkeinContainerState.ENDED
-            reports.append(
-                ResourceReport(
-                    SkeinContainer(skein_id, request_id, ended, None, story, is_own_fault),
-                    ResourceId(resource_id) if resource_id else None,
-                )
+            end = told_end(str(told.exit_message) if told is not None else "")
+            ended = SkeinContainer(
+                skein_id, request_id, SkeinContainerState.ENDED, None, **end._asdict()
             )
+            reports.append(ResourceReport(ended, ResourceId(resource_id) if resource_id else None))
         return reports
 
     def _kill(self, skein_id: str) -> None:

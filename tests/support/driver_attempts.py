@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from homeport.appmaster.allocation.events import JobModelPublished, ShutdownRequested
+from homeport.appmaster.allocation.events import HostReport, JobModelPublished, ShutdownRequested
 from homeport.appmaster.allocation.instructions import EndJob, JobResult
 from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.allocation.settings import AllocatorSettings
@@ -74,9 +74,9 @@ class Cluster:
         self.finished: tuple[JobResult, str] | None = None
         self.polls = 0
 
-    def hosts(self) -> frozenset[Host]:
+    def hosts(self) -> tuple[HostReport, ...]:
         """nm1 lives."""
-        return frozenset({NM1})
+        return (HostReport(NM1, "/rack", 8192, 8, 8192, 8),)
 
     def request(
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]

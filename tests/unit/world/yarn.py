@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from homeport.appmaster.allocation.events import HostReport
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.cluster_resource_manager import ResourceReport
@@ -60,9 +61,12 @@ class Yarn:
         self._attempt = attempt
         self._told: set[RequestId] = set()
 
-    def hosts(self) -> frozenset[Host]:
-        """The hosts that are live now."""
-        return frozenset(host for host, is_live in self._cluster.hosts.items() if is_live)
+    def hosts(self) -> tuple[HostReport, ...]:
+        """All hosts, with room for everybody."""
+        return tuple(
+            HostReport(host, None, 8192, 8, 8192, 8, is_live)
+            for host, is_live in sorted(self._cluster.hosts.items())
+        )
 
     @property
     def next_request_id(self) -> int:
@@ -112,7 +116,7 @@ class Yarn:
         self._world.note("finished", result.value, diagnostics=diagnostics)
 
     def _grant(self, container: YarnContainer) -> None:
-        live = sorted(self.hosts())
+        live = [report.host for report in self.hosts() if report.is_live]
         wanted = [container.host] if container.host in live else live
         if container.is_cancelled or not wanted or (container.host and wanted[0] != container.host):
             return

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation.events import HostsObserved, ResourceAllocated, ResourceEnded
+from dataclasses import replace
+
+from homeport.appmaster.allocation.events import (
+    HostReport,
+    HostsObserved,
+    ResourceAllocated,
+    ResourceEnded,
+)
 from homeport.appmaster.allocation.observation import (
     SkeinContainer,
     SkeinContainerState,
@@ -85,3 +92,29 @@ def test_the_story_of_an_end_goes_with_it() -> None:
     story = SkeinContainer("a_1", RequestId(1), ENDED, A, "too much", is_own_fault=True)
     told = events_between(seen(r1=RUNNING), Snapshot((story,), (A,)))
     assert told == (ResourceEnded(RequestId(1), None, "too much", is_own_fault=True),)
+
+
+def test_an_end_that_the_cluster_wanted_is_told_as_such() -> None:
+    """Preempted: the container is taken back, which is nobody's fault."""
+    taken = SkeinContainer("a_1", RequestId(1), ENDED, A, "preempted", is_taken_back=True)
+    told = events_between(seen(r1=RUNNING), Snapshot((taken,), (A,)))
+    assert told == (ResourceEnded(RequestId(1), story="preempted", is_taken_back=True),)
+
+
+def test_what_a_host_has_free_is_news_only_where_it_decides() -> None:
+    """Containers come and go all the time; whether one of ours fits changes now and then."""
+    size = {"memory_mb": 512, "cores": 1}
+    roomy = HostReport(A, "/r1", 4096, 8, 2048, 4)
+    before = Snapshot((), (A,), (roomy,))
+
+    def news(report: HostReport) -> bool:
+        return bool(events_between(before, Snapshot((), (A,), (report,)), **size))
+
+    assert not news(replace(roomy, free_memory_mb=512, free_cores=1))
+    assert news(replace(roomy, free_memory_mb=511))
+    assert news(replace(roomy, free_cores=0))
+    assert news(replace(roomy, rack="/r2"))
+    assert news(replace(roomy, memory_mb=8192))
+    lost = replace(roomy, is_live=False, free_memory_mb=0, free_cores=0)
+    after = Snapshot((), (), (lost,))
+    assert events_between(before, after, **size) == (HostsObserved((), (lost,)),)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from homeport.appmaster.allocation.events import HostReport
 from homeport.appmaster.yarn.resource_manager_rest import (
     ResourceManagerRest,
     read_hadoop_files,
@@ -15,6 +17,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
     substituted,
 )
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.model.ids import Host
 
 RM = "yarn.resourcemanager."
 
@@ -83,6 +86,59 @@ def test_a_folder_without_a_resource_manager_is_told(tmp_path: Path) -> None:
     (tmp_path / "yarn-site.xml").write_text("not XML")
     with pytest.raises(UnavailableError, match="not a Hadoop configuration file"):
         ResourceManagerRest.from_folder(tmp_path)
+
+
+_NODES = {
+    "nodes": {
+        "node": [
+            {
+                "nodeHostName": "NM2",
+                "rack": "/default-rack",
+                "state": "RUNNING",
+                "availMemoryMB": 768,
+                "usedMemoryMB": 1280,
+                "availableVirtualCores": 61,
+                "usedVirtualCores": 3,
+                "totalResource": {"memory": 2048, "vCores": 64},
+            },
+            {
+                "nodeHostName": "nm3",
+                "rack": "/default-rack",
+                "state": "LOST",
+                "availMemoryMB": 0,
+                "usedMemoryMB": 0,
+                "totalResource": {"memory": 3072, "vCores": 64},
+            },
+            {
+                "nodeHostName": "nm1",
+                "state": "RUNNING",
+                "availMemoryMB": 100,
+                "usedMemoryMB": 28,
+                "availableVirtualCores": 1,
+                "usedVirtualCores": 1,
+            },
+            {"nodeHostName": "nm2", "state": "LOST", "totalResource": {"memory": 9, "vCores": 9}},
+        ]
+    }
+}
+"""As the ResourceManager of Hadoop 3.5.0 answers; older ones have no totals."""
+
+
+class _Answers(ResourceManagerRest):
+    """A ResourceManager with those nodes."""
+
+    def _get(self, path: str) -> dict[str, Any]:
+        assert path == "/ws/v1/cluster/nodes"
+        return _NODES
+
+
+def test_each_host_is_told_of_once_with_what_it_has() -> None:
+    """By name; a lost one has nothing free, but what it had is known; its successor counts."""
+    assert _Answers(("http://rm",), "test").host_reports() == (
+        HostReport(Host("nm1"), None, 128, 2, 100, 1),
+        HostReport(Host("nm2"), "/default-rack", 2048, 64, 768, 61),
+        HostReport(Host("nm3"), "/default-rack", 3072, 64, 0, 0, is_live=False),
+    )
 
 
 class _SomethingElse(BaseHTTPRequestHandler):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.yarn.skein_resource_manager import shortened, story_of_end
+import pytest
+
+from homeport.appmaster.yarn.skein_resource_manager import shortened, told_end
 
 
 def test_long_diagnostics_keep_what_happened_and_the_error() -> None:
@@ -25,6 +27,22 @@ def test_memory_is_a_fault_of_the_containers_own() -> None:
             f"YARN killed it for its memory: {killed}; "
             "cluster-manager.container.memory.mb says how much"
         )
-        assert story_of_end(f"{killed}.\n") == (story, True)
+        assert told_end(f"{killed}.\n") == (story, True, False)
     other = "Container failed during execution, see logs for more information."
-    assert story_of_end(other) == (other.rstrip("."), False)
+    assert told_end(other) == (other.rstrip("."), False, False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Container released on a *lost* node",
+        "Container expired since it was unused",
+        "Most of the disks failed. 1/1 local-dirs have errors: [ /data : No space left ]",
+        "Container preempted by scheduler",
+    ],
+)
+def test_what_yarn_took_back_is_told_from_what_failed(words: str) -> None:
+    """Lost, expired, preempted, disks failed: YARN's words for -100, -101 and -102."""
+    assert told_end(words) == (words, False, True)
+    assert not told_end(f"Container exited: {words}").is_taken_back
+    assert not told_end("Container killed by the ResourceManager").is_taken_back
