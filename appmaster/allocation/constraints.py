@@ -11,20 +11,17 @@ share its loss.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
-    ASKING,
     ContainerPhase,
     ContainerState,
     EarlyPhase,
     EarlyRequest,
-    Exclusion,
     ResourceState,
 )
-from homeport.job_coordinator.model.ids import Host, ResourceId
+from homeport.job_coordinator.model.ids import Host
 
 
 def candidate_hosts(
@@ -42,20 +39,6 @@ def candidate_hosts(
     )
 
 
-def closed_hosts(
-    exclusions: Iterable[Exclusion],
-    containers: Iterable[ContainerState],
-    early: Iterable[EarlyRequest],
-) -> frozenset[Host]:
-    """The hosts that nobody may ask for: excluded ones, but for a probe that is still to be sent.
-
-    Source: safety P2, P3.
-    """
-    asked = {c.wanted for c in containers if c.phase in ASKING}
-    asked |= {e.host for e in early if e.phase is not EarlyPhase.OVER}
-    return frozenset(e.host for e in exclusions if not e.is_probed or e.host in asked)
-
-
 def asked_hosts(
     containers: Iterable[ContainerState], early: Iterable[EarlyRequest]
 ) -> frozenset[Host]:
@@ -64,21 +47,11 @@ def asked_hosts(
     return frozenset(asked | {e.host for e in early if e.phase is EarlyPhase.ASKED})
 
 
-def loads(
-    containers: Iterable[ContainerState], resources: Mapping[ResourceId, ResourceState]
-) -> Counter[Host]:
-    """How many containers of ours each host has, is asked for, or is queued for."""
-    count: Counter[Host] = Counter()
-    for container in containers:
-        if container.resource_id is not None:
-            count[resources[container.resource_id].host] += 1
-        elif container.wanted is not None:
-            count[container.wanted] += 1
-    return count
-
-
 def best_host(
-    candidates: Iterable[Host], home: Host | None, load: Mapping[Host, int], asked: frozenset[Host]
+    candidates: Iterable[Host],
+    home: Host | None,
+    load: Mapping[Host, int],
+    is_asked: Callable[[Host], bool],
 ) -> Host | None:
     """Home if it is a candidate, else the least loaded one; None where there is none.
 
@@ -87,7 +60,7 @@ def best_host(
     choices = tuple(candidates)
     if home in choices:
         return home
-    return min(choices, key=lambda h: (load.get(h, 0), h in asked, h), default=None)
+    return min(choices, key=lambda h: (load.get(h, 0), is_asked(h), h), default=None)
 
 
 def best_launcher(

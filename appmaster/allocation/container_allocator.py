@@ -32,13 +32,14 @@ from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
     ContainerPhase,
+    Containers,
     ContainerState,
-    Happening,
     Predecessor,
     ResourceState,
     expiry_timer,
     retry_delay_timer,
 )
+from homeport.appmaster.allocation.transitions import Happening
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -52,9 +53,10 @@ def place(draft: Draft) -> None:
     Order: those that can go home first, so that no stranger is asked to their home before them;
     then by id.
     """
-    if draft.hosts is None:
+    waiting = draft.containers.rows(Containers.PHASE, ContainerPhase.QUEUED)
+    if draft.hosts is None or not waiting:
         return
-    queued = [draft.change(c, wanted=None) for c in draft.each(frozenset({ContainerPhase.QUEUED}))]
+    queued = [draft.change(c, wanted=None) if c.wanted else c for c in waiting]
     for container in sorted(queued, key=lambda c: not _may_go_home(draft, c)):
         _place_one(draft, container)
 
@@ -64,17 +66,16 @@ def _may_go_home(draft: Draft, container: ContainerState) -> bool:
 
 
 def _candidates(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
-    early = draft.early.values()
-    closed = constraints.closed_hosts(draft.exclusions.values(), draft.each(), early)
+    closed = frozenset(h for h in draft.exclusions if draft.is_closed(h))
     return constraints.candidate_hosts(draft.settings, draft.hosts or (), closed, container)
 
 
 def _place_one(draft: Draft, container: ContainerState) -> None:
     candidates = _candidates(draft, container)
-    load = constraints.loads(draft.each(), draft.resources)
-    asked = constraints.asked_hosts(draft.each(), draft.early.values())
-    choice = constraints.best_host(candidates, container.home, load, asked)
-    launcher = constraints.best_launcher(draft.idle_resources(), choice, container.home, load)
+    choice = constraints.best_host(candidates, container.home, draft.loads, draft.is_asked)
+    launcher = constraints.best_launcher(
+        draft.idle_resources(), choice, container.home, draft.loads
+    )
     if launcher is not None:
         draft.move(
             container,
@@ -82,7 +83,7 @@ def _place_one(draft: Draft, container: ContainerState) -> None:
             ContainerPhase.ASSIGNED,
             resource_id=launcher.resource_id,
         )
-    elif choice in asked:
+    elif choice is not None and draft.is_asked(choice):
         draft.change(container, wanted=choice)
     else:
         _request(draft, container, choice)
@@ -119,9 +120,8 @@ def expire(draft: Draft, container: ContainerState) -> None:
     )
     if host is None:
         return
-    for other in draft.each(frozenset({ContainerPhase.QUEUED})):
-        if other.wanted == host:
-            draft.change(other, tried=with_tried(other, host))
+    for other in draft.containers.rows(Containers.QUEUED, host):
+        draft.change(other, tried=with_tried(other, host))
 
 
 def with_tried(container: ContainerState, host: Host | None) -> tuple[Host, ...]:
@@ -138,12 +138,11 @@ def observe_hosts(draft: Draft, hosts: tuple[Host, ...]) -> None:
 
 def leave(draft: Draft, host: Host) -> None:
     """Nobody asks for this host any more: its requests are cancelled, as if they had expired."""
-    for container in draft.each(ASKING):
-        if container.wanted == host:
-            draft.end_request(container)
-            draft.move(
-                container, Happening.EXPIRED, ContainerPhase.QUEUED, request_id=None, wanted=None
-            )
+    for container in draft.containers.rows(Containers.ASKING, host):
+        draft.end_request(container)
+        draft.move(
+            container, Happening.EXPIRED, ContainerPhase.QUEUED, request_id=None, wanted=None
+        )
 
 
 def grant(draft: Draft, launcher: ResourceState) -> None:
@@ -175,14 +174,14 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
 
 
 def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
-    seeking = draft.each(_SEEKING)
-    at_home = [c for c in seeking if c.home == host]
-    if at_home:
-        return asker if asker in at_home else at_home[0]
+    containers = draft.containers
+    at_home = containers.first(Containers.SEEKS_HOME, host)
+    if at_home is not None:
+        return asker if asker is not None and asker.home == host else at_home
     if asker is not None:
         return asker
-    away = [c for c in seeking if not constraints.asks_home(c)]
-    return min(away, key=lambda c: _MATCH_ORDER.index(c.phase), default=None)
+    away = (containers.first(Containers.SEEKS_AWAY, phase) for phase in _MATCH_ORDER)
+    return next((c for c in away if c is not None), None)
 
 
 def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
@@ -283,4 +282,4 @@ def release_idle(draft: Draft) -> None:
 
 def is_anybody_seeking(draft: Draft) -> bool:
     """Whether a launcher that nobody holds may still be of use."""
-    return bool(draft.each(_SEEKING)) or bool(draft.early)
+    return bool(draft.count(_SEEKING)) or bool(draft.early)

@@ -77,7 +77,6 @@ from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerPhase,
     ContainerState,
-    Happening,
     JobPhase,
     ResourceState,
     check_in_timer,
@@ -85,6 +84,7 @@ from homeport.appmaster.allocation.state import (
     retry_delay_timer,
     retry_window_timer,
 )
+from homeport.appmaster.allocation.transitions import Happening
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ResourceId
@@ -120,7 +120,7 @@ def step(state: AllocatorState, event: Event) -> Decision:
 
 def _settle(draft: Draft) -> None:
     """Placing, releasing and the job's end follow from the state, whatever the event was."""
-    if draft.phase is JobPhase.ACTIVE and len(draft.each(TERMINAL)) == len(draft.containers):
+    if draft.phase is JobPhase.ACTIVE and draft.count(TERMINAL) == len(draft.containers):
         end_of_all(draft)
     if draft.phase is not JobPhase.ACTIVE:
         exclusion.forget_all(draft)
@@ -129,7 +129,7 @@ def _settle(draft: Draft) -> None:
         allocator.place(draft)
     if draft.phase is not JobPhase.ACTIVE or not allocator.is_anybody_seeking(draft):
         allocator.release_idle(draft)
-    is_over = len(draft.each(TERMINAL)) == len(draft.containers)
+    is_over = draft.count(TERMINAL) == len(draft.containers)
     if draft.phase is JobPhase.ENDING and is_over and draft.ending is not None:
         draft.phase = JobPhase.ENDED
         draft.instruct(EndJob(draft.ending.result, draft.ending.diagnostics))
@@ -177,7 +177,7 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
     if timer not in draft.timers:
         draft.count_stale()
         return
-    draft.timers.remove(timer)
+    draft.timers = draft.timers.without(timer)
     if timer.processor_id is not None:
         container = draft.containers[timer.processor_id]
         if timer.kind is TimerKind.RETRY_DELAY:
@@ -288,7 +288,7 @@ def _check_in_with_child(
 
 
 def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
-    if event.resource_id in draft.resources:
+    if event.resource_id is not None and event.resource_id in draft.resources:
         _resource_lost(draft, event.resource_id, event)
     elif asker := draft.asker(event.request_id):
         _launch_failed(draft, asker, event)
@@ -391,7 +391,7 @@ def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
 
 def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
     if event.incarnation in draft.retired:
-        draft.retired.discard(event.incarnation)
+        draft.retired -= {event.incarnation}
         return
     container = _current(draft, event.incarnation, Happening.STOPPED)
     if container is None:

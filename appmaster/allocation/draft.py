@@ -7,7 +7,7 @@ and the instructions cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,28 +19,35 @@ from homeport.appmaster.allocation.instructions import (
     Record,
     SetTimer,
 )
+from homeport.appmaster.allocation.occupancy import OccupancyEdit
 from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
-    TRANSITIONS,
     AllocatorState,
     ContainerPhase,
+    Containers,
     ContainerState,
-    EarlyPhase,
     EarlyRequest,
-    Happening,
+    EarlyRequests,
+    Exclusion,
+    Exclusions,
+    Resources,
     ResourceState,
     check_in_timer,
     expiry_timer,
 )
+from homeport.appmaster.allocation.table import Edit
+from homeport.appmaster.allocation.transitions import TRANSITIONS, Happening
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 
 
 class Draft:
     """A state being changed, and what the changes demand of the shell. ``freeze`` ends it."""
 
     def __init__(self, state: AllocatorState, cause: str) -> None:
+        self._before = state
+        self._occupancy = OccupancyEdit(state)
         self.cause = cause
         self.settings = state.settings
         self.phase = state.phase
@@ -49,60 +56,66 @@ class Draft:
         self.ending = state.ending
         self.next_request_id = state.next_request_id
         self.stale_events = state.stale_events
-        self.timers = set(state.timers)
-        self.retired = set(state.retired)
-        self.containers = {c.processor_id: c for c in state.containers}
-        self.resources = {r.resource_id: r for r in state.resources}
-        self.early = {e.processor_id: e for e in state.early}
-        self.silent = set(state.silent)
-        self.exclusions = {e.host: e for e in state.exclusions}
+        self.timers = state.timers
+        self.retired = state.retired
+        self.containers = self._occupancy.containers
+        self.resources = self._occupancy.resources
+        self.early: Edit[ProcessorId, EarlyRequest, EarlyRequests] = Edit(state.early)
+        self.silent = state.silent
+        self.exclusions: Edit[Host, Exclusion, Exclusions] = Edit(state.exclusions)
         self.records: list[Record] = []
         self.instructions: list[Instruction] = []
 
     def freeze(self) -> AllocatorState:
-        """The state as it now is, containers and resources in the order of their ids."""
+        """The state as it now is."""
+        containers, resources = self.containers.freeze(), self.resources.freeze()
         return AllocatorState(
             settings=self.settings,
             phase=self.phase,
             model_version=self.model_version,
             hosts=self.hosts,
-            containers=tuple(self.containers[key] for key in sorted(self.containers)),
-            retired=tuple(sorted(self.retired)),
-            resources=tuple(self.resources[key] for key in sorted(self.resources)),
-            early=tuple(self.early[key] for key in sorted(self.early)),
-            silent=tuple(sorted(self.silent)),
-            exclusions=tuple(self.exclusions[key] for key in sorted(self.exclusions)),
-            timers=frozenset(self.timers),
+            containers=containers,
+            retired=self.retired,
+            resources=resources,
+            early=self.early.freeze(),
+            silent=self.silent,
+            exclusions=self.exclusions.freeze(),
+            timers=self.timers,
             ending=self.ending,
             next_request_id=self.next_request_id,
             stale_events=self.stale_events,
+            occupancy=self._occupancy.freeze(containers, resources),
         )
 
     def each(self, phases: frozenset[ContainerPhase] | None = None) -> list[ContainerState]:
         """The containers in these phases (None: all), in the order of their ids."""
-        found = (self.containers[key] for key in sorted(self.containers))
-        return [c for c in found if phases is None or c.phase in phases]
+        if phases is None:
+            return list(self.containers.values())
+        keys = [key for phase in phases for key in self.containers.filed(Containers.PHASE, phase)]
+        return [self.containers[key] for key in sorted(keys)]
+
+    def count(self, phases: frozenset[ContainerPhase]) -> int:
+        """How many containers are in these phases."""
+        found = 0
+        for phase in phases:
+            found += len(self.containers.filed(Containers.PHASE, phase))
+        return found
 
     def holder(self, resource_id: ResourceId) -> ContainerState | None:
         """The container that holds this resource; None where none does."""
-        return self._first(lambda c: c.resource_id == resource_id)
+        return self.containers.first(Containers.RESOURCE, resource_id)
 
     def asker(self, request_id: RequestId | None) -> ContainerState | None:
         """The container that this request is outstanding for; None where none is."""
-        return self._first(lambda c: request_id is not None and c.request_id == request_id)
-
-    def _first(self, is_it: Callable[[ContainerState], bool]) -> ContainerState | None:
-        return next((c for c in self.containers.values() if is_it(c)), None)
+        return self.containers.first(Containers.REQUEST, request_id)
 
     def early_asker(self, request_id: RequestId | None) -> EarlyRequest | None:
         """The early request of this number that is outstanding; None where it is none."""
-        found = (e for e in self.early.values() if e.phase is not EarlyPhase.OVER)
-        return next((e for e in found if e.request_id == request_id), None)
+        return self.early.first(EarlyRequests.REQUEST, request_id)
 
     def launcher_of(self, request_id: RequestId | None) -> ResourceState | None:
         """The launcher that came of this request; None where none did."""
-        found = (r for r in self.resources.values() if r.request_id is not None)
-        return next((r for r in found if r.request_id == request_id), None)
+        return self.resources.first(Resources.REQUEST, request_id)
 
     def has_child(self, launcher: ResourceState) -> bool:
         """Whether an incarnation must be taken to run on this launcher."""
@@ -111,13 +124,37 @@ class Draft:
 
     def idle_resources(self) -> list[ResourceState]:
         """The launchers that live, unheld and not released, in the order of their ids."""
-        found = (self.resources[key] for key in sorted(self.resources))
-        useful = (r for r in found if not r.is_released and r.ended is None)
-        return [r for r in useful if self.holder(r.resource_id) is None]
+        return [self.resources[key] for key in sorted(self._occupancy.idle)]
 
     def host_of(self, container: ContainerState) -> Host | None:
         """The host of the resource that ``container`` holds; None where it holds none."""
         return None if container.resource_id is None else self.resources[container.resource_id].host
+
+    @property
+    def loads(self) -> Mapping[Host, int]:
+        """How many containers of ours each host has, is asked for, or is queued for."""
+        return self._occupancy.loads
+
+    def is_asked(self, host: Host | None) -> bool:
+        """Whether a strict request for it is outstanding: it may not be asked for once more."""
+        return bool(
+            self.containers.filed(Containers.ASKED, host)
+            or self.early.filed(EarlyRequests.ASKED, host)
+        )
+
+    def is_closed(self, host: Host) -> bool:
+        """Whether nobody may ask for it: excluded, but for a probe that is still to be sent.
+
+        Source: safety P2, P3.
+        """
+        exclusion = self.exclusions.get(host)
+        return exclusion is not None and (
+            not exclusion.is_probed
+            or bool(
+                self.containers.filed(Containers.ASKING, host)
+                or self.early.filed(EarlyRequests.ASKING, host)
+            )
+        )
 
     def count_stale(self) -> None:
         """The event came too late, or twice, or for somebody unknown; it changes nothing."""
@@ -165,13 +202,13 @@ class Draft:
 
     def set_timer(self, timer: Timer, delay_ms: int) -> None:
         """The timer is armed, anew where it was."""
-        self.timers.add(timer)
+        self.timers = self.timers.having(timer)
         self.instruct(SetTimer(timer, delay_ms))
 
     def cancel_timer(self, timer: Timer) -> None:
         """The timer is not armed."""
         if timer in self.timers:
-            self.timers.remove(timer)
+            self.timers = self.timers.without(timer)
             self.instruct(CancelTimer(timer))
 
     def new_request_id(self) -> RequestId:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.allocation import constraints
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.instructions import RequestResource
 from homeport.appmaster.allocation.state import (
@@ -19,11 +18,12 @@ from homeport.appmaster.allocation.state import (
     ContainerState,
     EarlyPhase,
     EarlyRequest,
-    Happening,
     JobPhase,
+    Resources,
     check_in_timer,
     expiry_timer,
 )
+from homeport.appmaster.allocation.transitions import Happening
 from homeport.job_coordinator.model.ids import RequestId
 
 _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
@@ -31,12 +31,17 @@ _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 
 def settle(draft: Draft) -> None:
     """Early requests are as the state wants them: handed over, withdrawn, made."""
+    ended = draft.resources.filed(Resources.ENDED, value=True)
+    if not ended and not draft.early:
+        return
     for early in list(draft.early.values()):
         owner = draft.containers[early.processor_id]
         if not _awaits_evidence(draft, owner):
             _close(draft, early, owner)
-    for container in draft.each(_RUNS):
-        if container.processor_id not in draft.early and _awaits_evidence(draft, container):
+    holders = (draft.holder(key) for key in ended)
+    for processor_id in sorted(c.processor_id for c in holders if c is not None):
+        container = draft.containers[processor_id]
+        if processor_id not in draft.early and _awaits_evidence(draft, container):
             _ask(draft, container)
 
 
@@ -53,8 +58,7 @@ def _awaits_evidence(draft: Draft, container: ContainerState) -> bool:
 def _ask(draft: Draft, container: ContainerState) -> None:
     host = container.home
     known = draft.settings.strict_hosts
-    asked = constraints.asked_hosts(draft.each(), draft.early.values())
-    if host is None or host in asked or (known is not None and host not in known):
+    if host is None or draft.is_asked(host) or (known is not None and host not in known):
         return
     request_id = draft.new_request_id()
     draft.early[container.processor_id] = EarlyRequest(container.processor_id, request_id, host)

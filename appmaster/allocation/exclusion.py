@@ -25,6 +25,7 @@ from homeport.appmaster.allocation.instructions import SuspectOurselves
 from homeport.appmaster.allocation.state import (
     Exclusion,
     JobPhase,
+    Resources,
     exclusion_timer,
     silence_timer,
 )
@@ -43,9 +44,9 @@ def launcher_fell_silent(draft: Draft, host: Host) -> None:
     hosts = draft.hosts or ()
     if draft.phase is not JobPhase.ACTIVE or host not in hosts or len(hosts) == 1:
         return
-    if any(launcher.host == host for launcher in draft.resources.values()):
+    if draft.resources.filed(Resources.HOST, host):
         return
-    draft.silent.add(host)
+    draft.silent |= {host}
     draft.set_timer(silence_timer(host), draft.settings.silence_ms)
     if suspects_itself(draft.silent, hosts):
         for silent in sorted(draft.silent):
@@ -69,7 +70,7 @@ def probe_failed(draft: Draft, host: Host | None) -> None:
 
 def host_spoke(draft: Draft, host: Host) -> None:
     """A launcher there checked in: the host lives."""
-    draft.silent.discard(host)
+    draft.silent -= {host}
     draft.cancel_timer(silence_timer(host))
     _end(draft, host)
 
@@ -98,6 +99,6 @@ def time_is_over(draft: Draft, timer: Timer) -> None:
     if timer.host is None:
         return
     if timer.kind is TimerKind.SILENCE:
-        draft.silent.discard(timer.host)
+        draft.silent -= {timer.host}
     else:
         draft.exclusions[timer.host] = Exclusion(timer.host, is_probed=True)

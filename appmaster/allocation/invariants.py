@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from homeport.appmaster.allocation import constraints
 from homeport.appmaster.allocation.events import Timer, named
 from homeport.appmaster.allocation.exclusion import suspects_itself
+from homeport.appmaster.allocation.occupancy import counted, occupancy_of
 from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
@@ -144,6 +145,15 @@ def _of_job(state: AllocatorState) -> Iterator[str]:
                 yield f"processor {container.processor_id} is queued for a host being asked for"
     yield from _of_idle_launchers(state)
     yield from _of_hosts(state)
+    yield from _of_tables(state)
+
+
+def _of_tables(state: AllocatorState) -> Iterator[str]:
+    tables = (state.containers, state.resources, state.early, state.exclusions)
+    if not all(table.is_filed_well() for table in tables):
+        yield "every row is found by its facets"
+    if occupancy_of(state) != counted(state):
+        yield "idle launchers and loads are as a look at every row finds them"
 
 
 def _of_hosts(state: AllocatorState) -> Iterator[str]:

@@ -14,11 +14,11 @@ from homeport.appmaster.allocation.state import (
     ContainerPhase,
     ContainerState,
     Ending,
-    Happening,
     JobPhase,
     retry_delay_timer,
     retry_window_timer,
 )
+from homeport.appmaster.allocation.transitions import Happening
 from homeport.config.errors import InvariantViolation
 
 

@@ -31,13 +31,13 @@ from homeport.appmaster.allocation.state import (
     TERMINAL,
     ContainerPhase,
     ContainerState,
-    Happening,
     JobPhase,
     Predecessor,
     ResourceState,
     retry_delay_timer,
     retry_window_timer,
 )
+from homeport.appmaster.allocation.transitions import Happening
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -58,7 +58,7 @@ def published(draft: Draft, event: JobModelPublished) -> None:
     draft.phase = JobPhase.ACTIVE
     draft.model_version = event.version
     if is_first:
-        draft.retired = {Incarnation(p, epoch) for p, epoch in event.retired.items()}
+        draft.retired = frozenset(Incarnation(p, epoch) for p, epoch in event.retired.items())
     for container in draft.each():
         draft.cancel_timer(retry_window_timer(container.processor_id))
         forgiven = draft.change(container, failures=0)
@@ -80,7 +80,7 @@ def _enter(
 ) -> None:
     epoch = event.epochs.get(processor_id, 0)
     floor = event.floors.get(processor_id, epoch)
-    draft.retired.discard(Incarnation(processor_id, epoch))
+    draft.retired -= {Incarnation(processor_id, epoch)}
     entered = ContainerState(
         processor_id,
         replica_of=event.standbys.get(processor_id),
@@ -144,7 +144,7 @@ def _retire(draft: Draft, container: ContainerState) -> None:
 
 def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -> None:
     """A processor that the model does not have is found running: it is told to stop."""
-    draft.retired.discard(running)
+    draft.retired -= {running}
     found = ContainerState(
         running.processor_id,
         epoch=running.epoch,
@@ -159,7 +159,7 @@ def retired_stopped(draft: Draft, event: RetiredStopped) -> None:
     """One that an earlier driver left, and that this one never held, is not waited for."""
     if event.incarnation not in draft.retired:
         draft.count_stale()
-    draft.retired.discard(event.incarnation)
+    draft.retired -= {event.incarnation}
 
 
 def stopped(

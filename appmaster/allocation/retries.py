@@ -23,10 +23,10 @@ from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     ContainerPhase,
     ContainerState,
-    Happening,
     retry_delay_timer,
     retry_window_timer,
 )
+from homeport.appmaster.allocation.transitions import Happening
 from homeport.job_coordinator.model.ids import ProcessorId
 
 LAUNCH_RETRY_MS = 1_000

@@ -1,14 +1,13 @@
-"""What the allocator knows, as one frozen value, and the table of what may befall a container.
+"""What the allocator knows, as one frozen value.
 
 PURE. Rules for editing: a field that can be computed from others is not stored; a time is never
 stored (deadlines and windows are timers that the shell holds); everything that changes a phase
-goes through ``TRANSITIONS``.
+goes through ``transitions``.
 
 Theory. A *container* here is a processor on its way to a resource: it waits, is permitted on a
 launcher, runs, stops. A *resource* is a launcher that checked in; it outlives the stream
 containers it runs. A request belongs to one waiting container; its grant, the check-in, may serve
-another (matching is by host). What the table cannot express is in ``invariants``: who holds which
-resource, which timers are armed.
+another (matching is by host).
 
 Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Irregular: an expired
 request leads back to QUEUED; an active that cannot go home waits in FAILING_OVER for its standby,
@@ -22,14 +21,15 @@ What this module does not know: time, Kafka, YARN, the tasks of a processor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
+
+from immutables import Map
 
 from homeport.appmaster.allocation.events import FailoverStep, ResourceEnded, Timer, TimerKind
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.table import Bag, Facets, Table
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -71,6 +71,9 @@ class ContainerPhase(Enum):
 
     The next model tries it again."""
 
+    __hash__ = object.__hash__
+    """As equality: of the object. Enum's own is of the name, and a fifth of the time of a step."""
+
 
 WAITING = frozenset(
     {
@@ -105,114 +108,6 @@ class JobPhase(Enum):
     """The result is decided; what runs is being stopped."""
     ENDED = "ended"
     """EndJob has been given."""
-
-
-class Happening(Enum):
-    """What befalls one container: the first group by events, the second by our own decisions."""
-
-    CHECKED_IN = "launcher checked in"
-    ALLOCATED = "request allocated"
-    EXPIRED = "request expired"
-    LAUNCH_FAILED = "no launcher came of the request"
-    STARTED = "container started"
-    STOPPED = "container stopped"
-    RESOURCE_LOST = "resource lost"
-    RESTED = "retry delay over"
-
-    PLACED = "placed"
-    FAILS_OVER = "fails over to a standby"
-    MAKES_WAY = "makes way for its active"
-    WAY_IS_CLEAR = "its standby has stopped"
-    GIVEN_AWAY = "its grant served another"
-    MODEL_CHANGED = "model changed"
-    JOB_ENDING = "job ends"
-
-
-_P = ContainerPhase
-_H = Happening
-
-TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase]]] = (
-    MappingProxyType(
-        {
-            _P.FAILING_OVER: {
-                _H.WAY_IS_CLEAR: frozenset({_P.QUEUED, _P.ASSIGNED}),
-                _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
-            },
-            _P.QUEUED: {
-                _H.PLACED: frozenset({_P.REQUESTED, _P.ASSIGNED}),
-                _H.FAILS_OVER: frozenset({_P.FAILING_OVER}),
-                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
-            },
-            _P.RESTING: {
-                _H.RESTED: frozenset({_P.QUEUED}),
-                _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
-            },
-            _P.REQUESTED: {
-                _H.ALLOCATED: frozenset({_P.ALLOCATED}),
-                _H.EXPIRED: frozenset({_P.QUEUED}),
-                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
-                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
-            },
-            _P.ALLOCATED: {
-                _H.EXPIRED: frozenset({_P.QUEUED}),
-                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
-                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
-            },
-            _P.ASSIGNED: {
-                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
-            },
-            _P.STARTING: {
-                _H.CHECKED_IN: frozenset({_P.STARTING}),
-                _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPING}),
-                _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
-                _H.MAKES_WAY: frozenset({_P.STOPPING}),
-            },
-            _P.RUNNING: {
-                _H.CHECKED_IN: frozenset({_P.RUNNING}),
-                _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPING}),
-                _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
-                _H.MAKES_WAY: frozenset({_P.STOPPING}),
-            },
-            _P.STOPPING: {
-                _H.CHECKED_IN: frozenset({_P.STOPPING}),
-                _H.STARTED: frozenset({_P.STOPPING}),
-                _H.STOPPED: frozenset({_P.STOPPED, _P.FINISHED, _P.QUEUED, _P.ASSIGNED}),
-                _H.RESOURCE_LOST: frozenset({_P.STOPPED, _P.QUEUED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPING}),
-            },
-            _P.STOPPED: {},
-            _P.FINISHED: {_H.MODEL_CHANGED: frozenset({_P.QUEUED})},
-            _P.FAILED: {_H.MODEL_CHANGED: frozenset({_P.QUEUED})},
-        }
-    )
-)
-"""phase -> what befalls the container -> the phases it may be in afterwards.
-
-A happening of the first group that is missing in a row is stale there: counted, and nothing
-changes. One of the second group that is missing is a bug of ours.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,41 +241,145 @@ class Ending:
     diagnostics: str
 
 
+class Containers(Table[ProcessorId, ContainerState]):
+    """The containers by processor."""
+
+    __slots__ = ()
+
+    facets = 9
+    PHASE, RESOURCE, REQUEST, REPLICA_OF, ASKED, ASKING, QUEUED, SEEKS_HOME, SEEKS_AWAY = range(9)
+    """Its phase, resource, request, active; the host that a request not allocated names, any
+    request names, and that it is queued for; of a seeker its home, and, if it does not ask for
+    that, its phase."""
+
+    @staticmethod
+    def key_of(row: ContainerState) -> ProcessorId:
+        """Its processor."""
+        return row.processor_id
+
+    @staticmethod
+    def facets_of(row: ContainerState) -> Facets:
+        """In the order of their names above."""
+        phase, wanted = row.phase, row.wanted
+        shared: Facets = (phase, row.resource_id, row.request_id, row.replica_of)
+        asked = asking = queued = None
+        if phase is ContainerPhase.QUEUED:
+            queued = wanted
+        elif phase is ContainerPhase.REQUESTED:
+            asked = asking = wanted
+        elif phase is ContainerPhase.ALLOCATED:
+            asking = wanted
+        else:
+            return (*shared, None, None, None, None, None)
+        away = phase if row.home is None or wanted != row.home else None
+        return (*shared, asked, asking, queued, row.home, away)
+
+
+class Resources(Table[ResourceId, ResourceState]):
+    """The launchers by resource."""
+
+    __slots__ = ()
+
+    facets = 3
+    HOST, REQUEST, ENDED = range(facets)
+    """Its host, the request it came of, and whether YARN has said that it ended (True)."""
+
+    @staticmethod
+    def key_of(row: ResourceState) -> ResourceId:
+        """Its resource."""
+        return row.resource_id
+
+    @staticmethod
+    def facets_of(row: ResourceState) -> Facets:
+        """In the order of their names above."""
+        return (row.host, row.request_id, None if row.ended is None else True)
+
+
+class EarlyRequests(Table[ProcessorId, EarlyRequest]):
+    """The early requests by processor."""
+
+    __slots__ = ()
+
+    facets = 3
+    REQUEST, ASKED, ASKING = range(facets)
+    """Of an outstanding one its request and host; ASKED: of one that is not granted."""
+
+    @staticmethod
+    def key_of(row: EarlyRequest) -> ProcessorId:
+        """Its processor."""
+        return row.processor_id
+
+    @staticmethod
+    def facets_of(row: EarlyRequest) -> Facets:
+        """In the order of their names above."""
+        if row.phase is EarlyPhase.OVER:
+            return (None, None, None)
+        return (row.request_id, row.host if row.phase is EarlyPhase.ASKED else None, row.host)
+
+
+class Exclusions(Table[Host, Exclusion]):
+    """The exclusions by host."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def key_of(row: Exclusion) -> Host:
+        """Its host."""
+        return row.host
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """What follows from containers and resources together: see ``occupancy``.
+
+    ``idle``: the launchers that live, unheld and not released. ``loads``: how many containers of
+    ours each host has, is asked for, or is queued for (absent: none).
+    """
+
+    containers: Containers
+    resources: Resources
+    idle: Map[ResourceId, None]
+    loads: Map[Host, int]
+
+
 @dataclass(frozen=True, slots=True)
 class AllocatorState:
     """All that the allocator knows. Hashable.
 
-    Order: containers, resources and early requests by id, hosts by name; ``hosts`` is None until
-    observed. ``silent`` are the hosts that fell silent just now. ``retired`` are incarnations of
-    processors that the model does not have, which an earlier driver has perhaps left running.
+    Order: containers, resources and early requests by id, exclusions by host, hosts by name;
+    ``hosts`` is None until observed. ``silent`` are the hosts that fell silent just now.
+    ``retired`` are incarnations of processors that the model does not have, which an earlier driver
+    has perhaps left running. ``occupancy`` is derived, and None where nobody has needed it yet.
     """
 
     settings: AllocatorSettings
     phase: JobPhase = JobPhase.NEW
     model_version: int = 0
     hosts: tuple[Host, ...] | None = None
-    containers: tuple[ContainerState, ...] = ()
-    retired: tuple[Incarnation, ...] = ()
-    resources: tuple[ResourceState, ...] = ()
-    early: tuple[EarlyRequest, ...] = ()
-    silent: tuple[Host, ...] = ()
-    exclusions: tuple[Exclusion, ...] = ()
-    timers: frozenset[Timer] = frozenset()
+    containers: Containers = field(default_factory=Containers)
+    retired: frozenset[Incarnation] = frozenset()
+    resources: Resources = field(default_factory=Resources)
+    early: EarlyRequests = field(default_factory=EarlyRequests)
+    silent: frozenset[Host] = frozenset()
+    exclusions: Exclusions = field(default_factory=Exclusions)
+    timers: Bag[Timer] = field(default_factory=Bag)
     ending: Ending | None = None
     next_request_id: int = 1
     stale_events: int = 0
+    occupancy: Occupancy | None = field(default=None, compare=False, repr=False)
 
     def container(self, processor_id: ProcessorId) -> ContainerState | None:
         """The container of ``processor_id``; None where the model has none."""
-        return next((c for c in self.containers if c.processor_id == processor_id), None)
+        return self.containers.get(processor_id)
 
     def resource(self, resource_id: ResourceId) -> ResourceState | None:
         """The launcher ``resource_id``; None where it is not known."""
-        return next((r for r in self.resources if r.resource_id == resource_id), None)
+        return self.resources.get(resource_id)
 
     def holder(self, resource_id: ResourceId) -> ContainerState | None:
         """The container that holds this resource; None where none does."""
-        return next((c for c in self.containers if c.resource_id == resource_id), None)
+        holders = self.containers.filed(Containers.RESOURCE, resource_id)
+        return self.containers.get(min(holders, default=None))
 
 
 def initial_state(settings: AllocatorSettings, next_request_id: int = 1) -> AllocatorState:

@@ -31,7 +31,7 @@ def test_before_the_model_a_launcher_waits(machine: Machine) -> None:
     """No order, and nothing remembered: it will ask again."""
     machine.feed(live("a"))
     assert machine.feed(check_in("r1", "a"), check_in("r1", "a", running=inc("0", 1))) == ()
-    assert machine.state.resources == ()
+    assert not machine.state.resources
 
 
 def test_a_check_in_is_the_grant(machine: Machine) -> None:

@@ -10,7 +10,6 @@ from homeport.appmaster.allocation.state import (
     ContainerState,
     EarlyPhase,
     EarlyRequest,
-    Exclusion,
     ResourceState,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -34,19 +33,6 @@ def test_candidates_are_live_untried_and_can_be_asked_by_name() -> None:
     assert constraints.candidate_hosts(strict, (C, B, A), (), tried) == (C,)
 
 
-def test_an_excluded_host_is_closed_unless_a_probe_may_be_sent() -> None:
-    """One probe: while it is asked or granted, early or not, nobody else may ask."""
-    excluded = (Exclusion(A), Exclusion(B, is_probed=True))
-    assert constraints.closed_hosts(excluded, (), ()) == {A}
-    for phase in (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED):
-        asking = replace(ZERO, phase=phase, wanted=B)
-        assert constraints.closed_hosts(excluded, (asking,), ()) == {A, B}
-    early = EarlyRequest(ZERO.processor_id, RequestId(1), B)
-    assert constraints.closed_hosts(excluded, (), (early,)) == {A, B}
-    over = replace(early, phase=EarlyPhase.OVER)
-    assert constraints.closed_hosts(excluded, (ZERO,), (over,)) == {A}
-
-
 def test_a_host_is_asked_while_a_strict_request_is_pending() -> None:
     """Not by one for any host, nor by one that is allocated or queued."""
     phases = (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED, ContainerPhase.QUEUED)
@@ -58,20 +44,11 @@ def test_a_host_is_asked_while_a_strict_request_is_pending() -> None:
     assert constraints.asked_hosts([*containers, anywhere], (asked, granted)) == {A, C}
 
 
-def test_load_counts_what_is_there_and_what_is_wanted() -> None:
-    """A container by its resource's host, a seeker by the host it wants, one without: nowhere."""
-    resource = launcher("r0", A)
-    holds = replace(ZERO, phase=ContainerPhase.RUNNING, resource_id=resource.resource_id)
-    wants = replace(ZERO, wanted=A)
-    load = constraints.loads([holds, wants, ZERO], {resource.resource_id: resource})
-    assert load == {A: 2}
-
-
 def test_home_is_best_then_the_least_loaded_then_one_free_to_ask_then_the_name() -> None:
     """None where there is no candidate."""
-    asked = frozenset({B})
+    asked, nobody = frozenset({B}).__contains__, frozenset[Host]().__contains__
     assert constraints.best_host((A, B), B, {B: 9}, asked) == B
-    assert constraints.best_host((A, B), C, {A: 1}, frozenset()) == B
+    assert constraints.best_host((A, B), C, {A: 1}, nobody) == B
     assert constraints.best_host((B, C), A, {}, asked) == C
     assert constraints.best_host((C, A), None, {}, asked) == A
     assert constraints.best_host((), A, {}, asked) is None

@@ -77,7 +77,7 @@ def test_without_room_it_is_asked_once_and_nothing_is_charged(
 def test_a_launcher_that_lives_takes_it_back(ended: Machine) -> None:
     """YARN erred: what was asked for is withdrawn."""
     assert ended.feed(check_in("r0", "a", inc("0", 1))) == cancels(2, "expiry")
-    assert ended.state.early == ()
+    assert not ended.state.early
 
 
 def test_a_host_that_is_lost_meanwhile_is_not_asked(ended: Machine) -> None:
@@ -105,13 +105,13 @@ def test_a_report_that_comes_late_does_not_wait_for_a_launcher_that_is_gone(
 def test_the_end_of_the_job_withdraws_it(ended: Machine) -> None:
     """Nothing is left armed."""
     assert ended.feed(ShutdownRequested())[-2:] == cancels(2, "expiry")
-    assert ended.state.timers == frozenset()
+    assert not ended.state.timers
 
 
 def test_silence_after_an_end_that_was_reported_says_nothing_of_the_host(ended: Machine) -> None:
     """P2: a NodeManager that reports is alive."""
     ended.feed(LauncherSilent(ResourceId("r0")))
-    assert ended.state.exclusions == ()
+    assert not ended.state.exclusions
     assert ended.container("0").wanted == "a"
 
 

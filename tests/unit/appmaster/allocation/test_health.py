@@ -10,6 +10,7 @@ from homeport.appmaster.allocation.health import JobHealth, health
 from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerPhase,
+    Containers,
     ContainerState,
     JobPhase,
     initial_state,
@@ -24,7 +25,9 @@ STANDBY = replace(ACTIVE, processor_id=ProcessorId("0-0"), replica_of=ZERO)
 
 def job(*containers: ContainerState) -> AllocatorState:
     """A job with these containers."""
-    return replace(initial_state(SETTINGS), phase=JobPhase.ACTIVE, containers=containers)
+    return replace(
+        initial_state(SETTINGS), phase=JobPhase.ACTIVE, containers=Containers(containers)
+    )
 
 
 def test_a_job_counts_as_deployed_only_when_containers_of_both_roles_run() -> None:

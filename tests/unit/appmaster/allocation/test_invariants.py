@@ -13,12 +13,15 @@ from homeport.appmaster.allocation.invariants import check, check_step
 from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerPhase,
+    Containers,
     Ending,
     JobPhase,
     Predecessor,
+    Resources,
     ResourceState,
     expiry_timer,
 )
+from homeport.appmaster.allocation.table import Bag
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import Machine, check_in, inc
@@ -38,7 +41,7 @@ def sound(machine: Machine) -> AllocatorState:
 
 def changed(state: AllocatorState, processor: str, **changes: object) -> AllocatorState:
     """The state with some fields of one container changed."""
-    containers = tuple(
+    containers = Containers(
         replace(c, **changes) if c.processor_id == processor else c  # type: ignore[arg-type] # by name
         for c in state.containers
     )
@@ -57,7 +60,7 @@ def test_a_sound_state_is_silent_and_the_story_is_told_of_another(sound: Allocat
     check(sound)
     check_step(sound, sound, "nothing")
     with pytest.raises(InvariantViolation) as caught:
-        check_step(sound, replace(sound, timers=frozenset()), "a long story")
+        check_step(sound, replace(sound, timers=Bag()), "a long story")
     lines = str(caught.value).splitlines()
     assert lines[0] == "timers are armed exactly where a phase needs them: request-expiry:2"
     assert [line.strip() for line in lines[1:4]] == [
@@ -87,8 +90,8 @@ def test_sharing(sound: AllocatorState) -> None:
     """One container per resource and request, one strict request per host."""
     on_r0 = {"phase": ContainerPhase.ASSIGNED, "resource_id": ResourceId("r0"), "wanted": None}
     assert "no two containers are on one resource" in broken(changed(sound, "2", **on_r0))
-    assert "a held resource is known" in broken(replace(sound, resources=()))
-    released = tuple(replace(r, is_released=True) for r in sound.resources)
+    assert "a held resource is known" in broken(replace(sound, resources=Resources()))
+    released = Resources(replace(r, is_released=True) for r in sound.resources)
     assert "a held resource is not released" in broken(replace(sound, resources=released))
     asks_too = {"phase": ContainerPhase.REQUESTED, "request_id": RequestId(2)}
     story = broken(changed(sound, "2", **asks_too))
@@ -99,10 +102,10 @@ def test_sharing(sound: AllocatorState) -> None:
 
 def test_the_job(sound: AllocatorState) -> None:
     """Its phase agrees with its containers, its result and its timers."""
-    foreign = sound.timers | {expiry_timer(RequestId(77))}
+    foreign = sound.timers.having(expiry_timer(RequestId(77)))
     assert "timers are armed exactly where" in broken(replace(sound, timers=foreign))
     assert "the result stands exactly when" in broken(replace(sound, ending=ENDING))
-    nobody = replace(sound, containers=(), timers=frozenset())
+    nobody = replace(sound, containers=Containers(), timers=Bag())
     assert "all came to their end, ends" in broken(nobody)
     ending = replace(sound, phase=JobPhase.ENDING, ending=ENDING)
     assert "waits for stops, and for nothing else" in broken(ending)
@@ -117,7 +120,7 @@ def test_idle_launchers(sound: AllocatorState) -> None:
     """Kept only while somebody seeks."""
     done = {"phase": ContainerPhase.FINISHED, "request_id": None, "wanted": None}
     nobody_seeks = changed(changed(sound, "1", **done), "2", **done)
-    assert "r9 is kept idle only while" in broken(replace(nobody_seeks, timers=frozenset()))
+    assert "r9 is kept idle only while" in broken(replace(nobody_seeks, timers=Bag()))
 
 
 def test_succession(sound: AllocatorState) -> None:
@@ -133,7 +136,7 @@ def test_succession(sound: AllocatorState) -> None:
     assert "once decided, stands" in story(ended, sound)
     later = replace(sound, next_request_id=99)
     assert "number is never used again" in story(later, sound)
-    fewer = replace(sound, containers=sound.containers[:2])
+    fewer = replace(sound, containers=Containers(list(sound.containers)[:2]))
     assert "processor 2 does not vanish" in story(sound, fewer)
     raised = changed(sound, "0", epoch=2, unfenced=(Predecessor(inc("0", 2)),))
     assert "permitted again only after it stopped" in story(sound, raised)
@@ -146,7 +149,7 @@ def test_a_step_from_a_broken_state_raises(sound: AllocatorState) -> None:
     """It does not make up what is missing."""
     orphan = expiry_timer(RequestId(77))
     with pytest.raises(InvariantViolation, match="request-expiry:77 was armed for a request"):
-        step(replace(sound, timers=sound.timers | {orphan}), TimerFired(orphan))
+        step(replace(sound, timers=sound.timers.having(orphan)), TimerFired(orphan))
     with pytest.raises(InvariantViolation, match="0@1 runs without a resource"):
         step(changed(sound, "0", resource_id=None), ShutdownRequested())
 
@@ -154,5 +157,5 @@ def test_a_step_from_a_broken_state_raises(sound: AllocatorState) -> None:
 def test_a_resource_of_another_is_no_business_of_a_container(sound: AllocatorState) -> None:
     """A released launcher may stay as long as it likes."""
     gone = ResourceState(ResourceId("r8"), B, None, is_released=True)
-    check(replace(sound, resources=(*sound.resources, gone)))
+    check(replace(sound, resources=Resources((*sound.resources, gone))))
     assert sound.container(ProcessorId("0")) is not None

@@ -367,7 +367,7 @@ def test_a_retired_one_that_has_stopped_meanwhile_is_not_waited_for(machine: Mac
     """Its launcher says so, or somebody else; the second word is stale, as one of a stranger is."""
     machine.feed(RESTARTED)
     assert machine.feed(stopped("1", 1, ORDERED, 0)) == ()
-    assert machine.state.retired == ()
+    assert not machine.state.retired
     machine.stale(RetiredStopped(inc("1", 1), "ordered"))
     machine.stale(stopped("1", 1, ORDERED, 0))
 
@@ -376,7 +376,7 @@ def test_a_retired_one_without_a_lease_is_not_waited_for(machine: Machine) -> No
     """The keeper says so, as nobody has found its launcher."""
     machine.feed(RESTARTED)
     assert machine.feed(RetiredStopped(inc("1", 1), "lease-lost")) == ()
-    assert machine.state.retired == ()
+    assert not machine.state.retired
 
 
 def test_a_child_with_another_epoch_than_the_retired_one_is_stopped(machine: Machine) -> None:

@@ -12,9 +12,9 @@ from homeport.appmaster.allocation.retries import delay_ms, longer_series
 from homeport.appmaster.allocation.state import ContainerPhase as P
 from homeport.appmaster.allocation.state import (
     ContainerState,
-    Happening,
     retry_delay_timer,
 )
+from homeport.appmaster.allocation.transitions import Happening
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (
@@ -182,7 +182,7 @@ def test_without_the_flag_the_job_goes_on_without_who_failed(machine_with: Machi
     machine.run("0", "r2", "a", 3)
     assert machine.feed(stopped("0", 2))[0] == forgets_failures("0")[0]
     assert machine.phases == (P.FAILED, P.RUNNING)
-    assert machine.state.timers == frozenset()
+    assert not machine.state.timers
 
 
 def test_who_rests_is_found_running_and_adopted(running: Machine) -> None:

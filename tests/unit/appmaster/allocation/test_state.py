@@ -19,13 +19,12 @@ from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
     TERMINAL,
-    TRANSITIONS,
     WAITING,
     ContainerPhase,
     ContainerState,
-    Happening,
     initial_state,
 )
+from homeport.appmaster.allocation.transitions import TRANSITIONS, Happening
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (

@@ -14,8 +14,10 @@ from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     AllocatorState,
+    Containers,
     ContainerState,
     Ending,
+    Resources,
     ResourceState,
     initial_state,
 )
@@ -41,7 +43,7 @@ SETTINGS = AllocatorSettings(
 def state(*failures: int) -> AllocatorState:
     """So many failures of the processors 0, 1 and on."""
     containers = (ContainerState(ProcessorId(str(i)), failures=n) for i, n in enumerate(failures))
-    return replace(initial_state(SETTINGS), containers=tuple(containers))
+    return replace(initial_state(SETTINGS), containers=Containers(containers))
 
 
 def test_a_step_that_charges_nothing_asks_for_no_record() -> None:
@@ -59,17 +61,15 @@ def test_what_is_charged_and_forgiven_is_recorded() -> None:
 def test_the_stop_of_who_is_in_no_model_any_more_is_recorded() -> None:
     """No later permit would tell of it, and every later attempt would wait for it (safety A4)."""
     launcher = ResourceState(ResourceId("r"), Host("a"), None)
-    running = replace(state(0, 0), resources=(launcher,))
-    stopping = (
-        running.containers[0],
-        replace(running.containers[1], epoch=4, resource_id=launcher.resource_id, is_retired=True),
-    )
-    running = replace(running, containers=stopping)
-    told = replace(running, containers=stopping[:1])
+    running = replace(state(0, 0), resources=Resources([launcher]))
+    kept, retired = running.containers
+    stopping = replace(retired, epoch=4, resource_id=launcher.resource_id, is_retired=True)
+    running = replace(running, containers=Containers([kept, stopping]))
+    told = replace(running, containers=Containers([kept]))
     assert list(records_of(running, told, NOTHING, 3, 5000)) == [
         wire.set_stopped("1", 4, "ordered")
     ]
-    lost = replace(told, resources=())
+    lost = replace(told, resources=Resources())
     assert list(records_of(running, lost, NOTHING, 3, 5000)) == [
         wire.set_stopped("1", 4, "lease-lost")
     ]
@@ -79,7 +79,7 @@ def test_the_stop_of_who_is_in_no_model_any_more_is_recorded() -> None:
 def test_the_stop_of_one_that_an_earlier_driver_left_is_recorded() -> None:
     """Told by its launcher, or by others; not where it was found, or is in the model again."""
     left = Incarnation(P1, 4)
-    before, after = replace(state(0), retired=(left,)), state(0)
+    before, after = replace(state(0), retired=frozenset({left})), state(0)
     told = ContainerStopped(left, StopCause.SIGNALLED, -15)
     assert list(records_of(before, after, told, 3, 5000)) == [wire.set_stopped("1", 4, "signalled")]
     assert list(records_of(after, after, told, 3, 5000)) == []
