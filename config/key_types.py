@@ -7,6 +7,7 @@ it is read. Reading goes through ``Config``, the only place where text becomes a
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -42,7 +43,7 @@ class Liveness(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
+class Key(ABC):
     """One key.
 
     Args:
@@ -91,16 +92,16 @@ class Key:
         return name_pattern(self.name)
 
     @property
+    @abstractmethod
     def kind(self) -> str:
         """What its value is, for the reference table."""
-        return "text"
 
     def check(self, config: Config, name: str) -> None:
         """Raises ConfigError where the value of ``name``, which matches, is not of the type."""
 
+    @abstractmethod
     def plain(self, text: str) -> str:
         """The one way to write the value ``text``: equal values become equal texts."""
-        return text.strip()
 
     @property
     def default_text(self) -> str:

@@ -1,4 +1,7 @@
-"""The suites of scripts/test: scripts/check where it belongs to the suite, then pytest."""
+"""The suites of scripts/test: scripts/check where it belongs to the suite, then pytest.
+
+Coverage is a program of its own, ``coverage_main``.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,9 @@ def main() -> None:
     """Become pytest; tests/conftest.py turns a failed check into a failed run."""
     suite, *arguments = sys.argv[1:]
     os.chdir(ROOT)
+    if suite == "coverage":
+        command = [sys.executable, str(ROOT / "scripts" / "coverage_main.py"), *arguments]
+        os.execv(command[0], command)  # noqa: S606 - becoming that program is the purpose
     env = dict(os.environ)
     if suite != "unit":
         check = [sys.executable, str(ROOT / "scripts" / "check_main.py")]

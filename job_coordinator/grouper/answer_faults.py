@@ -21,6 +21,8 @@ def partition_answer_fault(
     Without fault: a mapping from text to a collection that is not empty, and every one of
     ``partitions``, and nothing else, in exactly one of these.
     """
+    if not isinstance(answer, Mapping):
+        return _no_mapping(answer)
     return next(_partition_faults(answer, partitions), None)
 
 
@@ -30,37 +32,37 @@ def task_answer_fault(answer: object, tasks: Collection[TaskName]) -> str | None
     Without fault: a mapping from text to a collection, every one of ``tasks``, and nothing else, in
     exactly one of these, and none of these empty.
     """
+    if not isinstance(answer, Mapping):
+        return _no_mapping(answer)
     return next(_task_faults(answer, tasks), None)
 
 
 def _partition_faults(
-    answer: object, partitions: Collection[SystemStreamPartition]
+    answer: Mapping[object, Any], partitions: Collection[SystemStreamPartition]
 ) -> Iterator[str]:
     yield from _shape_faults(answer, "task")
-    if isinstance(answer, Mapping):
-        yield from _member_faults(
-            answer,
-            {ssp: str(ssp) for ssp in partitions},
-            SystemStreamPartition,
-            is_empty="task {0!r} has no input",
-            is_foreign="task {0!r} has {1}, which is none of the input partitions",
-            is_twice="{0} is an input of task {1!r} and of task {2!r}",
-            is_missing="{0} belongs to no task",
-        )
+    yield from _member_faults(
+        answer,
+        {ssp: str(ssp) for ssp in partitions},
+        SystemStreamPartition,
+        is_empty="task {0!r} has no input",
+        is_foreign="task {0!r} has {1}, which is none of the input partitions",
+        is_twice="{0} is an input of task {1!r} and of task {2!r}",
+        is_missing="{0} belongs to no task",
+    )
 
 
-def _task_faults(answer: object, tasks: Collection[TaskName]) -> Iterator[str]:
+def _task_faults(answer: Mapping[object, Any], tasks: Collection[TaskName]) -> Iterator[str]:
     yield from _shape_faults(answer, "container")
-    if isinstance(answer, Mapping):
-        yield from _member_faults(
-            answer,
-            {name: f"task {name!r}" for name in tasks},
-            str,
-            is_empty="container {0!r} has no task",
-            is_foreign="container {0!r} has {1}, which is none of the tasks",
-            is_twice="{0} is in container {1!r} and in {2!r}",
-            is_missing="{0} is in no container",
-        )
+    yield from _member_faults(
+        answer,
+        {name: f"task {name!r}" for name in tasks},
+        str,
+        is_empty="container {0!r} has no task",
+        is_foreign="container {0!r} has {1}, which is none of the tasks",
+        is_twice="{0} is in container {1!r} and in {2!r}",
+        is_missing="{0} is in no container",
+    )
 
 
 def _member_faults(
@@ -89,10 +91,11 @@ def _member_faults(
             yield is_missing.format(name)
 
 
-def _shape_faults(answer: object, what: str) -> Iterator[str]:
-    if not isinstance(answer, Mapping):
-        yield f"it is {_shown(answer)} and no mapping"
-        return
+def _no_mapping(answer: object) -> str:
+    return f"it is {_shown(answer)} and no mapping"
+
+
+def _shape_faults(answer: Mapping[object, Any], what: str) -> Iterator[str]:
     for key, members in answer.items():
         if not isinstance(key, str) or not key:
             yield f"a {what} is called {_shown(key)}, which is no name"

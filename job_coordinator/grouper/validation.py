@@ -136,11 +136,11 @@ def _standby_faults(model: JobModel) -> Iterator[str]:
             active, home = actives.get(task.mirror, (None, None))
             if active is None:
                 yield f"standby task {name!r} has inputs and changelog partition of no active task"
-                continue
-            yield from _replica_faults(task, active, container, home)
-            if active in owners:
-                yield f"{owners[active]!r} and {name!r}, standbys of one task, share {key!r}"
-            owners[active] = name
+            else:
+                yield from _replica_faults(task, active, container, home)
+                if active in owners:
+                    yield f"{owners[active]!r} and {name!r}, standbys of one task, share {key!r}"
+                owners[active] = name
 
 
 def _replica_faults(

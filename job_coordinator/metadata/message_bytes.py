@@ -17,6 +17,9 @@ Read as a number or, as the document has it, as text.
 """
 TEXT_VERSION = "1"
 
+_SPACES = " \t\n\r"
+"""What JSON allows around a value."""
+
 _raw_decode = json.JSONDecoder().raw_decode
 
 
@@ -79,13 +82,13 @@ def parse_json(data: bytes | str, what: str) -> Any:  # noqa: ANN401 - JSON valu
         WireError: it is not JSON in UTF-8; ``what`` names it in the message.
     """
     try:
-        text = data if isinstance(data, str) else data.decode()
+        text = (data if isinstance(data, str) else data.decode()).strip(_SPACES)
         value, end = _raw_decode(text)
-        if end == len(text):
-            return value
-        return json.loads(data)  # spaces around the value are JSON too
     except (ValueError, RecursionError):
         raise WireError(f"the {what} is not JSON: {data[:200]!r}") from None
+    if end < len(text):
+        raise WireError(f"the {what} is not JSON: {data[:200]!r}")
+    return value
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:

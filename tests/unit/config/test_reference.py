@@ -41,6 +41,18 @@ def test_a_part_of_a_name_selects_keys() -> None:
     assert reference(ReferenceFormat.MARKDOWN, "no.such.key") == ""
 
 
+@pytest.mark.parametrize("form", [ReferenceFormat.TEXT, ReferenceFormat.MARKDOWN])
+def test_a_part_that_only_samzas_keys_have_shows_those_alone(form: ReferenceFormat) -> None:
+    """And one that only ours have shows no heading for Samza's."""
+    (key,) = (key for key in ALL if key.name == "yarn.am.opts")
+    table = reference(form, key.name)
+    assert key.reason in table
+    assert "What a change means" not in table
+    assert "Samza" not in reference(form, "cluster-manager.container.retry.window.ms").replace(
+        "; Samza", ""
+    ).replace("| Samza |", "")
+
+
 def test_markdown_is_a_table() -> None:
     """Every row has as many cells as its head; a bar inside a cell is escaped."""
     rows = reference(ReferenceFormat.MARKDOWN, "job.").split("\n\n")[0].splitlines()

@@ -24,6 +24,11 @@ class Fails:
     def rewrite(self, name, config):
         raise KeyError("no\\nsuch")
 
+class Refuses:
+    def rewrite(self, name, config):
+        from homeport.config.errors import ConfigError
+        raise ConfigError("my.prefix", None, "it is required", "set it")
+
 class Wrong:
     def rewrite(self, name, config):
         return {"a": 1}
@@ -144,6 +149,13 @@ def test_one_that_cannot_be_used_is_one_line(kind: str, rule: str) -> None:
         rewritten(_config("mine", kind), {}, None)
     assert str(caught.value).startswith("job.config.rewriter.mine.class ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("module")
+def test_what_the_jobs_own_refuses_is_told_as_it_says() -> None:
+    """Its ConfigError is the user's one line already."""
+    with pytest.raises(ConfigError, match=r"my\.prefix is missing: it is required"):
+        rewritten(_config("mine", "my_rewriters:Refuses"), {}, None)
 
 
 def test_the_loader_applies_them_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

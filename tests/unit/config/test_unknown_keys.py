@@ -77,6 +77,7 @@ task.command.class
         ("systems.k.streams.a.b.samza.ofset.default", "systems.k.streams.a.b.samza.offset.default"),
         ("system.k.consumer.fetch.min.bytes", "systems.k.consumer.fetch.min.bytes"),
         ("stores.s.key.serd", "stores.s.key.serde"),
+        ("job.rntiecona.count", None),
         ("store.s.factory", "stores.s.factory"),
         ("serializers.registry.x.clas", "serializers.registry.x.class"),
         ("task.my.own", None),
@@ -91,7 +92,8 @@ def test_what_a_name_may_mean(name: str, meant: str | None) -> None:
 
 def test_each_unknown_key_is_one_line() -> None:
     """Near ones get a question; others that begin like ours a word; the user's own none."""
-    config = Config({"job.container.counts": "3", "task.my.own": "x", "my.key": "1", "a": "b"})
+    own = {"task.my.own": "x", "tasks.of.mine": "y", "my.key": "1", "a": "b"}
+    config = Config({"job.container.counts": "3", **own})
     assert warnings_about(config) == (
         "job.container.counts is not a key of Homeport: did you mean job.container.count?",
         "task.my.own is not a key of Homeport: only the job's own code can read it",

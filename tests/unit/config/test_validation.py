@@ -156,6 +156,12 @@ def test_stores_may_not_share_a_changelog() -> None:
         validate(_GOOD.merged(second))
 
 
+def test_a_store_may_have_no_changelog() -> None:
+    """Its content is lost with its host, which is the user's choice."""
+    plain = {k: v for k, v in _GOOD.items() if k != "stores.planes.changelog"}
+    assert validate(Config(plain)) == ()
+
+
 def test_a_store_name_is_a_folder_name() -> None:
     """Slashes and dots alone would leave the state directory."""
     for name in ("a/b", ".."):

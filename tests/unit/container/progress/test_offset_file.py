@@ -12,7 +12,10 @@ from homeport.container.progress import offset_file
 
 def test_the_bytes_are_samzas() -> None:
     """Golden bytes of Samza's own classes for a bare offset and for a map."""
-    assert offset_file.encode("42").hex() == "aced0005770c000000003224b08800023432"
+    assert (
+        offset_file.encode(offset_file.offset_text(42)).hex()
+        == "aced0005770c000000003224b08800023432"
+    )
     text = offset_file.offset_v2_text("kafka", "store1-changelog", 0, 42)
     assert text == '{"kafka.store1-changelog.0":"42"}'
     expected = "aced0005772b00000000d57814360021" + text.encode().hex()
@@ -44,6 +47,38 @@ def test_damage_is_seen(data: st.DataObject) -> None:
     place = data.draw(st.integers(len(good) - 7, len(good) - 1))
     with pytest.raises(WireError):
         offset_file.decode(good[:place] + b"9" + good[place + 1 :].replace(b"9", b"8") + b"")
+
+
+def _file(payload: bytes) -> bytes:
+    return b"\xac\xed\x00\x05" + bytes((0x77, len(payload))) + payload
+
+
+_CHECKSUM = bytes(8)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"", "does not begin as a Java object stream does"),
+        (_file(b"")[:4] + b"\x70", "unknown block type 0x70"),
+        (_file(b"abc"), "cut short"),
+        (_file(b"abc")[:-1], "cut short"),
+        (_file(_CHECKSUM + b"\x00"), "cut short"),
+        (_file(_CHECKSUM + b"\x00\x05abc"), "cut short"),
+        (_file(_CHECKSUM + b"\x00\x031\xff2"), "not in Java's modified UTF-8"),
+        (_file(_CHECKSUM + b"\x00\x0242"), "checksum does not match"),
+    ],
+)
+def test_each_kind_of_damage_has_its_sentence(data: bytes, told: str) -> None:
+    """What is wrong with the file is told, so that a full restore has a reason."""
+    with pytest.raises(WireError, match=told):
+        offset_file.decode(data)
+
+
+def test_a_text_that_java_cannot_write_is_refused() -> None:
+    """A piece of 65,535 characters may be longer than that in bytes."""
+    with pytest.raises(WireError, match="does not fit into one piece"):
+        offset_file.encode("\u20ac" * 65535)
 
 
 def test_only_offsets_are_offsets() -> None:

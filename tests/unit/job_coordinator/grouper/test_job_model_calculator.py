@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -19,10 +19,19 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
     input_streams,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
+from homeport.job_coordinator.grouper.task_name_grouper import (
+    ContainerTasks,
+    GroupByContainerCount,
+)
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import JobModel, SystemStream, SystemStreamPartition
+from homeport.job_coordinator.model.job_model import (
+    JobModel,
+    SystemStream,
+    SystemStreamPartition,
+    TaskModel,
+)
 
 A, B, RULES = (SystemStream("kafka", name) for name in ("a", "b", "rules"))
 
@@ -261,3 +270,24 @@ def test_the_order_of_the_arguments_does_not_matter(
         second, mask_secrets=False
     )
     assert first_fault(first) is None
+
+
+def test_a_stream_that_gives_two_tasks_one_changelog_partition_is_not_believed() -> None:
+    """Each would restore the other's state: no such JobModel is published."""
+    known = {TaskName("Partition 0"): 3, TaskName("Partition 1"): 3}
+    before = PreviousAssignment(changelog_partitions=known)
+    with pytest.raises(InvariantViolation, match="share the changelog partition 3"):
+        calculate_job_model(_config(), {A: 2, B: 2}, before)
+
+
+def test_a_task_that_a_grouper_of_ours_loses_is_a_bug_that_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its input would never be read: nothing is published, and nobody's configuration is blamed."""
+
+    def forgetful(_self: object, tasks: Sequence[TaskModel], *_: object) -> ContainerTasks:
+        return {ProcessorId("0"): [task.task_name for task in tasks[1:]]}
+
+    monkeypatch.setattr(GroupByContainerCount, "group", forgetful)
+    with pytest.raises(InvariantViolation, match="built a wrong JobModel: task 'Partition 0' is"):
+        calculate_job_model(_config(), {A: 2, B: 2}, NOTHING)

@@ -13,6 +13,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
     changed_key,
     changed_tasks,
     has_state,
+    refusal,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
@@ -109,6 +110,27 @@ def test_an_input_with_more_or_fewer_partitions_makes_other_tasks(
     expected = (none, task) if is_new else (task, none)
     found = changed_tasks(BEFORE, model(config(), {"in": count}))
     assert found == OneTimeChange("task.inputs", *expected)
+
+
+def test_an_input_that_the_job_did_not_have_is_a_change() -> None:
+    """Also one that an old task takes as well; so is an input that is gone."""
+    both = config(task_inputs="kafka.in,kafka.more")
+    found = changed_tasks(BEFORE, model(both, {"in": 4, "more": 1}))
+    assert found is not None
+    assert (found.key, found.old) == ("task.inputs", "task 'Partition 0' of kafka.in#0")
+    gone = changed_tasks(assigned(model(both, {"in": 4, "more": 1})), model(config(), {"in": 4}))
+    assert gone is not None
+    assert gone.old == "task 'Partition 0' of kafka.in#0, kafka.more#0"
+
+
+def test_a_change_is_refused_in_one_line() -> None:
+    """Key, what is asked for, what was, and the way out."""
+    change = changed_key(config(), config(**{GROUPER: "group-by-all-to-one"}))
+    assert change is not None
+    assert str(refusal(change)) == (
+        f"{GROUPER} = 'group-by-all-to-one': it was 'its default' when the job's state was made, "
+        "which a change would mix up; set it back, or begin from nothing by run-job --reset-state"
+    )
 
 
 def grown(*pairs: tuple[int, int]) -> JobModel:

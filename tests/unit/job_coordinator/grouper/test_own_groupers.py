@@ -9,7 +9,11 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.grouper.factories import ssp_grouper, task_name_grouper
+from homeport.job_coordinator.grouper.factories import (
+    has_own_grouper,
+    ssp_grouper,
+    task_name_grouper,
+)
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
@@ -116,6 +120,22 @@ def test_own_groupers_are_used_by_either_form_of_their_name(separator: str) -> N
     }
     assert len(_model(INTO, f"own_groupers_of_a_job{separator}Alone").containers) == 20
     assert "for Partition 7" in _model(INTO, f"own_groupers_of_a_job{separator}Alone").containers
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "is_own"),
+    [
+        (BY, "own_groupers_of_a_job:Tens", True),
+        (INTO, "own_groupers_of_a_job:Alone", True),
+        (BY, "group-by-partition", False),
+    ],
+)
+def test_who_must_have_the_package_to_group(key: str, name: str, *, is_own: bool) -> None:
+    """Either grouper may be the job's; where neither is, nobody needs the package."""
+    assert (
+        has_own_grouper(Config({"job.name": "j", "job.default.system": "kafka", key: name}))
+        is is_own
+    )
 
 
 _SUBCLASS = (

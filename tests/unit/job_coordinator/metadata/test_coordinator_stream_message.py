@@ -15,6 +15,7 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
     MessageType,
     Namespace,
 )
+from homeport.job_coordinator.metadata.message_bytes import parse_json
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -211,6 +212,13 @@ def test_samzas_records_are_read() -> None:
     assert locality.timestamp_ms == 1795247638752
     changelog = wire.decode(b'[1,"set-changelog","Partition 0"]', _value(b'{"Partition":"7"}'))
     assert wire.changelog_partition(changelog) == 7
+
+
+def test_spaces_around_json_are_json() -> None:
+    """Whoever writes by hand leaves them."""
+    assert parse_json(b' {"a": 1} \n', "value") == parse_json('{"a":1}', "value") == {"a": 1}
+    with pytest.raises(WireError, match="the value is not JSON"):
+        parse_json(b'{"a": 1} x', "value")
 
 
 def test_the_documents_records_are_read() -> None:

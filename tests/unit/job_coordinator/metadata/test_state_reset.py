@@ -25,7 +25,7 @@ from homeport.job_coordinator.metadata.state_reset import (
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
-P0, P1 = ProcessorId("0"), ProcessorId("1")
+P0, P1, P2 = ProcessorId("0"), ProcessorId("1"), ProcessorId("2")
 
 
 def test_nothing_starts_before_a_reset_has_finished(stream: InMemoryCoordinatorStream) -> None:
@@ -59,11 +59,13 @@ def test_all_epochs_are_raised_and_everybody_is_to_be_fenced(
 ) -> None:
     """Each processor that ever ran; each incarnation that a permit lists, reported fenced or not.
 
-    Raised twice, as by a reset that is begun again, nobody is forgotten.
+    Who never ran has nothing to raise. Raised twice, as by a reset that is begun again, nobody is
+    forgotten.
     """
     epochs = EpochManager(stream)
     epochs.write_processor_epoch(P0, ProcessorEpoch(7, 2, (Incarnation(P1, 3),)))
     epochs.write_processor_epoch(P1, ProcessorEpoch(4, 2))
+    epochs.write_processor_epoch(P2, ProcessorEpoch(1, 2, permitted=0))  # a model raised it
     stream.catch_up()
     known = {Incarnation(P0, 7), Incarnation(P1, 3), Incarnation(P1, 4)}
     assert set(permitted_incarnations(stream)) == known
@@ -71,7 +73,11 @@ def test_all_epochs_are_raised_and_everybody_is_to_be_fenced(
         stream.write(raised_epochs(stream))
         stream.catch_up()
         now = epochs.read_processor_epochs()
-        assert {p: permit.epoch for p, permit in now.items()} == {P0: 7 + raised, P1: 4 + raised}
+        assert {p: permit.epoch for p, permit in now.items()} == {
+            P0: 7 + raised,
+            P1: 4 + raised,
+            P2: 1,
+        }
         assert known <= set(permitted_incarnations(stream))
 
 

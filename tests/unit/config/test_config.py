@@ -1,0 +1,44 @@
+"""Config: text in, typed values out."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.key_types import BoolKey, IntKey, Liveness
+
+
+def test_equal_content_is_equal_and_hashes_alike() -> None:
+    """Whatever the order; nothing else equals it, and its values are not shown."""
+    one, other = Config({"a": "1", "b": "2"}), Config({"b": "2", "a": "1"})
+    assert one == other
+    assert {one, other} == {one}
+    assert hash(one) == hash(other) == hash(one)
+    assert one != {"a": "1", "b": "2"}
+    assert repr(one) == "Config(2 keys)"
+
+
+def test_a_number_that_is_missing_or_blank_is_the_default() -> None:
+    """Anything else is a number, or an error."""
+    config = Config({"n": "7", "blank": " ", "text": "x"})
+    assert config.get_int("n", 3, minimum=7) == 7
+    assert (config.get_int("m", 3), config.get_int("blank", 3)) == (3, 3)
+    with pytest.raises(ConfigError, match="it must be a whole number"):
+        config.get_int("text", 3)
+
+
+def test_a_number_without_a_default_is_required() -> None:
+    """Where it may be missing, ``find`` says so."""
+    key = IntKey(name="my.port", meaning="m", source="s", liveness=Liveness.LIVE)
+    assert key.find(Config()) is None
+    with pytest.raises(ConfigError, match=r"my\.port is missing: it is required"):
+        key.read(Config())
+
+
+def test_what_is_of_another_type_stays_as_it_is() -> None:
+    """Values that mean the same become the same text; what means nothing is only trimmed."""
+    number = IntKey(name="n", meaning="m", source="s", liveness=Liveness.LIVE)
+    truth = BoolKey(name="b", meaning="m", source="s", liveness=Liveness.LIVE, default=True)
+    assert (number.plain(" +07 "), number.plain(" seven ")) == ("7", "seven")
+    assert (truth.plain("YES"), truth.plain(" maybe ")) == ("true", "maybe")
