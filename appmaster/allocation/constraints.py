@@ -39,6 +39,25 @@ def candidate_hosts(
     )
 
 
+def why_not(
+    settings: AllocatorSettings,
+    live: Container[Host],
+    excluded: Container[Host],
+    container: ContainerState,
+    host: Host,
+) -> str:
+    """What keeps ``container`` from being asked for on ``host``, in one clause; empty: nothing."""
+    if host not in live:
+        return f"{host} is not live"
+    if settings.strict_hosts is not None and host not in settings.strict_hosts:
+        return f"{host} joined after submission and cannot be asked for by name"
+    if host in excluded:
+        return f"the launchers of {host} fell silent"
+    if host in container.tried:
+        return f"{host} had no room, or launched nothing"
+    return ""
+
+
 def asked_hosts(
     containers: Iterable[ContainerState], early: Iterable[EarlyRequest]
 ) -> frozenset[Host]:

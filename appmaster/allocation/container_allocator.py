@@ -17,10 +17,11 @@ Source: HA-YARN, "How does it work?"; samza-behaviours 4.1-4.3 (its defect 11 me
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from homeport.appmaster.allocation import constraints
 from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.events import named
 from homeport.appmaster.allocation.instructions import (
     PermitContainer,
     ReleaseResource,
@@ -28,6 +29,7 @@ from homeport.appmaster.allocation.instructions import (
     WriteProcessorEpoch,
 )
 from homeport.appmaster.allocation.job_end import order_stop
+from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
@@ -56,9 +58,10 @@ def place(draft: Draft) -> None:
     waiting = draft.containers.rows(Containers.PHASE, ContainerPhase.QUEUED)
     if draft.hosts is None or not waiting:
         return
+    waited_for = {c.processor_id: c.wanted for c in waiting}
     queued = [draft.change(c, wanted=None) if c.wanted else c for c in waiting]
     for container in sorted(queued, key=lambda c: not _may_go_home(draft, c)):
-        _place_one(draft, container)
+        _place_one(draft, container, waited_for[container.processor_id])
 
 
 def _may_go_home(draft: Draft, container: ContainerState) -> bool:
@@ -70,7 +73,7 @@ def _candidates(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
     return constraints.candidate_hosts(draft.settings, draft.hosts or (), closed, container)
 
 
-def _place_one(draft: Draft, container: ContainerState) -> None:
+def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None) -> None:
     candidates = _candidates(draft, container)
     choice = constraints.best_host(candidates, container.home, draft.loads, draft.is_asked)
     launcher = constraints.best_launcher(
@@ -83,8 +86,20 @@ def _place_one(draft: Draft, container: ContainerState) -> None:
             ContainerPhase.ASSIGNED,
             resource_id=launcher.resource_id,
         )
+        draft.because(
+            ReasonKind.IDLE_LAUNCHER_TAKEN,
+            container.processor_id,
+            host=launcher.host,
+            detail=_why_not_home(draft, container, launcher.host),
+        )
+        tell_whom_it_waits_for(draft, container, launcher)
     elif choice is not None and draft.is_asked(choice):
         draft.change(container, wanted=choice)
+        if choice != waited_for:
+            why = _why_not_home(draft, container, choice)
+            draft.because(
+                ReasonKind.WAITS_FOR_TURN, container.processor_id, host=choice, detail=why
+            )
     else:
         _request(draft, container, choice)
 
@@ -100,6 +115,25 @@ def _request(draft: Draft, container: ContainerState, host: Host | None) -> None
     )
     draft.instruct(RequestResource(request_id, host))
     draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
+    if host is None:
+        kind = ReasonKind.ANY_HOST_ASKED
+    else:
+        kind = ReasonKind.HOME_ASKED if host == container.home else ReasonKind.OTHER_HOST_ASKED
+    why = _why_not_home(draft, container, host)
+    draft.because(kind, container.processor_id, host=host, detail=why)
+
+
+def _why_not_home(draft: Draft, container: ContainerState, host: Host | None) -> str:
+    """What is in the way of the container's home, where ``host`` is another; else empty."""
+    if not draft.settings.host_affinity_enabled:
+        return "host affinity is off"
+    if container.home is None:
+        return "it has no home yet"
+    if host == container.home:
+        return ""
+    return constraints.why_not(
+        draft.settings, draft.hosts or (), draft.exclusions, container, container.home
+    )
 
 
 def expire(draft: Draft, container: ContainerState) -> None:
@@ -109,6 +143,12 @@ def expire(draft: Draft, container: ContainerState) -> None:
     """
     draft.end_request(container)
     host = container.wanted
+    draft.because(
+        ReasonKind.REQUEST_EXPIRED,
+        container.processor_id,
+        host=host,
+        detail=f"{draft.settings.request_timeout_ms} ms",
+    )
     tried = () if host is None else with_tried(container, host)
     draft.move(
         container,
@@ -133,16 +173,18 @@ def observe_hosts(draft: Draft, hosts: tuple[Host, ...]) -> None:
     """These hosts are live; requests for others are cancelled, as if they had expired."""
     draft.hosts = tuple(sorted(set(hosts)))
     for host in sorted({c.wanted for c in draft.each(ASKING) if c.wanted} - set(draft.hosts)):
-        leave(draft, host)
+        leave(draft, host, "the ResourceManager does not call it live")
 
 
-def leave(draft: Draft, host: Host) -> None:
+def leave(draft: Draft, host: Host, why: str) -> None:
     """Nobody asks for this host any more: its requests are cancelled, as if they had expired."""
     for container in draft.containers.rows(Containers.ASKING, host):
         draft.end_request(container)
         draft.move(
             container, Happening.EXPIRED, ContainerPhase.QUEUED, request_id=None, wanted=None
         )
+        id_ = container.processor_id
+        draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
 
 
 def grant(draft: Draft, launcher: ResourceState) -> None:
@@ -157,6 +199,7 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
     if asker is not None and asker is not winner:
         draft.end_request(asker, is_served=True)
         draft.move(asker, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, wanted=None)
+    _tell_grant(draft, launcher, asker, winner)
     if winner is not None:
         draft.end_request(winner, is_served=winner is asker)
         if may_be_permitted(draft, winner):
@@ -171,6 +214,50 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
                 wanted=None,
                 launch_failures=0,
             )
+            tell_whom_it_waits_for(draft, winner, launcher)
+
+
+def _tell_grant(
+    draft: Draft,
+    launcher: ResourceState,
+    asker: ContainerState | None,
+    winner: ContainerState | None,
+) -> None:
+    host = launcher.host
+    if winner is None:
+        if is_anybody_seeking(draft):
+            draft.because(ReasonKind.SURPLUS_KEPT, host=host, detail=str(launcher.resource_id))
+        return
+    if asker is not None and asker is not winner:
+        why = "its home is there" if winner.home == host else ""
+        draft.because(
+            ReasonKind.GIVEN_AWAY,
+            asker.processor_id,
+            host=host,
+            other=winner.processor_id,
+            detail=why,
+        )
+    if winner is asker:
+        kind = ReasonKind.OWN_LAUNCHER_CAME
+    elif winner.home == host:
+        kind = ReasonKind.LAUNCHER_AT_HOME_CAME
+    else:
+        kind = ReasonKind.STRANGE_LAUNCHER_CAME
+    draft.because(kind, winner.processor_id, host=host)
+
+
+def tell_whom_it_waits_for(
+    draft: Draft, container: ContainerState, launcher: ResourceState
+) -> None:
+    """Why the container, which now holds ``launcher``, may not be permitted yet, if it may not."""
+    for owner in former_owners(draft, container):
+        draft.because(
+            ReasonKind.WAITS_FOR_OWNER,
+            container.processor_id,
+            host=launcher.host,
+            other=owner.processor_id,
+            detail=f"{named(owner)} may still run",
+        )
 
 
 def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
@@ -189,11 +276,15 @@ def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
 
     Source: design 5, "stop evidence of every previous owner of a task".
     """
+    return next(former_owners(draft, container), None) is None
+
+
+def former_owners(draft: Draft, container: ContainerState) -> Iterator[Incarnation]:
+    """Who has owned a task of the container and must be taken to run, oldest first."""
     for incarnation in (predecessor.incarnation for predecessor in container.unfenced):
         owner = draft.containers.get(incarnation.processor_id)
         if owner is not None and owner.phase in LIVE and owner.incarnation == incarnation:
-            return False
-    return True
+            yield incarnation
 
 
 def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
@@ -224,6 +315,12 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
         WriteProcessorEpoch(container.processor_id, incarnation.epoch, version, fence, draft.cause)
     )
     draft.instruct(PermitContainer(launcher.resource_id, incarnation, version, fence))
+    draft.because(
+        ReasonKind.PERMITTED,
+        container.processor_id,
+        host=launcher.host,
+        detail=f"epoch {incarnation.epoch}, JobModel version {version}",
+    )
 
 
 def drop_unfenced(draft: Draft, is_fenced: Callable[[Predecessor], bool]) -> None:
@@ -267,8 +364,15 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
         tried=(),
         launch_failures=0,
     )
+    draft.because(
+        ReasonKind.ADOPTED,
+        container.processor_id,
+        host=launcher.host,
+        detail=f"epoch {adopted.epoch}",
+    )
     if adopted.is_overtaken:
         order_stop(draft, adopted)
+        draft.because(ReasonKind.OVERTAKEN, container.processor_id, host=launcher.host)
 
 
 def release_idle(draft: Draft) -> None:
@@ -278,6 +382,9 @@ def release_idle(draft: Draft) -> None:
             launcher.resource_id, launcher.host, launcher.request_id, is_released=True
         )
         draft.instruct(ReleaseResource(launcher.resource_id))
+        draft.because(
+            ReasonKind.SURPLUS_RELEASED, host=launcher.host, detail=str(launcher.resource_id)
+        )
 
 
 def is_anybody_seeking(draft: Draft) -> bool:

@@ -30,7 +30,7 @@ Decisions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeport.appmaster.allocation import container_allocator as allocator
@@ -68,8 +68,19 @@ from homeport.appmaster.allocation.instructions import (
     ReleaseResource,
     StopContainer,
 )
-from homeport.appmaster.allocation.job_end import begin_ending, end_of_all, order_stop
-from homeport.appmaster.allocation.retries import fail, longer_series
+from homeport.appmaster.allocation.job_end import (
+    begin_ending,
+    end_of_all,
+    finish,
+    order_stop,
+)
+from homeport.appmaster.allocation.reasons import Reason, ReasonKind
+from homeport.appmaster.allocation.retries import (
+    fail,
+    longer_series,
+    story_of_end,
+    story_of_loss,
+)
 from homeport.appmaster.allocation.state import (
     LIVE,
     TERMINAL,
@@ -81,13 +92,11 @@ from homeport.appmaster.allocation.state import (
     ResourceState,
     check_in_timer,
     expiry_timer,
-    retry_delay_timer,
-    retry_window_timer,
 )
 from homeport.appmaster.allocation.transitions import Happening
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.http.messages import StopCause
-from homeport.job_coordinator.model.ids import Host, ResourceId
+from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 CHARGED_CAUSES = frozenset({StopCause.FAILED, StopCause.KILLED})
@@ -96,11 +105,15 @@ CHARGED_CAUSES = frozenset({StopCause.FAILED, StopCause.KILLED})
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one event led to: flush ``records``, run ``instructions``, go on from ``state``."""
+    """What one event led to: flush ``records``, run ``instructions``, go on from ``state``.
+
+    ``reasons``: why, in the order of deciding; for people and numbers, no part of comparisons.
+    """
 
     state: AllocatorState
     records: tuple[Record, ...]
     instructions: tuple[Instruction, ...]
+    reasons: tuple[Reason, ...] = field(default=(), compare=False)
 
 
 def step(state: AllocatorState, event: Event) -> Decision:
@@ -115,7 +128,9 @@ def step(state: AllocatorState, event: Event) -> Decision:
     draft = Draft(state, describe(event))
     _HANDLERS[type(event)](draft, event)
     _settle(draft)
-    return Decision(draft.freeze(), tuple(draft.records), tuple(draft.instructions))
+    return Decision(
+        draft.freeze(), tuple(draft.records), tuple(draft.instructions), tuple(draft.reasons)
+    )
 
 
 def _settle(draft: Draft) -> None:
@@ -170,6 +185,7 @@ def _on_resource_allocated(draft: Draft, event: ResourceAllocated) -> None:
         draft.cancel_timer(expiry_timer(event.request_id))
         draft.move(container, Happening.ALLOCATED, ContainerPhase.ALLOCATED)
         draft.set_timer(check_in_timer(event.request_id), draft.settings.check_in_timeout_ms)
+        draft.because(ReasonKind.LAUNCHER_AWAITED, container.processor_id, host=container.wanted)
 
 
 def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
@@ -182,8 +198,12 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
         container = draft.containers[timer.processor_id]
         if timer.kind is TimerKind.RETRY_DELAY:
             draft.move(container, Happening.RESTED, ContainerPhase.QUEUED)
+            draft.because(ReasonKind.RESTED, container.processor_id)
         else:
             draft.change(container, failures=0)
+            draft.because(
+                ReasonKind.FORGIVEN, container.processor_id, detail="none within the window"
+            )
     elif timer.host is not None:
         exclusion.time_is_over(draft, timer)
     elif not early_requests.over(draft, timer.request_id, is_served=False):
@@ -218,15 +238,9 @@ def _launch_failed(
         Happening.LAUNCH_FAILED,
         ContainerPhase.QUEUED,
         story=f"no launcher checked in for request {container.request_id} ({place}){told}",
-        is_charged=not _is_lost(draft, container.wanted),
+        is_charged=not exclusion.is_lost(draft, container.wanted),
     )
     exclusion.probe_failed(draft, container.wanted)
-
-
-def _is_lost(draft: Draft, host: Host | None) -> bool:
-    if host is None or draft.hosts is None:
-        return False
-    return host not in draft.hosts or host in draft.silent or host in draft.exclusions
 
 
 # --- launchers
@@ -285,6 +299,10 @@ def _check_in_with_child(
     else:
         draft.count_stale()
         draft.instruct(StopContainer(launcher.resource_id, running))
+        why = "it is not the incarnation that was permitted last, or not there"
+        draft.because(
+            ReasonKind.STRANGER_STOPPED, running.processor_id, host=launcher.host, detail=why
+        )
 
 
 def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
@@ -296,7 +314,7 @@ def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
         if not draft.has_child(launcher):
             _resource_lost(draft, launcher.resource_id, event)
         elif launcher.ended is None:
-            draft.resources[launcher.resource_id] = replace(launcher, ended=event)
+            early_requests.end_was_told(draft, launcher, event)
         else:
             draft.count_stale()
     elif not early_requests.over(draft, event.request_id, is_served=True):
@@ -338,6 +356,12 @@ def _launcher_gone(
         return
     if holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
         draft.move(holder, Happening.RESOURCE_LOST, ContainerPhase.QUEUED, resource_id=None)
+        draft.because(
+            ReasonKind.LAUNCHER_LOST,
+            holder.processor_id,
+            host=launcher.host,
+            detail=story_of_end(ended),
+        )
     elif holder.phase is ContainerPhase.STOPPING:
         model_change.stopped(draft, holder, Happening.RESOURCE_LOST, None)
     else:
@@ -346,20 +370,12 @@ def _launcher_gone(
             draft.change(holder, resource_id=None),
             Happening.RESOURCE_LOST,
             ContainerPhase.QUEUED,
-            story=_story_of_loss(holder, launcher, ended),
+            story=story_of_loss(holder, launcher, ended),
             # Without any word of an end it is a lease that ran out (safety C6): perhaps Kafka was
             # away, for all at once.
-            is_charged=is_own_fault or (ended is not None and not _is_lost(draft, launcher.host)),
+            is_charged=is_own_fault
+            or (ended is not None and not exclusion.is_lost(draft, launcher.host)),
         )
-
-
-def _story_of_loss(
-    holder: ContainerState, launcher: ResourceState, ended: ResourceEnded | None
-) -> str:
-    story = "its launcher fell silent"
-    if ended is not None:
-        story = ": ".join(filter(None, ("its YARN container ended", ended.story)))
-    return f"{named(holder.incarnation)} on {launcher.host}: {story}"
 
 
 # --- stream containers
@@ -387,6 +403,13 @@ def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
         fence=container.fence,
         unfenced=tuple(p for p in container.unfenced if p.incarnation not in container.fence),
     )
+    if is_starting:
+        draft.because(
+            ReasonKind.STARTED,
+            container.processor_id,
+            host=draft.host_of(container),
+            detail=f"epoch {container.epoch}",
+        )
 
 
 def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
@@ -400,7 +423,7 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
     allocator.note_stop(draft, event.incarnation)
     container = draft.containers[container.processor_id]
     if event.cause is StopCause.FINISHED and not container.is_retired and not container.has_gained:
-        _finish(draft, container)
+        finish(draft, container)
     elif container.phase in WAITING:
         draft.count_stale()
     elif container.phase is ContainerPhase.STOPPING:
@@ -454,21 +477,6 @@ def _on_lags_reported(draft: Draft, event: LagsReported) -> None:
         draft.change(container, lag=event.lags[container.processor_id])
     if not changed:
         draft.count_stale()
-
-
-def _finish(draft: Draft, container: ContainerState) -> None:
-    draft.end_request(container)
-    draft.cancel_timer(retry_window_timer(container.processor_id))
-    draft.cancel_timer(retry_delay_timer(container.processor_id))
-    draft.move(
-        container,
-        Happening.STOPPED,
-        ContainerPhase.FINISHED,
-        request_id=None,
-        resource_id=None,
-        wanted=None,
-        failures=0,
-    )
 
 
 _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {

@@ -20,6 +20,7 @@ from homeport.appmaster.allocation.instructions import (
     SetTimer,
 )
 from homeport.appmaster.allocation.occupancy import OccupancyEdit
+from homeport.appmaster.allocation.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
@@ -65,6 +66,7 @@ class Draft:
         self.exclusions: Edit[Host, Exclusion, Exclusions] = Edit(state.exclusions)
         self.records: list[Record] = []
         self.instructions: list[Instruction] = []
+        self.reasons: list[Reason] = []
 
     def freeze(self) -> AllocatorState:
         """The state as it now is."""
@@ -199,6 +201,18 @@ class Draft:
     def instruct(self, instruction: Instruction) -> None:
         """``instruction`` follows those given so far."""
         self.instructions.append(replace(instruction, cause=self.cause))
+
+    def because(
+        self,
+        kind: ReasonKind,
+        processor_id: ProcessorId | None = None,
+        *,
+        host: Host | None = None,
+        other: ProcessorId | None = None,
+        detail: str = "",
+    ) -> None:
+        """This was decided, by what ``detail`` tells; ``Reason`` has the fields."""
+        self.reasons.append(Reason(kind, processor_id, host, other, detail))
 
     def set_timer(self, timer: Timer, delay_ms: int) -> None:
         """The timer is armed, anew where it was."""

@@ -12,7 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.events import ResourceEnded
 from homeport.appmaster.allocation.instructions import RequestResource
+from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.state import (
     ContainerPhase,
     ContainerState,
@@ -20,6 +22,7 @@ from homeport.appmaster.allocation.state import (
     EarlyRequest,
     JobPhase,
     Resources,
+    ResourceState,
     check_in_timer,
     expiry_timer,
 )
@@ -27,6 +30,18 @@ from homeport.appmaster.allocation.transitions import Happening
 from homeport.job_coordinator.model.ids import RequestId
 
 _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
+
+
+def end_was_told(draft: Draft, launcher: ResourceState, ended: ResourceEnded) -> None:
+    """YARN calls a launcher ended whose child must be taken to run: the evidence is waited for."""
+    draft.resources[launcher.resource_id] = replace(launcher, ended=ended)
+    holder = draft.holder(launcher.resource_id)
+    draft.because(
+        ReasonKind.END_NOT_PROVEN,
+        holder.processor_id if holder else None,
+        host=launcher.host,
+        detail=ended.story,
+    )
 
 
 def settle(draft: Draft) -> None:
@@ -64,6 +79,7 @@ def _ask(draft: Draft, container: ContainerState) -> None:
     draft.early[container.processor_id] = EarlyRequest(container.processor_id, request_id, host)
     draft.instruct(RequestResource(request_id, host))
     draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
+    draft.because(ReasonKind.ASKED_EARLY, container.processor_id, host=host)
 
 
 def _close(draft: Draft, early: EarlyRequest, owner: ContainerState) -> None:
@@ -74,7 +90,9 @@ def _close(draft: Draft, early: EarlyRequest, owner: ContainerState) -> None:
     is_live = early.host in (draft.hosts or ()) and early.host not in draft.exclusions
     if owner.phase is not ContainerPhase.QUEUED or owner.home != early.host or not is_live:
         draft.forget_request(early.request_id)
+        draft.because(ReasonKind.EARLY_WITHDRAWN, owner.processor_id, host=early.host)
         return
+    draft.because(ReasonKind.EARLY_TAKEN_OVER, owner.processor_id, host=early.host)
     asking = draft.move(
         owner,
         Happening.PLACED,

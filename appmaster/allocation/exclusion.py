@@ -22,6 +22,7 @@ from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import Timer, TimerKind
 from homeport.appmaster.allocation.instructions import SuspectOurselves
+from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.state import (
     Exclusion,
     JobPhase,
@@ -39,6 +40,13 @@ def suspects_itself(silent: Collection[Host], hosts: Collection[Host]) -> bool:
     return len(hosts) > 1 and 2 * len(set(silent) & set(hosts)) > len(set(hosts))
 
 
+def is_lost(draft: Draft, host: Host | None) -> bool:
+    """Whether what ran there was lost with its host: not charged. None: no host was named."""
+    if host is None or draft.hosts is None:
+        return False
+    return host not in draft.hosts or host in draft.silent or host in draft.exclusions
+
+
 def launcher_fell_silent(draft: Draft, host: Host) -> None:
     """One launcher of the host, which is no longer known, fell silent: was it the last one?"""
     hosts = draft.hosts or ()
@@ -51,25 +59,34 @@ def launcher_fell_silent(draft: Draft, host: Host) -> None:
     if suspects_itself(draft.silent, hosts):
         for silent in sorted(draft.silent):
             _end(draft, silent)
+        together = ", ".join(sorted(draft.silent))
+        draft.because(ReasonKind.FAULT_HERE, host=host, detail=together)
         draft.instruct(SuspectOurselves(tuple(sorted(draft.silent))))
     else:
-        _exclude(draft, host)
+        _exclude(draft, host, "the last of them just now")
 
 
-def _exclude(draft: Draft, host: Host) -> None:
+def _exclude(draft: Draft, host: Host, why: str) -> None:
+    draft.because(ReasonKind.HOST_EXCLUDED, host=host, detail=why)
     draft.exclusions[host] = Exclusion(host)
     draft.set_timer(exclusion_timer(host), draft.settings.exclusion_ms)
-    allocator.leave(draft, host)
+    allocator.leave(draft, host, "its launchers fell silent")
 
 
 def probe_failed(draft: Draft, host: Host | None) -> None:
     """No launcher came of a request for this host: where it was a probe, it is excluded anew."""
     if host is not None and host in draft.exclusions:
-        _exclude(draft, host)
+        _exclude(draft, host, "no launcher came of the probe")
 
 
 def host_spoke(draft: Draft, host: Host) -> None:
     """A launcher there checked in: the host lives."""
+    if host in draft.exclusions:
+        draft.because(ReasonKind.HOST_OPEN, host=host, detail="a launcher there checked in")
+    _forget(draft, host)
+
+
+def _forget(draft: Draft, host: Host) -> None:
     draft.silent -= {host}
     draft.cancel_timer(silence_timer(host))
     _end(draft, host)
@@ -80,13 +97,16 @@ def hosts_observed(draft: Draft) -> None:
     hosts = set(draft.hosts or ())
     kept = hosts if len(hosts) > 1 else set()
     for host in sorted({*draft.silent, *draft.exclusions} - kept):
-        host_spoke(draft, host)
+        if host in draft.exclusions:
+            why = "it is the only host" if host in hosts else "the ResourceManager calls it lost"
+            draft.because(ReasonKind.HOST_OPEN, host=host, detail=f"{why}, and is believed")
+        _forget(draft, host)
 
 
 def forget_all(draft: Draft) -> None:
     """Nothing is placed any more."""
     for host in sorted({*draft.silent, *draft.exclusions}):
-        host_spoke(draft, host)
+        _forget(draft, host)
 
 
 def _end(draft: Draft, host: Host) -> None:
@@ -102,3 +122,4 @@ def time_is_over(draft: Draft, timer: Timer) -> None:
         draft.silent -= {timer.host}
     else:
         draft.exclusions[timer.host] = Exclusion(timer.host, is_probed=True)
+        draft.because(ReasonKind.HOST_TO_BE_PROBED, host=timer.host)

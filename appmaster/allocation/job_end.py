@@ -1,4 +1,4 @@
-"""The end of the job: what waits, waits no longer; what runs is stopped, with evidence.
+"""The end of a container, and of the job: what waits, waits no longer; what runs is stopped.
 
 PURE. Source: interfaces, "Life of a job".
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import named
 from homeport.appmaster.allocation.instructions import JobResult, StopContainer
+from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.state import (
     LIVE,
     WAITING,
@@ -31,10 +32,28 @@ def end_of_all(draft: Draft) -> None:
         begin_ending(draft, JobResult.SUCCEEDED, "every processor finished")
 
 
+def finish(draft: Draft, container: ContainerState) -> None:
+    """The container has come to its end, and is not started again."""
+    draft.end_request(container)
+    draft.cancel_timer(retry_window_timer(container.processor_id))
+    draft.cancel_timer(retry_delay_timer(container.processor_id))
+    draft.move(
+        container,
+        Happening.STOPPED,
+        ContainerPhase.FINISHED,
+        request_id=None,
+        resource_id=None,
+        wanted=None,
+        failures=0,
+    )
+    draft.because(ReasonKind.FINISHED, container.processor_id, host=draft.host_of(container))
+
+
 def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
     """The result stands; nothing waits any more and what runs is told to stop."""
     draft.phase = JobPhase.ENDING
     draft.ending = Ending(result, diagnostics)
+    draft.because(ReasonKind.JOB_ENDS, detail=f"{result.value}, {diagnostics}")
     for container in draft.each():
         draft.cancel_timer(retry_window_timer(container.processor_id))
         draft.cancel_timer(retry_delay_timer(container.processor_id))

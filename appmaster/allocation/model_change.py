@@ -25,6 +25,7 @@ from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import JobModelPublished, RetiredStopped
 from homeport.appmaster.allocation.job_end import order_stop
+from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.retries import charge_again
 from homeport.appmaster.allocation.state import (
     LIVE,
@@ -61,6 +62,9 @@ def published(draft: Draft, event: JobModelPublished) -> None:
         draft.retired = frozenset(Incarnation(p, epoch) for p, epoch in event.retired.items())
     for container in draft.each():
         draft.cancel_timer(retry_window_timer(container.processor_id))
+        if container.failures:
+            version = f"JobModel version {event.version}"
+            draft.because(ReasonKind.FORGIVEN, container.processor_id, detail=version)
         forgiven = draft.change(container, failures=0)
         if container.processor_id not in event.processors:
             _retire(draft, forgiven)
@@ -91,6 +95,7 @@ def _enter(
         home=home,
     )
     draft.containers[processor_id] = replace(entered, unfenced=_unfenced(event, entered))
+    draft.because(ReasonKind.ENTERED, processor_id, host=home, detail=f"version {event.version}")
 
 
 def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Predecessor, ...]:
@@ -121,9 +126,20 @@ def _go_on(
     )
     if known.phase in LIVE:
         _stop(draft, known)
+        _tell(draft, ReasonKind.OVERTAKEN, known)
     elif known.phase is ContainerPhase.FAILED or (known.phase in TERMINAL and known.has_gained):
         again = draft.change(known, launch_failures=0, last_failure="", tried=())
         draft.move(again, Happening.MODEL_CHANGED, ContainerPhase.QUEUED)
+        _tell(draft, ReasonKind.TRIED_AGAIN, again)
+
+
+def _tell(draft: Draft, kind: ReasonKind, container: ContainerState) -> None:
+    draft.because(
+        kind,
+        container.processor_id,
+        host=draft.host_of(container),
+        detail=f"version {draft.model_version}",
+    )
 
 
 def _stop(draft: Draft, container: ContainerState) -> None:
@@ -135,6 +151,7 @@ def _stop(draft: Draft, container: ContainerState) -> None:
 def _retire(draft: Draft, container: ContainerState) -> None:
     """The model does not have it: it goes, at once where nothing of it can run."""
     draft.cancel_timer(retry_delay_timer(container.processor_id))
+    _tell(draft, ReasonKind.RETIRED, container)
     if container.phase in LIVE:
         _stop(draft, draft.change(container, is_retired=True, has_gained=False))
     else:
@@ -170,13 +187,21 @@ def stopped(
     ``how``: told by ``launcher``, or seen by its loss, when that is None.
     """
     is_kept = launcher is not None and launcher.ended is None
+    draft.because(
+        ReasonKind.STOPPED_AS_ORDERED,
+        container.processor_id,
+        host=launcher.host if launcher else None,
+        detail=how.value,
+    )
     if launcher is not None and not is_kept:
         del draft.resources[launcher.resource_id]
     if container.is_retired:
         del draft.containers[container.processor_id]
     elif draft.phase is not JobPhase.ACTIVE:
         draft.move(container, how, ContainerPhase.STOPPED, resource_id=None)
-    elif is_kept:
+    elif launcher is not None and is_kept:
         draft.move(container, how, ContainerPhase.ASSIGNED)
+        draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=launcher.host)
+        allocator.tell_whom_it_waits_for(draft, container, launcher)
     else:
         draft.move(container, how, ContainerPhase.QUEUED, resource_id=None)

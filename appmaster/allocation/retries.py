@@ -16,13 +16,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import ChargedFailures
+from homeport.appmaster.allocation.events import ChargedFailures, ResourceEnded, named
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.job_end import begin_ending
+from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     ContainerPhase,
     ContainerState,
+    ResourceState,
     retry_delay_timer,
     retry_window_timer,
 )
@@ -67,6 +69,7 @@ def fail(
     timer = retry_window_timer(container.processor_id)
     is_counted = is_charged and settings.retry_count >= 0
     failures = container.failures + is_counted
+    _tell_charge(draft, container, story, failures if is_charged else None)
     if failures <= settings.retry_count or not is_counted:
         container = draft.change(
             container, failures=failures, last_failure=story, request_id=None, wanted=None
@@ -77,8 +80,12 @@ def fail(
         if rest_ms:
             draft.move(container, happening, ContainerPhase.RESTING, resource_id=None)
             draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
+            draft.because(ReasonKind.RESTS, container.processor_id, detail=f"{rest_ms} ms")
         else:
             draft.move(container, happening, next_phase)
+            if next_phase is ContainerPhase.ASSIGNED:
+                host = draft.host_of(container)
+                draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=host)
         return
     diagnostics = (
         f"processor {container.processor_id} failed {failures} times, "
@@ -95,8 +102,32 @@ def fail(
         resource_id=None,
         wanted=None,
     )
+    draft.because(ReasonKind.GIVEN_UP, container.processor_id, detail=diagnostics)
     if settings.fail_job_after_retries:
         begin_ending(draft, JobResult.FAILED, diagnostics)
+
+
+def story_of_loss(
+    holder: ContainerState, launcher: ResourceState, ended: ResourceEnded | None
+) -> str:
+    """How the incarnation that ran on ``launcher`` was lost, for people."""
+    return f"{named(holder.incarnation)} on {launcher.host}: {story_of_end(ended)}"
+
+
+def story_of_end(ended: ResourceEnded | None) -> str:
+    """How a launcher ended, for people; None: nobody has told of an end."""
+    if ended is None:
+        return "its launcher fell silent"
+    return ": ".join(filter(None, ("its YARN container ended", ended.story)))
+
+
+def _tell_charge(draft: Draft, container: ContainerState, story: str, failures: int | None) -> None:
+    """``failures`` counts this one; None where it is not charged."""
+    kind = ReasonKind.NOT_CHARGED if failures is None else ReasonKind.CHARGED
+    limit = draft.settings.retry_count
+    count = "" if failures is None or limit < 0 else f"; failure {failures}, {limit} are forgiven"
+    host = draft.host_of(container) or container.wanted
+    draft.because(kind, container.processor_id, host=host, detail=story + count)
 
 
 def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) -> None:
@@ -114,5 +145,8 @@ def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) 
             )
             given_up = replace(again, phase=ContainerPhase.FAILED, last_failure=story)
             draft.containers[container.processor_id] = given_up
+            draft.because(ReasonKind.GIVEN_UP, container.processor_id, detail=story)
         else:
             draft.set_timer(retry_window_timer(container.processor_id), charged.left_ms)
+            before = f"{charged.count} of them"
+            draft.because(ReasonKind.CHARGED_BEFORE, container.processor_id, detail=before)

@@ -1,0 +1,170 @@
+"""Why the allocator decided what it decided: facts of a known kind, each with its sentence.
+
+PURE. A reason says what was decided of whom and what it was decided by, in the step that decided
+it. What people are told (``homeport explain``, ``/v1/events``, the log) and what is counted
+(``/metrics``) both come of reasons, with the events and instructions around them: the machine
+counts nothing and words nothing itself.
+
+Rules for editing: whoever decides says why, once, where it is decided (``Draft.because``). A
+repetition, such as an order that comes again with each check-in, has no reason of its own. A new
+kind needs its sentence in ``_SENTENCES``, and a test that brings it about. The values of kinds are
+what ``/v1/events`` serves: they are never renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+
+
+class ReasonKind(Enum):
+    """What was decided."""
+
+    HOME_ASKED = "home-asked"
+    OTHER_HOST_ASKED = "other-host-asked"
+    ANY_HOST_ASKED = "any-host-asked"
+    ASKED_EARLY = "asked-early"
+    EARLY_TAKEN_OVER = "early-taken-over"
+    EARLY_WITHDRAWN = "early-withdrawn"
+    WAITS_FOR_TURN = "waits-for-turn"
+    REQUEST_EXPIRED = "request-expired"
+    REQUEST_WITHDRAWN = "request-withdrawn"
+    LAUNCHER_AWAITED = "launcher-awaited"
+
+    OWN_LAUNCHER_CAME = "own-launcher-came"
+    LAUNCHER_AT_HOME_CAME = "launcher-at-home-came"
+    STRANGE_LAUNCHER_CAME = "strange-launcher-came"
+    GIVEN_AWAY = "given-away"
+    IDLE_LAUNCHER_TAKEN = "idle-launcher-taken"
+    SURPLUS_KEPT = "surplus-kept"
+    SURPLUS_RELEASED = "surplus-released"
+
+    WAITS_FOR_OWNER = "waits-for-owner"
+    PERMITTED = "permitted"
+    STARTED = "started"
+    ADOPTED = "adopted"
+    STRANGER_STOPPED = "stranger-stopped"
+
+    CHARGED = "charged"
+    NOT_CHARGED = "not-charged"
+    CHARGED_BEFORE = "charged-before"
+    SAME_LAUNCHER = "same-launcher"
+    RESTS = "rests"
+    RESTED = "rested"
+    GIVEN_UP = "given-up"
+    FORGIVEN = "forgiven"
+    FINISHED = "finished"
+    LAUNCHER_LOST = "launcher-lost"
+    END_NOT_PROVEN = "end-not-proven"
+
+    HOST_EXCLUDED = "host-excluded"
+    HOST_TO_BE_PROBED = "host-to-be-probed"
+    HOST_OPEN = "host-open"
+    FAULT_HERE = "fault-here"
+
+    ENTERED = "entered"
+    OVERTAKEN = "overtaken"
+    RETIRED = "retired"
+    TRIED_AGAIN = "tried-again"
+    STOPPED_AS_ORDERED = "stopped-as-ordered"
+    JOB_ENDS = "job-ends"
+
+
+_K = ReasonKind
+
+_SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
+    {
+        _K.HOME_ASKED: "{Who} asks for {host}, the host with its state",
+        _K.OTHER_HOST_ASKED: "{Who} asks for {host}, the best other host",
+        _K.ANY_HOST_ASKED: "{Who} asks for any host, as no host is left to ask for by name",
+        _K.ASKED_EARLY: (
+            "Host {host} is asked early for a launcher for {who}: YARN calls its container there "
+            "ended, and the evidence that it has stopped is waited for"
+        ),
+        _K.EARLY_TAKEN_OVER: "{Who} has stopped, and takes over the early request for {host}",
+        _K.EARLY_WITHDRAWN: "{Who} does not need the early request for {host}",
+        _K.WAITS_FOR_TURN: "{Who} waits for its turn at {host}, which is being asked for another",
+        _K.REQUEST_EXPIRED: "{Who} got no container on {host} in time",
+        _K.REQUEST_WITHDRAWN: "{Who} asks for {host} no more",
+        _K.LAUNCHER_AWAITED: "{Who} was granted a container, whose launcher is to check in",
+        _K.OWN_LAUNCHER_CAME: "{Who} gets the launcher of its own request, on {host}",
+        _K.LAUNCHER_AT_HOME_CAME: "{Who} gets a launcher on {host}, the host with its state",
+        _K.STRANGE_LAUNCHER_CAME: "{Who} gets a launcher on {host} that nobody at home there seeks",
+        _K.GIVEN_AWAY: "{Who} asks again: the launcher of its request, on {host}, serves {other}",
+        _K.IDLE_LAUNCHER_TAKEN: "{Who} takes an idle launcher on {host}",
+        _K.SURPLUS_KEPT: "A launcher on {host} fits nobody now, and is kept while somebody seeks",
+        _K.SURPLUS_RELEASED: "A launcher on {host} is told to go, as nobody needs it",
+        _K.WAITS_FOR_OWNER: (
+            "{Who} is not permitted on {host} until {other}, an owner of its tasks, has stopped"
+        ),
+        _K.PERMITTED: "{Who} is permitted to start on {host}",
+        _K.STARTED: "{Who} has started on {host}",
+        _K.ADOPTED: "{Who} was found running on {host}, and runs on",
+        _K.STRANGER_STOPPED: "{Who} was found running on {host}, where it must not, and is stopped",
+        _K.CHARGED: "{Who} failed, which is charged to its retries",
+        _K.NOT_CHARGED: "{Who} stopped, which is not charged to its retries",
+        _K.CHARGED_BEFORE: "What an earlier driver charged to {who} still counts",
+        _K.SAME_LAUNCHER: "{Who} starts again on its launcher on {host}, which lives",
+        _K.RESTS: "{Who} rests before it is placed again",
+        _K.RESTED: "{Who} has rested and is placed again",
+        _K.GIVEN_UP: "{Who} is given up, as its retries are used up",
+        _K.FORGIVEN: "The failures of {who} are forgiven",
+        _K.FINISHED: "{Who} has come to its end",
+        _K.LAUNCHER_LOST: "{Who} lost the launcher on {host} that was set aside for it",
+        _K.END_NOT_PROVEN: (
+            "YARN calls the container of {who} on {host} ended: it is waited for the evidence "
+            "that what ran in it has stopped"
+        ),
+        _K.HOST_EXCLUDED: "Host {host} is not asked for now, as all its launchers fell silent",
+        _K.HOST_TO_BE_PROBED: "Host {host} may be asked for one launcher, as a probe",
+        _K.HOST_OPEN: "Host {host} may be asked for again",
+        _K.FAULT_HERE: (
+            "More than half of all hosts fell silent at once, {host} the last: the fault is taken "
+            "to be the AM's own, and no host is excluded"
+        ),
+        _K.ENTERED: "{Who} is in the JobModel, and is to be placed",
+        _K.OVERTAKEN: "{Who} is to stop, as the JobModel has changed for it",
+        _K.RETIRED: "{Who} is not in the JobModel any more",
+        _K.TRIED_AGAIN: "{Who} is placed again, as the JobModel has changed",
+        _K.STOPPED_AS_ORDERED: "{Who} has stopped, as it was ordered to",
+        _K.JOB_ENDS: "The job ends",
+    }
+)
+"""One sentence of each kind, without its full stop; what it was decided by follows as its detail.
+
+``{who}``: "processor 0"; ``{Who}``: the same where a sentence begins; ``{host}``: its name, or "any
+host"; ``{other}``: the other processor.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One decision and what it was decided by; ``str()`` is its sentence.
+
+    ``processor_id``: whose decision it is; None where it is about a host, a launcher or the job.
+    ``other``: a second processor that has a part in it. ``detail``: for people, never parsed.
+    """
+
+    kind: ReasonKind
+    processor_id: ProcessorId | None = None
+    host: Host | None = None
+    other: ProcessorId | None = None
+    detail: str = ""
+
+    def __str__(self) -> str:
+        who = _processor(self.processor_id)
+        sentence = _SENTENCES[self.kind].format(
+            Who=who[:1].upper() + who[1:],
+            who=who,
+            host=self.host or "any host",
+            other=_processor(self.other),
+        )
+        return f"{sentence}: {self.detail}" if self.detail else sentence
+
+
+def _processor(processor_id: ProcessorId | None) -> str:
+    return "a container" if processor_id is None else f"processor {processor_id}"
