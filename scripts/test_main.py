@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-_PURE = ["tests/unit", "tests/transcripts"]
+_PURE = ["tests/unit", "tests/spec", "tests/transcripts"]
 _SUITES = {
     "unit": [*_PURE, "-m", "not long and not search"],
     "ci": [*_PURE, "tests/integration", "-m", "not long"],

@@ -30,7 +30,8 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 def tell(before: AllocatorState, decision: Decision) -> list[str]:
     """The lines of one step, in the order in which the shell would act."""
     after = decision.state
-    lines = [f"record   {words_of(record)}" for record in decision.records]
+    lines = [f"because  {reason}" for reason in decision.reasons]
+    lines += [f"record   {words_of(record)}" for record in decision.records]
     lines += [f"order    {words_of(instruction)}" for instruction in decision.instructions]
     lines += _changes(before, after)
     if after.stale_events > before.stale_events:

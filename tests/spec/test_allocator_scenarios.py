@@ -1,0 +1,279 @@
+"""Samza's own scenarios of its allocator, A1 to A23, by what ours does in the same situation.
+
+Source: samza-behaviours 14.1 and 14.2. Where Samza buffers a resource under a host or under
+``ANY_HOST``, a launcher here is idle, or is permitted at once; where Samza asks for any host, the
+best other known one is asked by name first.
+"""
+
+from __future__ import annotations
+
+from homeport.appmaster.allocation.events import ResourceEnded
+from homeport.appmaster.allocation.instructions import (
+    CancelRequest,
+    Instruction,
+    PermitContainer,
+    RequestResource,
+)
+from homeport.appmaster.allocation.state import ContainerPhase as P
+from homeport.job_coordinator.model.ids import RequestId, ResourceId
+from tests.unit.appmaster.allocation.conftest import (
+    Machine,
+    MachineWith,
+    allocated,
+    asks,
+    cancels,
+    check_in,
+    disarms,
+    expired,
+    live,
+    never_came,
+    permits,
+    releases,
+    remembers_failure,
+    rest_over,
+    stopped,
+)
+
+
+def _asked(instructions: tuple[Instruction, ...]) -> list[str | None]:
+    """The hosts of the requests, in the order in which they are made."""
+    return [i.host for i in instructions if isinstance(i, RequestResource)]
+
+
+def _launched(instructions: tuple[Instruction, ...]) -> dict[str, str]:
+    """{processor: launcher that is to run it}."""
+    permits_of = [i for i in instructions if isinstance(i, PermitContainer)]
+    return {i.incarnation.processor_id: i.resource_id for i in permits_of}
+
+
+def _idle(machine: Machine) -> list[str]:
+    """The launchers that are kept for whoever may need one."""
+    held = {c.resource_id for c in machine.state.containers}
+    kept = (r for r in machine.state.resources if not r.is_released)
+    return [r.resource_id for r in kept if r.resource_id not in held]
+
+
+# --- with host affinity
+
+
+def test_containers_without_a_host_are_asked_for_anywhere(machine: Machine) -> None:
+    """A1: four containers, no host known: four requests, none of them for a host."""
+    assert _asked(machine.deploy(dict.fromkeys("0123"))) == [None] * 4
+
+
+def test_what_comes_goes_to_whose_host_it_is(machine: Machine) -> None:
+    """A2: 0 at home on abc, 1 on xyz; of abc, def and xyz each gets its own, and def is idle."""
+    machine.deploy({"0": "abc", "1": "xyz"}, "abc", "def", "xyz")
+    came = machine.feed(check_in("r1", "abc"), check_in("r2", "def"))
+    assert _launched(came) == {"0": "r1"}
+    assert _idle(machine) == ["r2"]
+    assert _launched(machine.feed(check_in("r3", "xyz"))) == {"1": "r3"}
+
+
+def test_a_surplus_on_one_host_is_kept_for_whoever_still_waits(machine: Machine) -> None:
+    """A3: five more on abc than are asked for there: idle while xyz is awaited, the first is used.
+
+    Samza keeps them for any host, the first one first; here they are taken when home expires.
+    """
+    machine.deploy({"0": "abc", "1": "xyz"}, "abc", "xyz")
+    came = machine.feed(*(check_in(f"r{n}", "abc") for n in range(1, 6)))
+    assert _launched(came) == {"0": "r1"}
+    assert _idle(machine) == ["r2", "r3", "r4", "r5"]
+    assert machine.feed(expired(2)) == (*cancels(2), *releases("r3", "r4", "r5"))
+    assert machine.container("1").resource_id == "r2"
+
+
+def test_each_host_is_asked_for_its_own(machine: Machine) -> None:
+    """A5: {0: abc, 1: def, 2: none, 3: abc}: abc and def are asked; 2 is asked for elsewhere.
+
+    Samza has two requests for abc at once; here there is one strict request per host, and 3 waits
+    for its turn there.
+    """
+    homes = {"0": "abc", "1": "def", "2": None, "3": "abc"}
+    assert _asked(machine.deploy(homes, "abc", "def", "xyz")) == ["abc", "def", "xyz"]
+    assert (machine.phase("3"), machine.container("3").wanted) == (P.QUEUED, "abc")
+    assert _asked(machine.feed(allocated(1))) == ["abc"]
+
+
+def test_what_is_delayed_is_not_asked_before_its_time(machine_with: MachineWith) -> None:
+    """A6: one container is asked for now, three rest after a failure: one request, three timers."""
+    machine = machine_with(last_retry_delay_ms=7_200_000, retry_count=1)
+    machine.deploy({"0": "abc", "1": "b", "2": "c", "3": "d"}, "abc", "b", "c", "d")
+    for number, host in ((1, "b"), (2, "c"), (3, "d")):
+        machine.run(str(number), f"r{number}", host, number + 1)
+        assert _asked(machine.feed(stopped(str(number), 1))) == []
+    assert machine.phases == (P.REQUESTED, P.RESTING, P.RESTING, P.RESTING)
+
+
+def test_expired_requests_take_what_is_there(machine: Machine) -> None:
+    """A7: homes abc and def, surplus on xyz and zzz: after expiry both run there, none waits."""
+    machine.deploy({"0": "abc", "1": "def"}, "abc", "def", "xyz", "zzz")
+    machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
+    assert _idle(machine) == ["r1", "r2"]
+    machine.feed(expired(1), expired(2))
+    told = machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
+    assert _launched(told) == {"0": "r1", "1": "r2"}
+    assert machine.phases == (P.STARTING, P.STARTING)
+
+
+def test_expired_requests_are_cancelled(machine: Machine) -> None:
+    """A8: host-1 and host-2 do not answer, host-3 does: one launch, there; requests are ended."""
+    first = machine.deploy({"0": "host-1", "1": "host-2"}, "host-1", "host-2", "host-3")
+    assert _asked(first) == ["host-1", "host-2"]
+    told = machine.feed(check_in("r3", "host-3"), expired(1), check_in("r3", "host-3"))
+    assert _launched(told) == {"0": "r3"}
+    told += machine.feed(expired(2), expired(3), expired(4))
+    made = 1 + max(i.request_id for i in told if isinstance(i, RequestResource))
+    ended = [i.request_id for i in told if isinstance(i, CancelRequest)]
+    assert ended == list(range(1, made - 1))  # all but the one that is outstanding
+
+
+def test_homes_that_are_delivered_are_matched(machine: Machine) -> None:
+    """A9: both homes come: two strict requests, two launches there, and none for any host."""
+    asked = machine.deploy({"0": "abc", "1": "xyz"}, "abc", "xyz")
+    came = machine.feed(check_in("r1", "abc", request=1), check_in("r2", "xyz", request=2))
+    assert _asked(asked + came) == ["abc", "xyz"]
+    assert _launched(came) == {"0": "r1", "1": "r2"}
+
+
+def test_homes_that_expire_are_asked_for_elsewhere(machine: Machine) -> None:
+    """A10: nothing comes: home, then the other host, then any, round after round, no launch."""
+    told = machine.deploy({"0": "hostname-0", "1": "hostname-1"}, "hostname-0", "hostname-1")
+    for request in range(1, 9):
+        told += machine.feed(expired(request))
+    assert {*_asked(told)} == {"hostname-0", "hostname-1", None}
+    assert _asked(told).count(None) >= 2
+    assert _launched(told) == {}
+
+
+def test_a_surplus_is_used_without_asking_again(machine: Machine) -> None:
+    """A11: surplus on xyz and zzz, both homes expire: both are launched, nothing more is asked."""
+    told = machine.deploy({"0": "h0", "1": "h1"}, "h0", "h1", "xyz", "zzz")
+    told += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"), expired(1), expired(2))
+    told += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
+    assert _asked(told) == ["h0", "h1"]
+    assert _launched(told) == {"0": "r1", "1": "r2"}
+
+
+def test_a_grant_that_is_not_used_in_time_is_ended(machine: Machine) -> None:
+    """A12: YARN granted host-0, whose launcher never checks in: ended, and asked for once more.
+
+    Samza gives an unused grant back after 570 s and asks for the same host; here a launcher has the
+    check-in timeout, the failure is charged, and the next host is asked.
+    """
+    machine.deploy({"0": "host-0", "1": "host-1"}, "host-0", "host-1")
+    machine.feed(allocated(1), check_in("r1", "host-1", request=2))
+    told = machine.feed(never_came(1))
+    assert told == (*cancels(1), *remembers_failure("0"), *asks(3, "host-1"))
+    assert machine.phase("1") is P.STARTING
+
+
+def test_a_cluster_that_answers_late_is_used_when_it_answers(machine: Machine) -> None:
+    """A13: only host-3 comes, then, after more rounds, host-4: one launch, then both."""
+    hosts = ("host-1", "host-2", "host-3", "host-4")
+    told = machine.deploy({"0": "host-1", "1": "host-2"}, *hosts)
+    told += machine.feed(check_in("r3", "host-3"), expired(1), check_in("r3", "host-3"))
+    assert _launched(told) == {"0": "r3"}
+    for request in (2, 3, 4, 5):
+        told += machine.feed(expired(request))
+    assert _asked(told)[:2] == ["host-1", "host-2"]
+    told += machine.feed(check_in("r4", "host-4"))
+    assert _launched(told) == {"0": "r3", "1": "r4"}
+    assert machine.phases == (P.STARTING, P.STARTING)
+
+
+# --- without host affinity, and what is remembered of a request
+
+
+def test_without_affinity_any_launcher_is_for_whoever_waits(machine_with: MachineWith) -> None:
+    """A14: whatever host it is on, it is taken at once; no host's launchers are set aside."""
+    machine = machine_with(host_affinity_enabled=False)
+    machine.deploy({"0": "abc", "1": "def"}, "abc", "def")
+    came = machine.feed(check_in("r1", "zzz"), check_in("r2", "zzz"))
+    assert _launched(came) == {"0": "r1", "1": "r2"}
+    assert _idle(machine) == []
+
+
+def test_without_affinity_last_hosts_are_not_asked_for(machine_with: MachineWith) -> None:
+    """A15: {0: abc, 1: def, 2: none, 3: abc}: four requests, none for the sake of a home.
+
+    Samza asks four times for any host. Known hosts are asked by name here, to spread the load.
+    """
+    machine = machine_with(host_affinity_enabled=False)
+    homes = {"0": "abc", "1": "def", "2": None, "3": "abc"}
+    assert _asked(machine.deploy(homes)) == [None] * 4
+    machine = machine_with(host_affinity_enabled=False)
+    assert _asked(machine.deploy(homes, "k", "l", "m", "n")) == ["k", "l", "m", "n"]
+    assert all(c.home is None for c in machine.state.containers)
+
+
+def test_a_request_that_nobody_can_answer_does_not_spin(machine_with: MachineWith) -> None:
+    """A16: each expiry ends one request and makes one; the container stays on its way."""
+    machine = machine_with(host_affinity_enabled=False)
+    machine.deploy({"0": None})
+    for request in range(1, 100):
+        assert machine.feed(expired(request)) == (*cancels(request), *asks(request + 1, None))
+    assert machine.phase("0") is P.REQUESTED
+
+
+def test_without_affinity_an_unused_grant_is_ended_too(machine_with: MachineWith) -> None:
+    """A17: as with affinity, and any host is asked again."""
+    machine = machine_with(host_affinity_enabled=False)
+    machine.deploy({"0": None})
+    machine.feed(allocated(1))
+    assert machine.feed(never_came(1)) == (
+        *cancels(1),
+        *remembers_failure("0"),
+        *asks(2, None),
+    )
+
+
+def test_a_request_is_remembered_until_something_comes_of_it(machine: Machine) -> None:
+    """A18: one request for abc: outstanding there, once, and no launcher is known."""
+    assert machine.deploy({"0": "abc"}, "abc") == asks(1, "abc")
+    (container,) = machine.state.containers
+    assert (container.phase, container.wanted) == (P.REQUESTED, "abc")
+    assert len(list(machine.state.resources)) == 0
+    assert machine.feed(live("abc")) == ()
+
+
+def test_a_second_launcher_and_a_strangers_are_surplus(machine: Machine) -> None:
+    """A19: abc is asked for; its first launcher serves, the second and a stranger's are idle."""
+    machine.deploy({"0": "abc", "1": "b"}, "abc", "b", "c")
+    came = machine.feed(check_in("r1", "abc"), check_in("r2", "abc"), check_in("r3", "c"))
+    assert _launched(came) == {"0": "r1"}
+    assert _idle(machine) == ["r2", "r3"]
+
+
+def test_who_is_served_waits_for_nothing_more(machine: Machine) -> None:
+    """A20: its request and the timer of it are gone, and so is the launcher from the idle ones."""
+    machine.deploy({"0": "abc"}, "abc")
+    came = machine.feed(check_in("r1", "abc", request=1))
+    assert came == (*disarms(1, "expiry"), *permits("r1", "0", 1))
+    assert (machine.container("0").request_id, machine.container("0").wanted) == (None, None)
+    assert machine.state.timers == frozenset()
+    assert _idle(machine) == []
+
+
+def test_a_launcher_that_is_released_is_told_and_forgotten(machine: Machine) -> None:
+    """A21: it is told to exit as often as it asks, and is known no more once YARN ended it."""
+    machine.deploy({"0": "abc"}, "abc", "def")
+    machine.feed(check_in("r2", "def"))
+    machine.feed(check_in("r1", "abc", request=1))
+    assert machine.feed(check_in("r2", "def")) == releases("r2")
+    machine.feed(ResourceEnded(resource_id=ResourceId("r2")))
+    assert [r.resource_id for r in machine.state.resources] == ["r1"]
+
+
+def test_delayed_containers_come_back_in_the_order_of_their_timers(
+    machine_with: MachineWith,
+) -> None:
+    """A23: who rested first is asked for first, whatever its id."""
+    machine = machine_with(launch_retry_ms=1000)
+    machine.deploy({"0": "a", "1": "b"}, "a", "b")
+    for request in (2, 1):
+        machine.feed(ResourceEnded(request_id=RequestId(request)))
+    assert machine.phases == (P.RESTING, P.RESTING)
+    assert _asked(machine.feed(rest_over("1"))) == ["a"]
+    assert machine.phases == (P.RESTING, P.REQUESTED)
+    assert _asked(machine.feed(rest_over("0"))) == ["b"]
