@@ -66,6 +66,14 @@ class ReasonKind(Enum):
     HOST_OPEN = "host-open"
     FAULT_HERE = "fault-here"
 
+    FAILOVER_TO_STANDBY = "failover-to-standby"
+    FAILOVER_TO_STANDBY_HOST = "failover-to-standby-host"
+    FAILOVER_TO_NOBODY = "failover-to-nobody"
+    CHOICE_LOST = "choice-lost"
+    WAY_IS_CLEAR = "way-is-clear"
+    STEPS_ASIDE = "steps-aside"
+    FAILOVER_OVER = "failover-over"
+
     ENTERED = "entered"
     OVERTAKEN = "overtaken"
     RETIRED = "retired"
@@ -126,6 +134,19 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
             "More than half of all hosts fell silent at once, {host} the last: the fault is taken "
             "to be the AM's own, and no host is excluded"
         ),
+        _K.FAILOVER_TO_STANDBY: (
+            "{Who} takes the place of its standby, {other}, on {host}, which is to stop first"
+        ),
+        _K.FAILOVER_TO_STANDBY_HOST: (
+            "{Who} goes to {host}, where its standby, {other}, ran last and does not run now"
+        ),
+        _K.FAILOVER_TO_NOBODY: (
+            "{Who} could not be failed to a standby, and goes to whatever host there is"
+        ),
+        _K.CHOICE_LOST: "{Who} cannot take the place of {other} on {host}, and chooses anew",
+        _K.WAY_IS_CLEAR: "{Other}, whose place {who} takes on {host}, has stopped",
+        _K.STEPS_ASIDE: "{Who} leaves {host} to {other}",
+        _K.FAILOVER_OVER: "The failover of {who} is over: it has started on {host}",
         _K.ENTERED: "{Who} is in the JobModel, and is to be placed",
         _K.OVERTAKEN: "{Who} is to stop, as the JobModel has changed for it",
         _K.RETIRED: "{Who} is not in the JobModel any more",
@@ -156,14 +177,19 @@ class Reason:
     detail: str = ""
 
     def __str__(self) -> str:
-        who = _processor(self.processor_id)
+        who, other = _processor(self.processor_id), _processor(self.other)
         sentence = _SENTENCES[self.kind].format(
-            Who=who[:1].upper() + who[1:],
+            Who=_begun(who),
             who=who,
             host=self.host or "any host",
-            other=_processor(self.other),
+            Other=_begun(other),
+            other=other,
         )
         return f"{sentence}: {self.detail}" if self.detail else sentence
+
+
+def _begun(name: str) -> str:
+    return name[:1].upper() + name[1:]
 
 
 def _processor(processor_id: ProcessorId | None) -> str:

@@ -14,16 +14,13 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 from homeport.appmaster.allocation import invariants
 from homeport.appmaster.allocation.container_process_manager import Decision, step
 from homeport.appmaster.allocation.events import (
     Event,
-    HostReport,
     JobModelPublished,
     LauncherSilent,
     ResourceEnded,
@@ -49,8 +46,6 @@ from homeport.appmaster.allocation.instructions import (
 )
 from homeport.appmaster.allocation.observation import (
     SkeinContainerState,
-    Snapshot,
-    events_between,
 )
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
@@ -59,9 +54,11 @@ from homeport.appmaster.allocation.state import (
     JobPhase,
     initial_state,
 )
-from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
-from homeport.appmaster.runtime.adoption import Adoption, Unheard
+from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
+from homeport.appmaster.runtime import decided_records
+from homeport.appmaster.runtime.adoption import Adoption
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
+from homeport.appmaster.runtime.cluster_watch import ClusterWatch
 from homeport.appmaster.runtime.decision_log import DecisionLog
 from homeport.appmaster.runtime.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.runtime.event_queue import EventQueue
@@ -69,12 +66,13 @@ from homeport.appmaster.runtime.fencing import FencingDesk
 from homeport.appmaster.runtime.hold_back import HoldBack
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.keeper_link import Keeper
+from homeport.appmaster.runtime.lags import LagBoard
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.runtime.lease_desk import LeaseDesk
 from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.runtime.model_change import ModelChange
 from homeport.appmaster.runtime.publisher import Publisher
-from homeport.appmaster.runtime.remembered import permit_messages, records_of
+from homeport.appmaster.runtime.remembered import records_of
 from homeport.appmaster.runtime.resource_desk import ResourceDesk
 from homeport.appmaster.runtime.stream_desk import StreamDesk
 from homeport.appmaster.runtime.timers import Timers
@@ -83,11 +81,9 @@ from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
-
-_T = TypeVar("_T")
 
 _POLL_S = 0.5
 _LEASES_POLL_S = 0.25
@@ -131,16 +127,21 @@ class Driver:
         self._history = history
         self.status = JobStatus(identity, wall_ms)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
+        self.lags = LagBoard()
         self._log = DecisionLog(history, self.launchers)
-        self._unheard = Unheard(resources.next_request_id, boot_ms(), self.launchers.limit_ms)
         self.localities: Mapping[ProcessorId, Host] = {}
         self._queue = EventQueue()
         self._publisher = Publisher(self._queue, self._desk, live.shelf, publish)
         self._timers = Timers(self.post)
-        self._snapshot: Snapshot | None = None
-        self._hosts: tuple[HostReport, ...] | None = None
         self._skein = ResourceDesk(resources)
-        self._rest = ThreadPoolExecutor(1, "rest")
+        self._cluster = ClusterWatch(
+            resources,
+            self._skein,
+            self.launchers,
+            self.adoption,
+            self.post,
+            lambda: self._state.settings,
+        )
         self._end: EndJob | None = None
         self._parent = os.getppid()
 
@@ -167,8 +168,8 @@ class Driver:
         watchers = [
             asyncio.create_task(w(), name=w.__name__)
             for w in (
-                self._watch_resources,
-                self._watch_hosts,
+                self._cluster.watch_resources,
+                self._cluster.watch_hosts,
                 self._watch_launchers,
                 self._watch_stream,
                 self._watch_leases,
@@ -187,7 +188,7 @@ class Driver:
         finally:
             for task in (main, *watchers):
                 task.cancel()
-            self._rest.shutdown(wait=False, cancel_futures=True)
+            self._cluster.close()
             self._skein.close()
             self.leases.close()
             self._desk.close()
@@ -238,7 +239,8 @@ class Driver:
         invariants.check_step(self._state, decision.state, describe(event))
         submission = self.status.identity.rank.submission
         remembered = records_of(self._state, decision.state, event, submission, wall_ms())
-        await self._desk.append([*permit_messages(decision.records), *remembered])
+        own = decided_records.messages(decision.records, decision.state, self._tasks_of)
+        await self._desk.append([*own, *remembered])
         if self._state.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
         self._state = decision.state
@@ -247,6 +249,10 @@ class Driver:
             self._carry_out(instruction)
         self.status.entered(self._state, self.launchers)
         return decision
+
+    def _tasks_of(self, processor_id: ProcessorId) -> Iterable[TaskName]:
+        container = self.live.shelf.model.containers.get(processor_id)
+        return container.tasks if container is not None else ()
 
     @property
     def state(self) -> AllocatorState:
@@ -312,56 +318,6 @@ class Driver:
             ended = ResourceEnded(order.request_id, story=str(error))
             asyncio.get_running_loop().call_later(_RETRY_S, self.post, ended)
 
-    async def _watch_resources(self) -> None:
-        while True:
-            reports = await self._skein.reports()
-            if reports is not None:
-                self._observe(reports)
-            await asyncio.sleep(_POLL_S)
-
-    def _observe(self, reports: tuple[ResourceReport, ...]) -> None:
-        """Hands in what is new since the last poll.
-
-        Nothing is asked for before hosts are known, and what earlier drivers permitted is too.
-        """
-        for report in reports:
-            if report.container.state is SkeinContainerState.ENDED:
-                end = report.container
-                log.info("container %s ended: %s", end.skein_id, end.story)
-                if report.resource_id is not None:
-                    self.launchers.ended(report.resource_id, end)
-        if self._hosts is None or not self.adoption.is_complete:
-            return
-        self._end_unheard(reports)
-        names = tuple(h.host for h in self._hosts if h.is_live)
-        snapshot = Snapshot(tuple(r.container for r in reports), names, self._hosts)
-        memory_mb = self._state.settings.container_memory_mb
-        cores = self._state.settings.container_cores
-        for event in events_between(self._snapshot, snapshot, memory_mb=memory_mb, cores=cores):
-            self.post(event)
-        self._snapshot = snapshot
-
-    def _end_unheard(self, reports: tuple[ResourceReport, ...]) -> None:
-        running = {
-            r.container.request_id: r.resource_id
-            for r in reports
-            if r.container.state is SkeinContainerState.RUNNING
-            and r.container.request_id is not None
-            and r.resource_id is not None
-        }
-        heard = {launcher.resource_id for launcher in self.launchers.all()}
-        for request_id in self._unheard.overdue(running, heard, boot_ms()):
-            log.warning("the launcher of request %d is not heard: ended", request_id)
-            self._skein.order(CancelRequest(request_id))
-
-    async def _watch_hosts(self) -> None:
-        while True:
-            try:
-                self._hosts = await self._in_thread(self._rest, self._resources.hosts)
-            except UnavailableError as e:
-                log.warning("%s", e)
-            await asyncio.sleep(_HOSTS_POLL_S)
-
     async def _watch_launchers(self) -> None:
         while True:
             if os.getppid() != self._parent:
@@ -369,6 +325,9 @@ class Driver:
                 raise UnavailableError("the supervisor is gone: this attempt is over")
             await self._begin_if_due()
             self._end_if_due()
+            lags = self.lags.news()
+            if lags is not None:
+                self.post(lags)
             held = {c.resource_id for c in self._state.containers if c.phase in LIVE}
             for launcher in self.launchers.silent(boot_ms(), {r for r in held if r is not None}):
                 self._launcher_gone(launcher)
@@ -386,7 +345,7 @@ class Driver:
             for incarnation in await self.leases.revoked(live):
                 self._log.event("revoked", incarnation)
                 if incarnation in self.adoption.pending:
-                    self._unheard.lease_lost()
+                    self._cluster.unheard.lease_lost()
                 self.fencing.lost(incarnation)
                 if self.runs(incarnation):
                     self._lose_launcher_of(incarnation)
@@ -497,6 +456,3 @@ class Driver:
         if end.result is JobResult.FAILED:
             diagnostics = f"{diagnostics}\n{self.status.last_lines()}".strip()
         await self._skein.finish(end.result, diagnostics)
-
-    async def _in_thread(self, pool: ThreadPoolExecutor, call: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(pool, call)

@@ -9,6 +9,7 @@ from typing import Any
 
 from homeport.appmaster.allocation.events import named
 from homeport.appmaster.allocation.exclusion import suspects_itself
+from homeport.appmaster.allocation.health import health
 from homeport.appmaster.allocation.state import (
     LIVE,
     WAITING,
@@ -160,6 +161,7 @@ class JobStatus:
                 "attempts_max": identity.attempts_max,
                 "rank": [rank.submission, rank.application, rank.attempt],
                 "state": _job_state(state),
+                "health": health(state).value,
                 "model_version": state.model_version,
                 "held_back": self.held_back
                 and {"ms": self.held_back[0], "unheard": [named(i) for i in self.held_back[1]]},
@@ -173,6 +175,7 @@ class JobStatus:
             "failures": list(self._failures),
             "coordinator_stream": stream_fault or "ok",
             "change": change_under_way(state),
+            "failovers": failovers_under_way(state),
         }
 
     def _container(self, container: ContainerState, launchers: LauncherTable) -> dict[str, Any]:
@@ -186,6 +189,8 @@ class JobStatus:
         return {
             "processor_id": container.processor_id,
             "role": container.role.value,
+            "replica_of": container.replica_of,
+            "lag": container.lag,
             "host": launcher.host if launcher else None,
             "last_host": facts.host or container.home,
             "wanted_host": container.wanted,
@@ -218,7 +223,9 @@ def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:
     if state.phase is not JobPhase.ACTIVE:
         return None
     live = {c.incarnation for c in state.containers if c.phase in LIVE}
-    stopping = [c.incarnation for c in state.containers if c.phase is ContainerPhase.STOPPING]
+    # One that makes way for its active one stops too, and under the model that it had.
+    overtaken = (c for c in state.containers if c.is_overtaken)
+    stopping = [c.incarnation for c in overtaken if c.phase is ContainerPhase.STOPPING]
     waits = {
         c.processor_id: [named(p.incarnation) for p in c.unfenced if p.incarnation in live]
         for c in state.containers
@@ -232,6 +239,33 @@ def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:
         "must_stop": [named(i) for i in stopping],
         "waits": waits,
     }
+
+
+def failovers_under_way(state: AllocatorState) -> list[Mapping[str, Any]]:
+    """The active containers that could not go home and have not started elsewhere, in order.
+
+    Shapes: ``used``: the standbys that were chosen so far; ``waits_for``: the one whose stop is not
+    proven yet, None where none is waited for.
+    """
+    found: list[Mapping[str, Any]] = []
+    for active in state.containers:
+        failover = active.failover
+        if failover is None:
+            continue
+        standby = state.container(failover.standby) if failover.standby is not None else None
+        is_awaited = standby is not None and standby.phase is ContainerPhase.STOPPING
+        found.append(
+            {
+                "active": active.processor_id,
+                "phase": active.phase.value,
+                "step": failover.step.value,
+                "standby": failover.standby,
+                "host": failover.host,
+                "used": list(failover.used),
+                "waits_for": named(standby.incarnation) if standby and is_awaited else None,
+            }
+        )
+    return found
 
 
 def _tells_of(story: str, report: Stopped | None) -> bool:

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from homeport.appmaster.allocation.events import JobModelPublished
+from homeport.appmaster.runtime.failovers import FailoversInForce
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
@@ -90,10 +91,13 @@ def publish(
     before = _tasks_before(stream) if is_new else after
     change = Change(before, after, Owners.read(stream), is_new, restart_all)
     tasks = [(task, p) for p, owned in after.items() for task in owned]
+    standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
+    failovers = FailoversInForce(stream, standbys, model.containers.keys() - standbys.keys())
     stream.write(
         [
             *(processor_epoch_message(p, record) for p, record in change.raised(version.version)),
             *change.localities_gone(),
+            *failovers.gone(),
             *TaskAssignmentManager(stream).messages({t.task_name: p for t, p in tasks}),
             *TaskModeManager(stream).messages(model),
             *TaskPartitionManager(stream).messages(model),
@@ -106,13 +110,14 @@ def publish(
     stream.catch_up()
     homes = LocalityManager(stream).read_processors()
     owners = Owners.read(stream)
-    return announcement(
+    told = announcement(
         version.version,
         {p: known_host(homes[p]) if p in homes else None for p in model.containers},
         owners,
         change.gainers() if is_new else owners.perhaps_gainers(),
         StopManager(stream).read(),
     )
+    return replace(told, standbys=standbys, failovers=failovers.read())
 
 
 def announcement(
@@ -289,7 +294,11 @@ class Change:
 
 
 def _tasks_of(model: JobModel) -> _Tasks:
-    return {p: frozenset(c.tasks.values()) for p, c in model.containers.items()}
+    """Without the names of active tasks, which no record has: they follow from the standbys'."""
+    return {
+        p: frozenset(replace(task, active_task=None) for task in c.tasks.values())
+        for p, c in model.containers.items()
+    }
 
 
 def _tasks_before(stream: CoordinatorStream) -> _Tasks:

@@ -1,12 +1,12 @@
-"""What the next driver must know of a step besides its permits: retries, stops, the job's end.
+"""What the next driver must know of a step besides its records: retries, stops, the job's end.
 
 Decides only; the time is given. What changed is read off the states before and after the step, and
-is written, as permits are, before anything follows from it (design 2).
+is written, as those are, before anything follows from it (design 2).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from homeport.appmaster.allocation.events import (
     ChargedFailures,
@@ -14,11 +14,9 @@ from homeport.appmaster.allocation.events import (
     Event,
     RetiredStopped,
 )
-from homeport.appmaster.allocation.instructions import Record, WriteProcessorEpoch
 from homeport.appmaster.allocation.state import AllocatorState, ContainerState
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
-from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.metadata.lifecycle import (
     JobEnd,
     JobEndManager,
@@ -27,14 +25,6 @@ from homeport.job_coordinator.metadata.lifecycle import (
     StopManager,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
-
-
-def permit_messages(records: Iterable[Record]) -> Iterator[CoordinatorStreamMessage]:
-    """The records of permits among these, in the stream's form."""
-    for record in records:
-        if isinstance(record, WriteProcessorEpoch):
-            permit = ProcessorEpoch(record.epoch, record.model_version, record.fence)
-            yield processor_epoch_message(record.processor_id, permit)
 
 
 def records_of(

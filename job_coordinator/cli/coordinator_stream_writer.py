@@ -78,10 +78,7 @@ def messages_for(
         return (message,)
     tasks = [t for t, processor in assignment.read().items() if processor == message.key]
     if message.is_tombstone:
-        return (
-            *(wire.tombstone(MessageType.SET_TASK_HOST, task) for task in sorted(tasks)),
-            message,
-        )
+        return LocalityManager.messages_to_forget(ProcessorId(message.key), tasks)
     host = host_of(wire.host(message) or "")
     return LocalityManager.messages(ProcessorId(message.key), tasks, host, epoch=None)
 

@@ -74,7 +74,11 @@ def _incarnation(body: Mapping[str, Any]) -> Incarnation:
 
 @dataclass(frozen=True, slots=True)
 class CheckIn:
-    """A launcher's poll: who and where it is, and which incarnation runs below it (None: none)."""
+    """A launcher's poll: who and where it is, and which incarnation runs below it (None: none).
+
+    ``lag``: how many records that is behind the changelogs that it follows, of a standby that has
+    begun to follow; None of any other.
+    """
 
     resource_id: ResourceId
     skein_id: str
@@ -82,6 +86,7 @@ class CheckIn:
     host: Host
     pid: int
     running: Incarnation | None
+    lag: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/check-in``."""
@@ -96,12 +101,16 @@ class CheckIn:
             "host": self.host,
             "pid": self.pid,
             "running": running,
+            **({} if self.lag is None else {"lag": self.lag}),
         }
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> CheckIn:
         """The check-in that ``body`` carries; WireError where a field is missing or wrong."""
         running = optional_field(body, "running", dict)
+        lag = optional_field(body, "lag", int)
+        if lag is not None and lag < 0:
+            raise WireError(f"the lag is below 0: {shown(lag)}")
         return CheckIn(
             resource_id=ResourceId(required_field(body, "resource_id", str)),
             skein_id=required_field(body, "skein_id", str),
@@ -109,6 +118,7 @@ class CheckIn:
             host=host_of(required_field(body, "host", str)),
             pid=required_field(body, "pid", int),
             running=None if running is None else _incarnation(running),
+            lag=lag,
         )
 
 

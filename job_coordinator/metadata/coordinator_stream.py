@@ -49,12 +49,15 @@ class StreamState:
     A locality record of an incarnation that had been succeeded when the record was written (a slow
     or woken-up one) is left out: what was true before it stays (design, section 4). One that was
     written in time stays valid when a later incarnation is permitted and has not yet written its
-    own.
+    own. So it is where a failover has taken a processor from where that incarnation was: the active
+    one to another host, the standby from the place that the active one takes.
     """
 
     def __init__(self) -> None:
         self._latest: dict[str, dict[str, CoordinatorStreamMessage]] = {}
         self._text_versions: set[tuple[str, str]] = set()
+        self._moved: dict[str, tuple[int, str | None]] = {}
+        """{processor: last epoch whose word of its host counts no more, the host it has instead}"""
         self._damaged = 0
 
     @property
@@ -93,6 +96,8 @@ class StreamState:
         if message_type in _LOCALITY and self._is_late_locality(message):
             _LOG.info("ignored: %s %r of a succeeded incarnation", message_type, key)
             return
+        if message_type == MessageType.SET_FAILOVER:
+            self._note_failover(message)
         records = self._latest.get(message_type)
         if records is None:
             records = self._latest[message_type] = {}
@@ -135,14 +140,33 @@ class StreamState:
         else:
             assignment = self._latest.get(MessageType.SET_TASK_CONTAINER, {}).get(message.key)
             processor_id = assignment.value("containerId") if assignment else None
-        current = self._latest.get(MessageType.SET_PROCESSOR_EPOCH, {}).get(processor_id or "")
-        if current is None or message.is_tombstone:
+        if processor_id is None or message.is_tombstone:
             return False
+        moved_from, host = self._moved.get(processor_id, (-1, None))
         try:
             written_by = wire.epoch(message)
-            return written_by is not None and written_by < wire.number(current, "epoch")
+            if written_by is None:
+                return False
+            is_moved = written_by <= moved_from and wire.host(message) != host
+            return is_moved or written_by < self._epoch_of(processor_id)
         except WireError:
             return False  # whoever reads the value reports it
+
+    def _epoch_of(self, processor_id: str) -> int:
+        """The processor's last epoch; -1 where no record tells."""
+        current = self._latest.get(MessageType.SET_PROCESSOR_EPOCH, {}).get(processor_id)
+        return -1 if current is None else wire.number(current, "epoch")
+
+    def _note_failover(self, message: CoordinatorStreamMessage) -> None:
+        if message.is_tombstone:
+            return
+        try:
+            self._moved[message.key] = (wire.number(message, "epoch"), wire.host(message))
+            standby = message.value("standby")
+            if standby:
+                self._moved[standby] = (self._epoch_of(standby), None)
+        except WireError:
+            return  # whoever reads the value reports it
 
 
 class InMemoryCoordinatorStream:

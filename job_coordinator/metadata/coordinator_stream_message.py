@@ -373,6 +373,32 @@ def set_retry_state(processor_id: str, count: int, since_ms: int) -> Coordinator
     return CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, processor_id, values)
 
 
+def set_failover(
+    active: str,
+    epoch: int,
+    standby: str | None,
+    host: str | None,
+    *,
+    step: str,
+    used: Iterable[str] = (),
+    cause: str = "",
+) -> CoordinatorStreamMessage:
+    """The active processor, last permitted as ``epoch``, is on its way to ``host``.
+
+    There it takes the place of ``standby``; both are left out where no standby could be taken.
+    ``used``: the standbys that have been chosen so far.
+    """
+    known = {"standby": standby, "host": host}
+    values = {
+        "epoch": str(epoch),
+        **{name: text for name, text in known.items() if text is not None},
+        "step": step,
+        "used": _json(list(used)).decode(),
+        "cause": cause,
+    }
+    return CoordinatorStreamMessage(MessageType.SET_FAILOVER, active, values)
+
+
 def set_job_end(submission: int, result: str, diagnostics: str) -> CoordinatorStreamMessage:
     """That submission of the job ends with the result: what runs is being stopped."""
     values = {"submission": str(submission), "result": result, "diagnostics": diagnostics}

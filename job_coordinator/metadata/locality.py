@@ -59,6 +59,16 @@ class LocalityManager:
             wire.set_container_host_assignment(processor_id, host, epoch),
         )
 
+    @staticmethod
+    def messages_to_forget(
+        processor_id: ProcessorId, task_names: Iterable[TaskName]
+    ) -> tuple[CoordinatorStreamMessage, ...]:
+        """Records that say: nobody knows where the processor, and its tasks, should run."""
+        return (
+            *(wire.tombstone(MessageType.SET_TASK_HOST, task) for task in sorted(task_names)),
+            wire.tombstone(MessageType.SET_CONTAINER_HOST, processor_id),
+        )
+
     def write(
         self,
         processor_id: ProcessorId,

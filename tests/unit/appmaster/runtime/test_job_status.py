@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from homeport.appmaster.allocation.container_process_manager import step
 from homeport.appmaster.allocation.events import (
     ContainerStarted,
     ContainerStopped,
     Event,
+    FailoverStep,
     HostsObserved,
     JobModelPublished,
     LauncherCheckedIn,
@@ -15,7 +20,14 @@ from homeport.appmaster.allocation.events import (
     ResourceEnded,
 )
 from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.state import AllocatorState, initial_state
+from homeport.appmaster.allocation.state import (
+    AllocatorState,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+    Failover,
+    initial_state,
+)
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
 from homeport.job_coordinator.http.messages import (
@@ -91,6 +103,7 @@ def test_a_running_job_is_told_in_full() -> None:
         "attempts_max": 10,
         "rank": [3, "application_1_0001", 2],
         "state": "running",
+        "health": "deployed",
         "model_version": 7,
         "held_back": {"ms": 13_200, "unheard": ["0@4"]},
     }
@@ -203,6 +216,41 @@ def test_a_change_under_way_says_who_stops_and_who_waits_for_whom() -> None:
     world.check_in(None)
     old = world.status.to_json(world.state, world.launchers, None)["containers"][0]
     assert (old["epoch"], old["restarts"]) == (3, 1)
+
+
+def test_a_failover_under_way_says_how_far_it_has_come() -> None:
+    """Whose place the active takes, where, and whose stop it waits for; roles, lags and health."""
+    world = running_world()
+    standby = ProcessorId("0-0")
+    failover = Failover(FailoverStep.STANDBY, standby, NM1, (standby,))
+    active = ContainerState(P0, phase=ContainerPhase.FAILING_OVER, epoch=1, failover=failover)
+    stopping = ContainerState(standby, P0, ContainerPhase.STOPPING, epoch=3, lag=7)
+
+    def told(*containers: ContainerState) -> Mapping[str, Any]:
+        state = replace(world.state, containers=Containers(containers))
+        return world.status.to_json(state, world.launchers, None)
+
+    body = told(active, stopping)
+    assert body["failovers"] == [
+        {
+            "active": "0",
+            "phase": "failing-over",
+            "step": "standby",
+            "standby": "0-0",
+            "host": "nm1",
+            "used": ["0-0"],
+            "waits_for": "0-0@3",
+        }
+    ]
+    assert body["job"]["health"] == "recovering"
+    assert body["change"] is None
+    told_of_each = [(c["role"], c["replica_of"], c["lag"]) for c in body["containers"]]
+    assert told_of_each == [("active", None, None), ("standby", "0", 7)]
+    (shown,) = told(active, replace(stopping, phase=ContainerPhase.QUEUED))["failovers"]
+    assert shown["waits_for"] is None
+    other = replace(active, failover=Failover(FailoverStep.OTHER_HOST))
+    (shown,) = told(other)["failovers"]
+    assert (shown["standby"], shown["waits_for"]) == (None, None)
 
 
 def test_the_version_of_who_was_found_running_is_that_of_its_permit() -> None:

@@ -84,6 +84,46 @@ def test_locality_without_an_epoch_is_an_operators_word() -> None:
     assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm2"}
 
 
+def test_a_failover_outlasts_the_late_word_of_whom_it_moved() -> None:
+    """The active was lost while it started, the standby is told to stop; neither has an epoch more.
+
+    What they write then is as late as that of a succeeded incarnation; an operator's word counts,
+    and so does that of their next incarnations.
+    """
+    state = _state(
+        wire.set_task_container_assignment("t", "0"),
+        wire.set_processor_epoch("0", 4, 1, []),
+        wire.set_processor_epoch("0-1", 3, 1, []),
+        wire.set_container_host_assignment("0-1", "nm2", 3),
+        wire.tombstone(MessageType.SET_CONTAINER_HOST, "0-1"),
+        wire.set_container_host_assignment("0", "nm2", 4),
+        wire.set_task_host_assignment("t", "nm2", 4),
+        wire.set_failover("0", 4, "0-1", "nm2", step="standby"),
+        wire.set_container_host_assignment("0", "nm1", 4),
+        wire.set_task_host_assignment("t", "nm1", 4),
+        wire.set_container_host_assignment("0-1", "nm2", 3),
+    )
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm2"}
+    assert _hosts(state, MessageType.SET_TASK_HOST) == {"t": "nm2"}
+    state.apply(wire.tombstone(MessageType.SET_FAILOVER, "0"))
+    state.apply(wire.set_container_host_assignment("0-1", "nm2", 3))
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm2"}
+    state.apply(wire.set_container_host_assignment("0", "nm4"))
+    state.apply(wire.set_processor_epoch("0-1", 4, 1, []))
+    state.apply(wire.set_container_host_assignment("0-1", "nm3", 4))
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm4", "0-1": "nm3"}
+
+
+def test_a_failover_that_cannot_be_read_moves_nobody() -> None:
+    """Whoever reads it says so; where processors run counts as before."""
+    state = _state(
+        CoordinatorStreamMessage(MessageType.SET_FAILOVER, "0", {"epoch": "x", "standby": "1"}),
+        wire.set_container_host_assignment("0", "nm1", 4),
+        wire.set_container_host_assignment("1", "nm2", 4),
+    )
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm1", "1": "nm2"}
+
+
 def test_epochs_of_other_processors_do_not_matter() -> None:
     """A task is measured by the processor that it belongs to now; an unreadable epoch by none."""
     state = _state(

@@ -50,6 +50,17 @@ def test_locality_is_written_for_tasks_and_processor(stream: InMemoryCoordinator
     assert [wire.epoch(m) for m in records.values()] == [4, 4]
 
 
+def test_locality_is_forgotten_of_tasks_and_processor(stream: InMemoryCoordinatorStream) -> None:
+    """Those of others stay."""
+    manager = LocalityManager(stream)
+    manager.write(P0, [T0, T1], Host("nm1"), 4)
+    manager.write(P1, [T2], Host("nm2"), 1)
+    stream.write(manager.messages_to_forget(P0, [T1, T0]))
+    stream.catch_up()
+    assert manager.read_tasks() == {T2: "nm2"}
+    assert set(stream.latest(MessageType.SET_CONTAINER_HOST)) == {P1}
+
+
 def test_blank_and_missing_hosts_are_left_out(stream: InMemoryCoordinatorStream) -> None:
     """Samza reads a blank host as any host: so is it here."""
     stream.write(

@@ -1,0 +1,72 @@
+"""The records of a decision, in the coordinator stream's form.
+
+Decides nothing: which records there are, and in which order, is the allocator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from homeport.appmaster.allocation.instructions import (
+    DeleteLocality,
+    EndFailover,
+    Record,
+    WriteFailover,
+    WriteLocality,
+    WriteProcessorEpoch,
+)
+from homeport.appmaster.allocation.state import ContainerState
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
+from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+
+TasksOf = Callable[[ProcessorId], Iterable[TaskName]]
+"""The tasks of a processor in the model in force; none of one that it does not have."""
+
+
+class Containers(Protocol):
+    """What is asked of the allocator's state."""
+
+    def container(self, processor_id: ProcessorId) -> ContainerState | None:
+        """The container of that processor; None where there is none."""
+
+
+def messages(
+    records: Iterable[Record], after: Containers, tasks_of: TasksOf
+) -> Iterator[CoordinatorStreamMessage]:
+    """The records of a decision that led to ``after``, in their order."""
+    for record in records:
+        match record:
+            case WriteProcessorEpoch():
+                permit = ProcessorEpoch(record.epoch, record.model_version, record.fence)
+                yield processor_epoch_message(record.processor_id, permit)
+            case WriteFailover():
+                yield _failover(record)
+            case EndFailover(active=active):
+                yield FailoverManager.end(active)
+            case WriteLocality(processor_id=processor_id, host=host):
+                epoch = _last_epoch(record, after)
+                yield from LocalityManager.messages(
+                    processor_id, tasks_of(processor_id), host, epoch
+                )
+            case DeleteLocality(processor_id=processor_id):
+                yield from LocalityManager.messages_to_forget(processor_id, tasks_of(processor_id))
+
+
+def _failover(record: WriteFailover) -> CoordinatorStreamMessage:
+    failover = RecordedFailover(
+        record.epoch, record.standby, record.host, record.step.value, record.used, record.cause
+    )
+    return FailoverManager.message(record.active, failover)
+
+
+def _last_epoch(record: WriteLocality, after: Containers) -> int:
+    """The epoch that the stream has: a model may have raised it above that of the last permit.
+
+    With a lower one the record would pass for one of an incarnation that has been succeeded.
+    """
+    container = after.container(record.processor_id)
+    return record.epoch if container is None else max(record.epoch, container.next_epoch - 1)
