@@ -15,6 +15,7 @@ _MARKERS = {
     "unit": "unit",
     "spec": "unit",
     "transcripts": "unit",
+    "exhaustive": "search",
     "integration": "integration",
     "long": "long",
 }

@@ -1,0 +1,284 @@
+"""What happens by itself in the small world, and what may happen as relief.
+
+``free`` leads on, always: from every world it must be able to lead to a good one. ``relief`` need
+not come: a host that is lost may stay so, and so may a message that is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from homeport.appmaster.allocation.events import TimerKind
+from homeport.appmaster.allocation.state import ContainerPhase
+from tests.exhaustive.job import Job
+from tests.exhaustive.things import (
+    HostLife,
+    Launcher,
+    Life,
+    Message,
+    Owner,
+    World,
+    launcher_of,
+    settled,
+    with_host,
+    with_launcher,
+)
+
+Moves = Iterator[tuple[str, World]]
+
+
+class ByItself(Job):
+    """A job in which things happen."""
+
+    # --- by itself
+
+    def free(self, world: World) -> Moves:
+        """What happens by itself, without any fault, and leads on."""
+        if world.result:
+            return
+        is_quiet = True
+        for label, after in self._by_itself(world):
+            normal = self._normal(after)
+            if normal != world:
+                is_quiet = False
+                yield label, normal
+        if is_quiet:
+            yield from self._timers(world, None)
+
+    def _by_itself(self, world: World) -> Moves:
+        yield from self._news(world)
+        for request, host in world.pending:
+            for place, granted in self._granted(world, request, host):
+                after = granted
+                if not self.is_fine and not world.adopting:
+                    after = self._poll(granted, launcher_of(granted, request))
+                yield f"{place} granted {request}", after
+        for launcher in world.launchers:
+            if launcher.life is Life.UP:
+                yield from self._of_launcher(world, launcher)
+            elif launcher.life is Life.CUT:
+                yield f"{launcher} gives up", self._given_up(world, launcher)
+            yield from self._lease_over(world, launcher)
+
+    def _granted(self, world: World, request: int, host: str) -> Moves:
+        """YARN starts a launcher for this request, and Skein says so."""
+        pending = tuple(p for p in world.pending if p[0] != request)
+        for place in (host,) if host else self.hosts:
+            if world.hosts[self._places[place]] is HostLife.UP and place in world.rm:
+                launchers = (*world.launchers, Launcher(request, place))
+                granted = world._replace(
+                    pending=pending, launchers=tuple(sorted(launchers, key=lambda x: x.request))
+                )
+                yield place, self.fed(granted, ("allocated", request))
+
+    def _news(self, world: World) -> Moves:
+        """What YARN and the keeper have to tell."""
+        for owner in world.adopting:
+            if not any(_may_speak_for(x, owner) for x in world.launchers):
+                yield f"{owner} is accounted for", self._lost_lease(world, owner)
+        seen = self.memory.states[world.machine].hosts
+        if not world.adopting and seen != world.rm:
+            yield "hosts observed", self.fed(world, ("hosts", world.rm))
+        for host in world.rm:
+            if world.hosts[self._places[host]] is not HostLife.UP and seen == world.rm:
+                yield f"RM loses {host}", self._rm_loses(world, host)
+        for request, is_taken_back, host in world.ended:
+            if host:
+                continue  # the ResourceManager says that of the host
+            told = self._ends_told(world, ((request, is_taken_back, host),))
+            yield f"end of {request}", told
+        for request, is_told in world.gone:
+            left = tuple(g for g in world.gone if g[0] != request)
+            kind = "lost" if is_told else "silent"
+            yield f"{request} silent", self.fed(world._replace(gone=left), (kind, request))
+
+    def _lost_lease(self, world: World, owner: Owner) -> World:
+        for launcher in world.launchers:
+            if launcher.child and launcher.child.owner == owner:
+                world = with_launcher(world, launcher._replace(is_revoked=True))
+        return settled(world, owner)
+
+    def _rm_loses(self, world: World, host: str) -> World:
+        """The ResourceManager gives the host up, and takes back all that it had there."""
+        rm = tuple(h for h in world.rm if h != host)
+        told = self.fed(world._replace(rm=rm), ("hosts", rm))
+        for launcher in world.launchers:
+            if launcher.host == host and not launcher.is_denied:
+                told = self.fed(told, ("ended", launcher.request, True))
+                now = launcher_of(told, launcher.request)
+                told = with_launcher(told, now._replace(is_denied=True, is_doomed=True))
+        return self._ends_told(told, tuple(e for e in world.ended if e[2] == host))
+
+    def _ends_told(self, world: World, ends: tuple[tuple[int, bool, str], ...]) -> World:
+        for end in ends:
+            left = tuple(e for e in world.ended if e != end)
+            gone = tuple((r, is_told or r == end[0]) for r, is_told in world.gone)
+            told = world._replace(ended=left, gone=gone)
+            world = self.fed(told, ("ended", end[0], end[1]))
+        return world
+
+    def _of_launcher(self, world: World, launcher: Launcher) -> Moves:
+        if launcher.report is not None:
+            told = self._reported(world, launcher)
+            if not self.is_fine and not told.adopting:
+                told = self._poll(told, launcher_of(told, launcher.request))
+            yield f"{launcher} tells of {launcher.report}", told
+            return
+        child = launcher.child
+        if child is None and world.adopting:
+            return
+        yield f"{launcher} polls", self._poll(world, launcher)
+        if child is not None and child.done < len(self.start_order):
+            yield f"{launcher} goes on", self._goes_on(world, launcher)
+
+    def _poll(self, world: World, launcher: Launcher) -> World:
+        told, order = self._polled(world, launcher)
+        return self._obeyed(told, launcher._replace(is_known=True), order)
+
+    def _reported(self, world: World, launcher: Launcher) -> World:
+        assert launcher.report is not None
+        owner, cause = launcher.report
+        world = settled(with_launcher(world, launcher._replace(report=None)), owner)
+        return self.fed(world, ("stopped", owner, cause))
+
+    def _goes_on(self, world: World, launcher: Launcher) -> World:
+        """The next step of its child that anybody can see; the last one is told."""
+        assert launcher.child is not None
+        if launcher.child.done <= self.start_order.index("check"):
+            return self._run_on(world, launcher.request)
+        world = self._child_step(world, launcher.request)
+        child = launcher_of(world, launcher.request).child
+        if child is None or child.done < len(self.start_order):
+            return world
+        homes = {**dict(world.stream.homes), child.owner[0]: launcher.host}
+        stream = world.stream._replace(homes=tuple(sorted(homes.items())))
+        return self.fed(world._replace(stream=stream), ("started", child.owner))
+
+    def _given_up(self, world: World, launcher: Launcher) -> World:
+        """Its own deadline has passed: its child has ended."""
+        if launcher.child is not None:
+            world = self._child_stopped(world, launcher, "lease-lost")
+        return with_launcher(world, launcher_of(world, launcher.request)._replace(life=Life.OUT))
+
+    def _lease_over(self, world: World, launcher: Launcher) -> Moves:
+        """The keeper ends a lease: after its launcher has, or while that cannot act."""
+        over = {Life.OUT, Life.FROZEN} if self.has_margin else {Life.CUT, Life.OUT, Life.FROZEN}
+        if launcher.life in over and launcher.is_known:
+            kind = "lost" if launcher.is_denied else "silent"
+            is_revoked = launcher.is_revoked or launcher.child is not None
+            silent = launcher._replace(is_known=False, is_revoked=is_revoked)
+            revoked = with_launcher(world, silent)
+            yield f"{launcher} silent", self.fed(revoked, (kind, launcher.request))
+
+    def _timers(self, world: World, kinds: frozenset[TimerKind] | None) -> Moves:
+        for timer in self.memory.timers[world.machine]:
+            if kinds is None or timer.kind in kinds:
+                after = self.fed(world, ("timer", timer))
+                yield f"timer {timer}", self._normal(after)
+
+    # --- relief
+
+    def relief(self, world: World) -> Moves:
+        """What may happen by itself, but need not: all must go well without."""
+        if world.result:
+            return
+        for label, after in self._relieved(world):
+            normal = self._normal(after)
+            if normal != world:
+                yield label, normal
+
+    def _relieved(self, world: World) -> Moves:
+        for message in world.late:
+            left = tuple(m for m in world.late if m != message)
+            yield f"late {message}", self._late(world._replace(late=left), message)
+        for host, life in zip(self.hosts, world.hosts, strict=True):
+            if life is HostLife.FROZEN:
+                yield f"{host} wakes", self._host_wakes(world, host)
+            elif life is HostLife.DOWN and host not in world.rm and not world.adopting:
+                rm = tuple(sorted((*world.rm, host)))
+                back = with_host(world, self._places[host], HostLife.UP)._replace(rm=rm)
+                yield f"{host} is back", self.fed(back, ("hosts", rm))
+        for launcher in world.launchers:
+            place = self._places[launcher.host]
+            if launcher.life in {Life.CUT, Life.OUT}:
+                heard = launcher._replace(life=Life.UP)
+                yield f"{launcher} is heard again", with_launcher(world, heard)
+            elif launcher.life is Life.FROZEN and world.hosts[place] is HostLife.UP:
+                yield f"{launcher} wakes", self._wakes(world, launcher)
+                yield from self._zombie(world, launcher)
+
+    def _late(self, world: World, message: Message) -> World:
+        if message[0] == "check-in":
+            alive = [x for x in world.launchers if x.request == message[1]]
+            for launcher in alive:
+                world = with_launcher(world, launcher._replace(is_known=True))
+            if not alive:
+                gone = {*world.gone, (message[1], False)}
+                world = world._replace(gone=tuple(sorted(gone)))
+        return self.fed(world, message)
+
+    def _host_wakes(self, world: World, host: str) -> World:
+        """The host stands still no more; whoever stood still there wakes in its own turn."""
+        world = with_host(world, self._places[host], HostLife.UP)
+        if host not in world.rm and not world.adopting:
+            rm = tuple(sorted((*world.rm, host)))
+            world = self.fed(world._replace(rm=rm), ("hosts", rm))
+        return world
+
+    def _wakes(self, world: World, launcher: Launcher) -> World:
+        """It goes on. One whose lease is over sees that, and is ended where YARN was told so."""
+        if not launcher.is_revoked and not launcher.is_doomed:
+            return with_launcher(world, launcher._replace(life=Life.UP))
+        if launcher.is_doomed:
+            return self._without(world, launcher)
+        awake = launcher._replace(life=Life.UP)
+        world = with_launcher(world, awake)
+        return self._child_stopped(world, awake, "lease-lost") if awake.child else world
+
+    def _zombie(self, world: World, launcher: Launcher) -> Moves:
+        """Before it sees that, its child gets one step further."""
+        child = launcher.child
+        if child is not None and launcher.is_revoked and child.done < len(self.start_order):
+            step = self.start_order[child.done]
+            after = self._child_step(world, launcher.request)
+            yield f"zombie in {launcher}: {step}", after
+
+    def is_well(self, world: World) -> bool:
+        """Whether all that can be placed runs, really, and nothing is left over; or the job ended.
+
+        On the hosts that live, every active can be placed, and one replica of it on each other.
+        """
+        if world.result:
+            return True
+        room = sum(
+            world.hosts[i] is HostLife.UP and h in world.rm for i, h in enumerate(self.hosts)
+        )
+        if not room:
+            return True
+        state = self.memory.states[world.machine]
+        started = {
+            x.child.owner
+            for x in world.launchers
+            if x.child and x.life is Life.UP and x.child.done == len(self.start_order)
+        }
+        running = {
+            str(c.processor_id)
+            for c in state.containers
+            if (c.phase is ContainerPhase.RUNNING and (c.processor_id, c.epoch) in started)
+            or c.phase is ContainerPhase.FINISHED
+        }
+        if not all(
+            a in running and len(running.intersection(s)) >= min(len(s), room - 1)
+            for a, s in self.groups.items()
+        ):
+            return False
+        is_whole = len(running) == len(self.group_of)
+        spare = [x for x in world.launchers if x.child is None and x.life is Life.UP]
+        return not is_whole or not (world.pending or spare)
+
+
+def _may_speak_for(launcher: Launcher, owner: Owner) -> bool:
+    """Whether this one may yet tell the driver of this incarnation."""
+    runs = launcher.child is not None and launcher.child.owner == owner
+    tells = launcher.report is not None and launcher.report[0] == owner
+    return (runs or tells) and launcher.life in {Life.UP, Life.CUT}

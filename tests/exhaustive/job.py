@@ -1,0 +1,362 @@
+"""One job on one cluster: what the driver, its launchers and their children do when told.
+
+The allocator is the product's; everything else is mirrored here. What may happen, and when, is
+``by_itself`` and ``small_world``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeport.appmaster.allocation.events import FailoverRecord, JobModelPublished
+from homeport.appmaster.allocation.instructions import (
+    DeleteLocality,
+    EndFailover,
+    Record,
+    WriteFailover,
+    WriteLocality,
+    WriteProcessorEpoch,
+)
+from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.state import JobPhase, initial_state
+from homeport.appmaster.runtime.publication import Owners, announcement
+from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from tests.exhaustive.judges import require
+from tests.exhaustive.memory import Memory, Order, incarnation_of
+from tests.exhaustive.numbering import Numbering
+from tests.exhaustive.things import (
+    Child,
+    EpochRecord,
+    Failover,
+    HostLife,
+    Launcher,
+    Life,
+    Message,
+    Stream,
+    World,
+    launcher_of,
+    settled,
+    with_fenced,
+    with_launcher,
+)
+
+Moves = Iterator[tuple[str, World]]
+
+SETTINGS = AllocatorSettings(
+    host_affinity_enabled=True,
+    retry_count=-1,
+    retry_window_ms=300_000,
+    fail_job_after_retries=True,
+    request_timeout_ms=5_000,
+    check_in_timeout_ms=60_000,
+)
+
+MODEL_VERSION = 1
+
+
+class Job:
+    """The rules of one cluster and one job.
+
+    ``groups``: {active: its standbys}. ``hosts``: their names.
+    """
+
+    start_order = ("fence", "init", "check", "restore")
+    """What a child does before it reports that it has started (safety I3)."""
+    has_margin = True
+    """The keeper ends a lease after its launcher has (safety C1)."""
+    awaits_all = True
+    """A new driver places nothing before all that had a permit are accounted for."""
+
+    def __init__(
+        self,
+        groups: Mapping[str, tuple[str, ...]],
+        hosts: tuple[str, ...],
+        settings: AllocatorSettings = SETTINGS,
+        homes: Mapping[str, str] | None = None,
+        *,
+        is_fine: bool = False,
+    ) -> None:
+        self.groups = groups
+        self.hosts = hosts
+        self.settings = settings
+        self.group_of = {p: a for a, replicas in groups.items() for p in (a, *replicas)}
+        self.homes = homes or {}
+        self.is_fine = is_fine
+        self.memory = Memory()
+        self._numbering = Numbering(self.memory)
+        self._places = {host: i for i, host in enumerate(hosts)}
+        self.causes = ("failed",)
+
+    # --- the beginning, and the driver's
+
+    def deployed(self) -> World:
+        """The job was submitted; nothing has been asked."""
+        stream = Stream(homes=tuple(sorted(self.homes.items())))
+        up = (HostLife.UP,) * len(self.hosts)
+        world = self._announced(World(0, up, self.hosts, stream), 1)
+        return self._normal(self.fed(world, ("hosts", self.hosts)))
+
+    def _announced(self, world: World, next_request: int) -> World:
+        state = initial_state(self.settings, next_request)
+        outcome = self.memory.fresh_step(state, self._publication(world.stream))
+        return self._applied(world, outcome.machine, outcome.records, outcome.effects)
+
+    def _publication(self, stream: Stream) -> JobModelPublished:
+        homes = dict(stream.homes)
+        records = {
+            ProcessorId(p): ProcessorEpoch(
+                r.epoch, MODEL_VERSION, tuple(incarnation_of(o) for o in r.fence)
+            )
+            for p, r in stream.epochs
+        }
+        processors = {
+            ProcessorId(p): Host(homes[p]) if p in homes else None for p in sorted(self.group_of)
+        }
+        published = announcement(MODEL_VERSION, processors, Owners(records, {}))
+        replicas = {s: a for a, standbys in self.groups.items() for s in standbys}
+        failovers = {
+            ProcessorId(f.active): FailoverRecord(
+                f.epoch,
+                ProcessorId(f.standby) if f.standby else None,
+                Host(f.host) if f.host else None,
+                f.step,
+                tuple(map(ProcessorId, f.used)),
+            )
+            for f in stream.failovers
+        }
+        return replace(
+            published,
+            standbys={ProcessorId(s): ProcessorId(a) for s, a in replicas.items()},
+            failovers=failovers,
+        )
+
+    def _restarted(self, world: World) -> World:
+        """The driver is killed, and the next one begins with what the stream says."""
+        before = self.memory.states[world.machine]
+        world = world._replace(
+            launchers=tuple(x._replace(is_known=False) for x in world.launchers),
+            pending=(),
+            gone=(),
+            ended=(),
+            late=(),
+            adopting=tuple(sorted((p, r.epoch) for p, r in world.stream.epochs))
+            if self.awaits_all
+            else (),
+        )
+        return self._announced(world, before.next_request_id)
+
+    # --- events and what follows from them
+
+    def _normal(self, world: World) -> World:
+        return self._numbering.normal(world)
+
+    def fed(self, world: World, key: Message) -> World:
+        """The world after the driver was told this."""
+        return self._told(world, key)[0]
+
+    def _told(self, world: World, key: Message) -> tuple[World, Order | None]:
+        outcome = self.memory.step(world.machine, key)
+        applied = self._applied(world, outcome.machine, outcome.records, outcome.effects)
+        return applied, outcome.order
+
+    def _applied(
+        self,
+        world: World,
+        machine: int,
+        records: tuple[Record, ...],
+        effects: tuple[tuple[str, Any, str], ...],
+    ) -> World:
+        if world.machine != machine:
+            world = world._replace(machine=machine)
+        if records:
+            world = world._replace(stream=self._written(world.stream, records))
+        for what, which, host in effects:
+            if what == "ask":
+                pending = (*world.pending, (which, host))
+                world = world._replace(pending=pending)
+            elif what == "cancel":
+                world = self._cancelled(world, which)
+            else:
+                require(not world.result, "a job ends once")
+                valid = [x for x in world.launchers if x.child and x.is_lease_good]
+                require(not valid, "nothing runs when the job ends")
+                why = which != "FAILED" or world.was_charged
+                require(why, "a job fails only for what counts as a failure")
+                world = world._replace(result=which)
+        return world
+
+    def _written(self, stream: Stream, records: tuple[Record, ...]) -> Stream:
+        for record in records:
+            stream = self._with_record(stream, record)
+        return stream
+
+    def _with_record(self, stream: Stream, record: Record) -> Stream:
+        if isinstance(record, WriteProcessorEpoch):
+            fence = tuple((i.processor_id, i.epoch) for i in record.fence)
+            epochs = dict(stream.epochs)
+            epochs[record.processor_id] = EpochRecord(record.epoch, fence)
+            return stream._replace(epochs=tuple(sorted(epochs.items())))
+        homes = dict(stream.homes)
+        failovers = {f.active: f for f in stream.failovers}
+        match record:
+            case WriteLocality():
+                homes[record.processor_id] = record.host
+            case DeleteLocality():
+                homes.pop(record.processor_id, None)
+            case WriteFailover():
+                failovers[record.active] = Failover(
+                    record.active,
+                    record.epoch,
+                    record.standby or "",
+                    record.host or "",
+                    record.step,
+                    record.used,
+                )
+            case EndFailover():
+                failovers.pop(record.active, None)
+        return stream._replace(
+            homes=tuple(sorted(homes.items())),
+            failovers=tuple(failovers[key] for key in sorted(failovers)),
+        )
+
+    def _cancelled(self, world: World, request: int) -> World:
+        if any(r == request for r, _ in world.pending):
+            pending = tuple(p for p in world.pending if p[0] != request)
+            return world._replace(pending=pending)
+        for launcher in world.launchers:
+            if launcher.request != request or launcher.is_denied:
+                continue
+            if launcher.life is Life.FROZEN:
+                return with_launcher(world, launcher._replace(is_doomed=True))
+            self._judge_end(world, launcher)
+            return self._without(world, launcher)
+        return world
+
+    def _without(self, world: World, launcher: Launcher) -> World:
+        """The launcher is gone, and its child with it; the keeper will say so if it knew it."""
+        gone = world.gone
+        if launcher.is_known:
+            gone = tuple(sorted({*gone, (launcher.request, launcher.is_denied)}))
+        left = tuple(x for x in world.launchers if x.request != launcher.request)
+        return world._replace(launchers=left, gone=gone)
+
+    # --- launchers
+
+    def _obeyed(
+        self, world: World, launcher: Launcher, order: Order | None, steps: int | None = None
+    ) -> World:
+        """The launcher has done what it was told. ``steps``: its new child stands still there."""
+        if order is None or launcher not in world.launchers:
+            return world
+        if order.verb == "exit":
+            left = self._without(world, launcher._replace(is_known=False))
+            return self.fed(left, ("ended", launcher.request, False))
+        owner, ran = order.owner, dict(launcher.ran)
+        assert owner is not None
+        if order.verb == "run" and owner not in ran:
+            if launcher.child is not None:
+                require(launcher.child.owner == owner, "a permit is for a launcher without a child")
+                return world
+            return self._begun(world, launcher, Child(owner, order.fence), steps)
+        if launcher.child is not None and launcher.child.owner == owner:
+            self._judge_end(world, launcher)
+            return self._child_stopped(world, launcher, "ordered")
+        cause = ran.get(owner, "ordered")
+        ran[owner] = cause
+        told = launcher._replace(ran=tuple(sorted(ran.items())), report=(owner, cause))
+        return with_launcher(world, told)
+
+    def _begun(self, world: World, launcher: Launcher, child: Child, steps: int | None) -> World:
+        before = [x for x in world.launchers if child.owner in dict(x.ran)]
+        require(not before, "one child per incarnation")
+        world = with_launcher(world, launcher._replace(child=child))
+        self._judge_permit(world, child)
+        if steps is None:
+            return self._run_on(world, launcher.request)
+        for _ in range(steps):
+            world = self._child_step(world, launcher.request)
+        return world
+
+    def _judge_permit(self, world: World, child: Child) -> None:
+        processor, epoch = child.owner
+        for failover in world.stream.failovers:
+            if failover.active == processor:
+                standing = [
+                    x
+                    for x in world.launchers
+                    if x.child and x.child.owner[0] == failover.standby and x.is_lease_good
+                ]
+                require(not standing, "Invariant-2: an active starts after its standby stopped")
+        written = dict(world.stream.epochs).get(processor, EpochRecord(0, ()))
+        require(written.epoch >= epoch, "a permit has its record")
+
+    def _judge_end(self, world: World, launcher: Launcher) -> None:
+        """Whoever is ended by the allocator has been replaced, or makes way, or the job ends."""
+        child = launcher.child
+        is_needed = (
+            child is not None
+            and self._is_newest(world, child)
+            and not launcher.is_revoked
+            and self.memory.states[world.machine].phase is JobPhase.ACTIVE
+            and not any(f.standby == child.owner[0] for f in world.stream.failovers)
+        )
+        require(not is_needed, f"{launcher} is ended without need")
+
+    def _run_on(self, world: World, request: int) -> World:
+        """A child begins: it goes as far as its head read, and tells whom it has fenced."""
+        launcher = launcher_of(world, request)
+        while launcher.child and launcher.child.done <= self.start_order.index("check"):
+            world = self._child_step(world, request)
+            launcher = launcher_of(world, request)
+        return world
+
+    def _child_step(self, world: World, request: int) -> World:
+        """The next step of a child's start."""
+        launcher = launcher_of(world, request)
+        child = launcher.child
+        assert child is not None
+        match self.start_order[child.done]:
+            case "fence":
+                world = with_fenced(world, child.fence)
+            case "init":
+                child = child._replace(is_open=True)
+            case "check" if not self._is_newest(world, child):
+                return self._child_stopped(world, launcher, "lease-lost")
+            case "check":
+                world = self._fences_told(world, launcher, child)
+                launcher = launcher_of(world, request)
+        return with_launcher(world, launcher._replace(child=child._replace(done=child.done + 1)))
+
+    def _is_newest(self, world: World, child: Child) -> bool:
+        return dict(world.stream.epochs)[child.owner[0]].epoch == child.owner[1]
+
+    def _fences_told(self, world: World, launcher: Launcher, child: Child) -> World:
+        if "fence" not in self.start_order[: child.done] or launcher.life is not Life.UP:
+            return world
+        stream = world.stream
+        epochs = tuple(
+            (p, r._replace(fence=tuple(o for o in r.fence if o not in child.fence)))
+            for p, r in stream.epochs
+        )
+        world = world._replace(stream=stream._replace(epochs=epochs))
+        return self.fed(world, ("fences", child.owner, child.fence)) if child.fence else world
+
+    def _child_stopped(self, world: World, launcher: Launcher, cause: str) -> World:
+        child = launcher.child
+        assert child is not None
+        ran = tuple(sorted({**dict(launcher.ran), child.owner: cause}.items()))
+        stopped = launcher._replace(
+            child=None, ran=ran, report=(child.owner, cause), is_revoked=False
+        )
+        return with_launcher(world, stopped)
+
+    def _polled(self, world: World, launcher: Launcher) -> tuple[World, Order | None]:
+        """It has checked in, and the driver has decided; the answer is on its way."""
+        running = launcher.child.owner if launcher.child else None
+        launcher = launcher._replace(is_known=True)
+        world = settled(with_launcher(world, launcher), running)
+        key = ("check-in", launcher.request, launcher.host, running)
+        return self._told(world, key)

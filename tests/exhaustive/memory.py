@@ -1,0 +1,161 @@
+"""The allocator's states by number, and what each event leads to from each, computed once.
+
+Worlds share the states of the allocator: a few thousand of them serve some hundred thousand worlds.
+``check_step`` judges each step when it is made for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from homeport.appmaster.allocation import container_process_manager
+from homeport.appmaster.allocation.events import (
+    ContainerStarted,
+    ContainerStopped,
+    Event,
+    FencesReported,
+    HostsObserved,
+    LauncherCheckedIn,
+    LauncherSilent,
+    ResourceAllocated,
+    ResourceEnded,
+    Timer,
+    TimerFired,
+    describe,
+)
+from homeport.appmaster.allocation.instructions import (
+    CancelRequest,
+    EndJob,
+    PermitContainer,
+    Record,
+    ReleaseResource,
+    RequestResource,
+    StopContainer,
+    order_for,
+)
+from homeport.appmaster.allocation.invariants import check_step
+from homeport.appmaster.allocation.state import AllocatorState
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from tests.exhaustive.things import Message, Owner
+
+
+class Order(NamedTuple):
+    """What a launcher is told: "run", "stop" or "exit"."""
+
+    verb: str
+    owner: Owner | None = None
+    fence: tuple[Owner, ...] = ()
+
+
+class Outcome(NamedTuple):
+    """What one event led to. ``effects``: (what, request or result, host) in their order."""
+
+    machine: int
+    records: tuple[Record, ...]
+    effects: tuple[tuple[str, Any, str], ...]
+    order: Order | None
+
+
+def resource_of(request: int) -> ResourceId:
+    """The resource that came of this request; ids have the order of their requests."""
+    return ResourceId(f"r{request:02d}")
+
+
+def incarnation_of(owner: Owner) -> Incarnation:
+    """The incarnation of this name."""
+    return Incarnation(ProcessorId(owner[0]), owner[1])
+
+
+def owner_of(incarnation: Incarnation) -> Owner:
+    """The name of this incarnation."""
+    return (incarnation.processor_id, incarnation.epoch)
+
+
+def _check_in(request: int, host: str, running: Owner | None) -> Event:
+    child = incarnation_of(running) if running else None
+    return LauncherCheckedIn(resource_of(request), Host(host), child, RequestId(request))
+
+
+def _fences(owner: Owner, fenced: tuple[Owner, ...]) -> Event:
+    return FencesReported(incarnation_of(owner), tuple(map(incarnation_of, fenced)))
+
+
+_EVENTS: Mapping[str, Callable[..., Event]] = {
+    "check-in": _check_in,
+    "started": lambda owner: ContainerStarted(incarnation_of(owner)),
+    "stopped": lambda owner, cause: ContainerStopped(incarnation_of(owner), StopCause(cause), 1),
+    "fences": _fences,
+    "allocated": ResourceAllocated,
+    "ended": lambda request, taken: ResourceEnded(RequestId(request), is_taken_back=taken),
+    "lost": lambda request: ResourceEnded(RequestId(request), resource_of(request)),
+    "silent": lambda request: LauncherSilent(resource_of(request)),
+    "hosts": HostsObserved,
+    "timer": TimerFired,
+}
+
+
+def event_of(key: Message) -> Event:
+    """The event that a key stands for."""
+    kind, *said = key
+    return _EVENTS[str(kind)](*said)
+
+
+class Memory:
+    """Every state of the allocator that was met, by number, and every step from it."""
+
+    def __init__(self) -> None:
+        self.states: list[AllocatorState] = []
+        self._numbers: dict[AllocatorState, int] = {}
+        self._steps: dict[tuple[int, Message], Outcome] = {}
+        self.timers: list[tuple[Timer, ...]] = []
+
+    def number(self, state: AllocatorState) -> int:
+        """The number of this state."""
+        number = self._numbers.get(state)
+        if number is None:
+            number = self._numbers[state] = len(self.states)
+            self.states.append(state)
+            self.timers.append(tuple(sorted(state.timers, key=str)))
+        return number
+
+    def step(self, machine: int, key: Message) -> Outcome:
+        """What the event of this key leads to.
+
+        Raises:
+            InvariantViolation: the state after it is not sound.
+        """
+        outcome = self._steps.get((machine, key))
+        if outcome is None:
+            outcome = self._steps[machine, key] = self.fresh_step(
+                self.states[machine], event_of(key)
+            )
+        return outcome
+
+    def fresh_step(self, before: AllocatorState, event: Event) -> Outcome:
+        """The step, not remembered."""
+        decision = container_process_manager.step(before, event)
+        check_step(before, decision.state, describe(event))
+        effects: list[tuple[str, Any, str]] = []
+        for instruction in decision.instructions:
+            match instruction:
+                case RequestResource(request_id=request, host=host):
+                    effects.append(("ask", int(request), host or ""))
+                case CancelRequest(request_id=request):
+                    effects.append(("cancel", int(request), ""))
+                case EndJob(result=result):
+                    effects.append(("end", result.value, ""))
+        order = None
+        if isinstance(event, LauncherCheckedIn):
+            told = order_for(decision.instructions, event.resource_id)
+            match told:
+                case PermitContainer(incarnation=i, fence=fence):
+                    order = Order("run", owner_of(i), tuple(map(owner_of, fence)))
+                case StopContainer(incarnation=i):
+                    order = Order("stop", owner_of(i))
+                case ReleaseResource():
+                    order = Order("exit")
+        number = self.number(decision.state)
+        return Outcome(number, tuple(decision.records), tuple(effects), order)

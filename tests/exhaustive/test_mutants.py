@@ -1,0 +1,185 @@
+"""Tests of the search: each rule that is taken out is missed, with the shortest way to the harm.
+
+``pytest -v`` prints the ways. The allocator's rules are replaced in the product; those of the
+keeper, the child and the shell, which the search mirrors, are replaced there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from homeport.appmaster.allocation import container_allocator, container_process_manager
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.events import Event, TimerFired
+from homeport.appmaster.allocation.instructions import CancelRequest, RequestResource
+from homeport.appmaster.allocation.state import AllocatorState, ContainerState
+from homeport.appmaster.allocation.transitions import Happening
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.incarnation import Incarnation
+from tests.exhaustive.job import SETTINGS
+from tests.exhaustive.search import FoundError, Search
+from tests.exhaustive.small_world import SmallWorld
+
+Patch = pytest.MonkeyPatch
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A rule that is taken out, what is then found, and in which job."""
+
+    patch: Callable[[Patch], None]
+    verdict: str
+    groups: dict[str, tuple[str, ...]]
+    fault_count: int = 2
+    retry_count: int = -1
+
+    def __str__(self) -> str:
+        return self.patch.__name__
+
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(
+    verdict: str, *, fault_count: int = 2, retry_count: int = -1, **groups: tuple[str, ...]
+) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Enter the function as a mutant; groups as ``p0=("0-0",)``, one active by default."""
+
+    def enter(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        named = {p.removeprefix("p"): replicas for p, replicas in groups.items()} or {"0": ()}
+        MUTANTS.append(Mutant(patch, verdict, named, fault_count, retry_count))
+        return patch
+
+    return enter
+
+
+def _decisions(patch: Patch, changed: Callable[[Event, Decision], Decision]) -> None:
+    step = container_process_manager.step
+
+    def mutated(state: AllocatorState, event: Event) -> Decision:
+        return changed(event, step(state, event))
+
+    patch.setattr(container_process_manager, "step", mutated)
+
+
+# --- the keeper's, the child's and the shell's rules
+
+
+@mutant("two live children of one processor")
+def drop_the_lease_margin(patch: Patch) -> None:
+    """C1: the keeper may end a lease before its launcher does."""
+    patch.setattr(SmallWorld, "has_margin", False)
+
+
+@mutant("Kafka takes writes of (two incarnations of 0|0@.* after a newer one has read its state)")
+def fence_after_restore(patch: Patch) -> None:
+    """I3: the listed incarnations are fenced once the stores are restored."""
+    patch.setattr(SmallWorld, "start_order", ("init", "check", "restore", "fence"))
+
+
+@mutant("Kafka takes writes of (two incarnations of 0|0@.* after a newer one has read its state)")
+def skip_the_head_read(patch: Patch) -> None:
+    """I3: a child goes on without asking whether its epoch still stands."""
+    patch.setattr(SmallWorld, "_is_newest", lambda *_: True)
+
+
+@mutant("two live children of one processor|a permit is for a launcher without a child")
+def place_before_all_are_accounted_for(patch: Patch) -> None:
+    """A new driver does not wait for those that an earlier one permitted."""
+    patch.setattr(SmallWorld, "awaits_all", False)
+
+
+# --- the allocator's rules
+
+
+@mutant("two live children of one processor|a permit is for a launcher without a child")
+def take_yarns_word_for_a_stop(patch: Patch) -> None:
+    """P1: the end that Skein tells of counts as evidence that the child has stopped."""
+    patch.setattr(Draft, "has_child", lambda *_: False)
+
+
+@mutant("a permit has its record")
+def forget_the_record_of_a_permit(patch: Patch) -> None:
+    """L3: the permit is given, and the stream does not know."""
+    _decisions(patch, lambda _, decision: replace(decision, records=()))
+
+
+@mutant("Kafka takes writes of (two incarnations of 0|0@.* after a newer one has read its state)")
+def fence_nobody(patch: Patch) -> None:
+    """I1: a permit lists nobody."""
+    permit = container_allocator.permit
+
+    def without_list(draft: Draft, container: ContainerState, *rest: Any) -> None:  # noqa: ANN401
+        permit(draft, draft.change(container, unfenced=()), *rest)
+
+    patch.setattr(container_allocator, "permit", without_list)
+
+
+@mutant("one child per incarnation|does not fence itself|permitted again")
+def use_an_epoch_again(patch: Patch) -> None:
+    """A permit has the epoch of the one before."""
+    patch.setattr(ContainerState, "next_epoch", property(lambda c: max(1, c.epoch)))
+
+
+@mutant("nobody waits for request")
+def forget_a_request(patch: Patch) -> None:
+    """A request that nobody needs any more is not cancelled."""
+
+    def forgetful(_: Event, decision: Decision) -> Decision:
+        kept = (i for i in decision.instructions if not isinstance(i, CancelRequest))
+        return replace(decision, instructions=tuple(kept))
+
+    _decisions(patch, forgetful)
+
+
+@mutant("nothing leads to a good one")
+def ask_once_only(patch: Patch) -> None:
+    """After a request has expired nobody asks another host."""
+
+    def silent(event: Event, decision: Decision) -> Decision:
+        asks = (i for i in decision.instructions if not isinstance(i, RequestResource))
+        is_expiry = isinstance(event, TimerFired)
+        return replace(decision, instructions=tuple(asks)) if is_expiry else decision
+
+    _decisions(patch, silent)
+
+
+@mutant("a job fails only for what counts as a failure", retry_count=0)
+def charge_a_lost_lease(patch: Patch) -> None:
+    """C6: that the lease ran out counts as a failure of the processor."""
+    charged = container_process_manager.CHARGED_CAUSES | {StopCause.LEASE_LOST}
+    patch.setattr(container_process_manager, "CHARGED_CAUSES", charged)
+
+
+@mutant("is ended without need")
+def believe_a_stop_of_long_ago(patch: Patch) -> None:
+    """A stop is taken for the present incarnation's, whosever it was."""
+
+    def current(
+        draft: Draft, incarnation: Incarnation, happening: Happening
+    ) -> ContainerState | None:
+        container = draft.containers[incarnation.processor_id]
+        return container if draft.may_befall(container, happening) else None
+
+    patch.setattr(container_process_manager, "_current", current)
+
+
+@pytest.mark.parametrize("wrong", MUTANTS, ids=str)
+def test_the_search_finds_what_a_missing_rule_does(
+    wrong: Mutant, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tell: Tell
+) -> None:
+    """The shortest way: fewest faults, then fewest moves."""
+    wrong.patch(monkeypatch)
+    settings = replace(SETTINGS, retry_count=wrong.retry_count)
+    rules = SmallWorld(wrong.groups, ("a", "b", "c"), settings)
+    search = Search(rules, wrong.fault_count)
+    with pytest.raises(FoundError, match=wrong.verdict) as found:
+        search.visit(rules.deployed())
+    if request.config.get_verbosity() > 0:
+        tell(f"{wrong.patch.__doc__}\n{found.value}")

@@ -1,0 +1,168 @@
+"""The values that the small world consists of: launchers, children, the stream, the whole.
+
+All are tuples, since a search makes and hashes a million of them. Numbers stand for what has a
+name: a launcher is known by the number of its request, an incarnation is (processor, epoch).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from homeport.appmaster.allocation.events import FailoverStep
+
+Owner = tuple[str, int]
+"""(processor, epoch): an incarnation."""
+
+
+class Life(IntEnum):
+    """How a launcher, and what it runs, is doing."""
+
+    UP = 0
+    """It renews its lease, and the AM hears it."""
+    CUT = 1
+    """Nobody hears it or answers; its lease runs, and so does its child."""
+    OUT = 2
+    """As CUT; its own deadline has passed and it has ended its child."""
+    FROZEN = 3
+    """Stopped, with its child, in the middle of what they do: by SIGSTOP, or with its host."""
+
+
+class HostLife(IntEnum):
+    """How a host is doing."""
+
+    UP = 0
+    FROZEN = 1
+    """It stands still. The ResourceManager notices sooner or later."""
+    DOWN = 2
+    """Nothing of it is left."""
+
+
+class Child(NamedTuple):
+    """A stream container: ``done`` steps of its start, all of them once it has been heard of.
+
+    ``is_open``: it was the last to initialise its transactional id, so Kafka takes what it writes.
+    """
+
+    owner: Owner
+    fence: tuple[Owner, ...]
+    done: int = 0
+    is_open: bool = False
+
+
+class Launcher(NamedTuple):
+    """A launcher process. ``ran``: what it has run or refused, and how that ended.
+
+    ``report``: the stop that it has not told yet. ``is_known``: the keeper has heard it and has not
+    said since that it is silent. ``is_revoked``: the keeper has said that its child's lease is
+    over, which is for good (safety L1). ``is_doomed``: YARN was told to end
+    it. ``is_denied``: Skein says that it has ended.
+    """
+
+    request: int
+    host: str
+    life: Life = Life.UP
+    child: Child | None = None
+    ran: tuple[tuple[Owner, str], ...] = ()
+    report: tuple[Owner, str] | None = None
+    is_known: bool = False
+    is_revoked: bool = False
+    is_doomed: bool = False
+    is_denied: bool = False
+
+    @property
+    def is_lease_good(self) -> bool:
+        """Whether anybody may still count on the child: the keeper, or the launcher itself."""
+        return self.life in {Life.UP, Life.CUT} or not self.is_revoked
+
+    def __str__(self) -> str:
+        inside = f"{self.child.owner[0]}@{self.child.owner[1]}" if self.child else "nothing"
+        return f"launcher {self.request} on {self.host} with {inside}"
+
+
+class EpochRecord(NamedTuple):
+    """The last ``set-processor-epoch`` of a processor."""
+
+    epoch: int
+    fence: tuple[Owner, ...]
+
+
+class Failover(NamedTuple):
+    """A ``set-failover`` that has not been ended; ``standby`` and ``host`` are "" for none."""
+
+    active: str
+    epoch: int
+    standby: str
+    host: str
+    step: FailoverStep
+    used: tuple[str, ...]
+
+
+class Stream(NamedTuple):
+    """What the coordinator stream says; each part sorted by its first."""
+
+    epochs: tuple[tuple[str, EpochRecord], ...] = ()
+    homes: tuple[tuple[str, str], ...] = ()
+    failovers: tuple[Failover, ...] = ()
+
+
+Message = tuple[Any, ...]
+"""The key of an event: its kind, then what it says. See ``memory.event_of``."""
+
+
+class World(NamedTuple):
+    """Everything there is. ``machine``: the number of the allocator's state, in ``Memory``.
+
+    ``rm``: the hosts that the ResourceManager calls live. ``pending``: (request, host or "" for
+    any). ``gone``: (request, whether Skein's word of the end was told) of launchers that are no
+    more, while the keeper has not said so. ``ended``: (request, whether YARN took it back, host if
+    it is the end of all there): Skein's news that nobody told. ``late``: messages on their way.
+    ``adopting``: who had a permit of a driver before and is not accounted for. ``was_charged``:
+    something happened that counts as a failure.
+    """
+
+    machine: int
+    hosts: tuple[HostLife, ...]
+    rm: tuple[str, ...]
+    stream: Stream = Stream()
+    pending: tuple[tuple[int, str], ...] = ()
+    launchers: tuple[Launcher, ...] = ()
+    gone: tuple[tuple[int, bool], ...] = ()
+    ended: tuple[tuple[int, bool, str], ...] = ()
+    late: tuple[Message, ...] = ()
+    adopting: tuple[Owner, ...] = ()
+    was_charged: bool = False
+    result: str = ""
+
+
+def launcher_of(world: World, request: int) -> Launcher:
+    """The launcher that came of this request."""
+    return next(x for x in world.launchers if x.request == request)
+
+
+def with_launcher(world: World, launcher: Launcher) -> World:
+    """The launcher as it now is."""
+    return world._replace(
+        launchers=tuple(launcher if x.request == launcher.request else x for x in world.launchers)
+    )
+
+
+def with_host(world: World, place: int, life: HostLife) -> World:
+    """The host as it now is."""
+    return world._replace(hosts=(*world.hosts[:place], life, *world.hosts[place + 1 :]))
+
+
+def with_fenced(world: World, owners: tuple[Owner, ...]) -> World:
+    """Their transactional ids were initialised by another: Kafka takes nothing more of theirs."""
+    for launcher in world.launchers:
+        child = launcher.child
+        if child is not None and child.owner in owners and child.is_open:
+            world = with_launcher(world, launcher._replace(child=child._replace(is_open=False)))
+    return world
+
+
+def settled(world: World, owner: Owner | None) -> World:
+    """This one is accounted for, if it was waited for."""
+    if owner is None or owner not in world.adopting:
+        return world
+    return world._replace(adopting=tuple(o for o in world.adopting if o != owner))
