@@ -57,13 +57,18 @@ def launcher_fell_silent(draft: Draft, host: Host) -> None:
     draft.silent |= {host}
     draft.set_timer(silence_timer(host), draft.settings.silence_ms)
     if suspects_itself(draft.silent, hosts):
-        for silent in sorted(draft.silent):
-            _end(draft, silent)
-        together = ", ".join(sorted(draft.silent))
-        draft.because(ReasonKind.FAULT_HERE, host=host, detail=together)
-        draft.instruct(SuspectOurselves(tuple(sorted(draft.silent))))
+        _suspect_ourselves(draft, host)
     else:
         _exclude(draft, host, "the last of them just now")
+
+
+def _suspect_ourselves(draft: Draft, host: Host) -> None:
+    """``host``: the one after which it is so."""
+    for silent in sorted(draft.silent):
+        _end(draft, silent)
+    together = ", ".join(sorted(draft.silent))
+    draft.because(ReasonKind.FAULT_HERE, host=host, detail=together)
+    draft.instruct(SuspectOurselves(tuple(sorted(draft.silent))))
 
 
 def _exclude(draft: Draft, host: Host, why: str) -> None:
@@ -93,7 +98,10 @@ def _forget(draft: Draft, host: Host) -> None:
 
 
 def hosts_observed(draft: Draft) -> None:
-    """Of what the ResourceManager does not call live nothing is remembered, nor of an only host."""
+    """Of what the ResourceManager does not call live nothing is remembered, nor of an only host.
+
+    Where that leaves more than half of all hosts silent, the fault is taken to be ours after all.
+    """
     hosts = set(draft.hosts or ())
     kept = hosts if len(hosts) > 1 else set()
     for host in sorted({*draft.silent, *draft.exclusions} - kept):
@@ -101,6 +109,9 @@ def hosts_observed(draft: Draft) -> None:
             why = "it is the only host" if host in hosts else "the ResourceManager calls it lost"
             draft.because(ReasonKind.HOST_OPEN, host=host, detail=f"{why}, and is believed")
         _forget(draft, host)
+    doubted = [host for host in sorted(draft.silent) if host in draft.exclusions]
+    if doubted and suspects_itself(draft.silent, hosts):
+        _suspect_ourselves(draft, doubted[-1])
 
 
 def forget_all(draft: Draft) -> None:

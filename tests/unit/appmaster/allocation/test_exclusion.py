@@ -181,3 +181,15 @@ def test_the_end_of_the_job_forgets_all(lost: Machine) -> None:
     assert not lost.state.exclusions
     assert not lost.state.silent
     assert not lost.state.timers
+
+
+def test_silent_hosts_that_come_to_be_most_are_our_own_fault(machine: Machine) -> None:
+    """L5: two of five fell silent, and two others are lost; two of three is more than half."""
+    machine.deploy({"0": "a", "1": "b"}, "a", "b", "c", "d", "e")
+    machine.run("0", "r0", "a", 1)
+    machine.run("1", "r1", "b", 2)
+    machine.feed(silent("r0"), silent("r1"))
+    assert excluded(machine) == [Exclusion(A), Exclusion(B)]
+    assert SuspectOurselves((A, B)) in machine.feed(live("a", "b", "c"))
+    assert excluded(machine) == []
+    assert not any(isinstance(i, SuspectOurselves) for i in machine.feed(live("a", "b", "d")))
