@@ -86,6 +86,7 @@ from homeport.appmaster.allocation.state import (
     TERMINAL,
     WAITING,
     AllocatorState,
+    Changes,
     ContainerPhase,
     ContainerState,
     JobPhase,
@@ -107,13 +108,15 @@ CHARGED_CAUSES = frozenset({StopCause.FAILED, StopCause.KILLED})
 class Decision:
     """What one event led to: flush ``records``, run ``instructions``, go on from ``state``.
 
-    ``reasons``: why, in the order of deciding; for people and numbers, no part of comparisons.
+    ``reasons``: why, in the order of deciding; for people and numbers. ``changes``: what to look at
+    of the state. Neither is a part of comparisons.
     """
 
     state: AllocatorState
     records: tuple[Record, ...]
     instructions: tuple[Instruction, ...]
     reasons: tuple[Reason, ...] = field(default=(), compare=False)
+    changes: Changes = field(default=Changes(), compare=False)
 
 
 def step(state: AllocatorState, event: Event) -> Decision:
@@ -129,7 +132,11 @@ def step(state: AllocatorState, event: Event) -> Decision:
     _HANDLERS[type(event)](draft, event)
     _settle(draft)
     return Decision(
-        draft.freeze(), tuple(draft.records), tuple(draft.instructions), tuple(draft.reasons)
+        draft.freeze(),
+        tuple(draft.records),
+        tuple(draft.instructions),
+        tuple(draft.reasons),
+        draft.changes(),
     )
 
 

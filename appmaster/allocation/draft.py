@@ -25,6 +25,7 @@ from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
     AllocatorState,
+    Changes,
     ContainerPhase,
     Containers,
     ContainerState,
@@ -87,6 +88,14 @@ class Draft:
             next_request_id=self.next_request_id,
             stale_events=self.stale_events,
             occupancy=self._occupancy.freeze(containers, resources),
+        )
+
+    def changes(self) -> Changes:
+        """What differs from the state before, or was set to what it had been."""
+        return Changes(
+            frozenset(self.containers.changed),
+            frozenset(self.resources.changed),
+            frozenset(self.early.changed),
         )
 
     def each(self, phases: frozenset[ContainerPhase] | None = None) -> list[ContainerState]:

@@ -1,16 +1,15 @@
 """What must hold of the whole state after every step, as sentences.
 
-PURE and cheap: the shell calls ``check_step`` after every step in production, the tests too. A
-broken one is a bug of ours; it ends the AM attempt with its story.
+PURE. ``check`` looks at every row. ``check_step`` looks, if told, at what a step has changed and at
+what that concerns, so that the shell can call it after every step in production. A broken sentence
+is a bug of ours; it ends the AM attempt with its story.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from homeport.appmaster.allocation import constraints
 from homeport.appmaster.allocation.events import Timer, named
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.occupancy import counted, occupancy_of
@@ -20,10 +19,15 @@ from homeport.appmaster.allocation.state import (
     TERMINAL,
     WAITING,
     AllocatorState,
+    Changes,
     ContainerPhase,
+    Containers,
     ContainerState,
     EarlyPhase,
+    EarlyRequest,
+    EarlyRequests,
     JobPhase,
+    ResourceState,
     check_in_timer,
     exclusion_timer,
     expiry_timer,
@@ -32,9 +36,23 @@ from homeport.appmaster.allocation.state import (
     silence_timer,
 )
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 _HOLDING = LIVE | {ContainerPhase.ASSIGNED}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a state that are looked at."""
+
+    containers: Sequence[ContainerState]
+    resources: Sequence[ResourceState]
+    early: Sequence[EarlyRequest]
+
+    def hosts(self) -> set[Host]:
+        """The hosts that these ask for, or wait for."""
+        wanted = {c.wanted for c in self.containers if c.wanted is not None}
+        return wanted | {e.host for e in self.early}
 
 
 def check(state: AllocatorState) -> None:
@@ -43,17 +61,68 @@ def check(state: AllocatorState) -> None:
     Raises:
         InvariantViolation: it is not; the message names every broken sentence, and shows the state.
     """
-    _raise_if_any([*_of_containers(state), *_of_sharing(state), *_of_job(state)], state, "")
+    rows = _all_rows(state)
+    broken = [*_of_state(state, rows, rows.hosts()), *_of_timers(state), *_of_tables(state)]
+    _raise_if_any(broken, state, "")
 
 
-def check_step(before: AllocatorState, after: AllocatorState, story: str) -> None:
+def check_step(
+    before: AllocatorState, after: AllocatorState, story: str, changes: Changes | None = None
+) -> None:
     """Nothing, if ``after`` is sound and may follow ``before``; ``story`` tells what came between.
+
+    ``changes``: what differs, of a ``before`` that is sound; None: perhaps everything.
 
     Raises:
         InvariantViolation: as ``check``, with the story.
     """
-    broken = [*_of_containers(after), *_of_sharing(after), *_of_job(after)]
-    _raise_if_any([*broken, *_of_succession(before, after)], after, story)
+    if changes is None:
+        rows = _all_rows(after)
+        broken = [*_of_state(after, rows, rows.hosts()), *_of_timers(after)]
+        broken += _of_succession(before, after, before.containers.keys())
+    else:
+        was, rows = _rows_before(before, changes), _rows_concerned(after, changes)
+        broken = [*_of_state(after, rows, was.hosts() | rows.hosts())]
+        broken += _of_timers_changed(before, was, after, _rows_before(after, changes))
+        broken += _of_succession(before, after, sorted(changes.containers))
+    _raise_if_any(broken, after, story)
+
+
+def _all_rows(state: AllocatorState) -> _Rows:
+    return _Rows(tuple(state.containers), tuple(state.resources), tuple(state.early))
+
+
+def _rows_before(state: AllocatorState, changes: Changes) -> _Rows:
+    containers = (state.containers.get(key) for key in sorted(changes.containers))
+    resources = (state.resources.get(key) for key in sorted(changes.resources))
+    early = (state.early.get(key) for key in sorted(changes.early))
+    return _Rows(
+        [row for row in containers if row is not None],
+        [row for row in resources if row is not None],
+        [row for row in early if row is not None],
+    )
+
+
+def _rows_concerned(state: AllocatorState, changes: Changes) -> _Rows:
+    """What has changed, the holders of such launchers, the early requests of such containers."""
+    holders = set(changes.containers)
+    for resource_id in changes.resources:
+        holders.update(state.containers.filed(Containers.RESOURCE, resource_id))
+    return _rows_before(
+        state,
+        Changes(frozenset(holders), changes.resources, changes.early | holders),
+    )
+
+
+def _of_state(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
+    yield from _of_containers(rows)
+    yield from _of_overtaken(state, rows)
+    yield from _of_sharing(state, rows, hosts)
+    yield from _of_job(state)
+    yield from _of_waiting(state, rows, hosts)
+    yield from _of_idle_launchers(state)
+    yield from _of_hosts(state)
+    yield from _of_early(state, rows)
 
 
 def _raise_if_any(broken: list[str], state: AllocatorState, story: str) -> None:
@@ -64,8 +133,8 @@ def _raise_if_any(broken: list[str], state: AllocatorState, story: str) -> None:
         raise InvariantViolation("\n  ".join(lines))
 
 
-def _of_containers(state: AllocatorState) -> Iterator[str]:
-    for container in state.containers:
+def _of_containers(rows: _Rows) -> Iterator[str]:
+    for container in rows.containers:
         name = f"processor {container.processor_id}"
         if (container.phase in _HOLDING) != (container.resource_id is not None):
             yield f"{name} holds a resource exactly when assigned, starting, running or stopping"
@@ -82,54 +151,50 @@ def _of_containers(state: AllocatorState) -> Iterator[str]:
             yield f"{name} has fenced no incarnation of its future"
         if container.phase in LIVE and container.incarnation in container.fence:
             yield f"{name} does not fence itself"
-    yield from _of_overtaken(state)
 
 
-def _of_overtaken(state: AllocatorState) -> Iterator[str]:
-    live = {c.incarnation: c for c in state.containers if c.phase in LIVE}
-    for container in state.containers:
+def _of_overtaken(state: AllocatorState, rows: _Rows) -> Iterator[str]:
+    for container in rows.containers:
         name = f"processor {container.processor_id}"
         if container.is_retired and container.phase is not ContainerPhase.STOPPING:
             yield f"retired {name} is there only until it has stopped"
-        if container.phase in LIVE and container.is_overtaken:
-            live.pop(container.incarnation)
-            if container.phase is not ContainerPhase.STOPPING:
-                yield f"{name}, which a model has overtaken, stops"
-    for container in state.containers:
+        is_well = container.phase in LIVE and container.phase is not ContainerPhase.STOPPING
+        if is_well and container.is_overtaken:
+            yield f"{name}, which a model has overtaken, stops"
         for incarnation in (predecessor.incarnation for predecessor in container.unfenced):
-            owner = live.get(incarnation)
-            if owner is not None and owner is not container:
+            owner = state.container(incarnation.processor_id)
+            if owner is None or owner is container or owner.incarnation != incarnation:
+                continue
+            if owner.phase in LIVE and not owner.is_overtaken:
                 yield f"{named(incarnation)} is well and will be fenced by nobody"
 
 
-def _of_sharing(state: AllocatorState) -> Iterator[str]:
-    known = {r.resource_id: r for r in state.resources}
-    held = [c.resource_id for c in state.containers if c.resource_id is not None]
-    if len(set(held)) < len(held):
-        yield "no two containers are on one resource"
-    for resource_id in held:
-        if resource_id not in known:
+def _of_sharing(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
+    for resource_id in sorted({c.resource_id for c in rows.containers if c.resource_id}):
+        launcher = state.resource(resource_id)
+        if launcher is None:
             yield f"a held resource is known: {resource_id}"
-        elif known[resource_id].is_released:
+        elif launcher.is_released:
             yield f"a held resource is not released: {resource_id}"
-    requests = Counter(c.request_id for c in state.containers if c.request_id is not None)
-    if any(count > 1 for count in requests.values()):
-        yield "a request is for one container"
-    if any(request_id >= state.next_request_id for request_id in requests):
-        yield "the next request's number has not been used"
-    strict = Counter(
-        c.wanted for c in state.containers if c.phase is ContainerPhase.REQUESTED and c.wanted
-    )
-    strict.update(e.host for e in state.early if e.phase is EarlyPhase.ASKED)
-    if any(count > 1 for count in strict.values()):
-        yield "at most one strict request is outstanding per host"
+        if len(state.containers.filed(Containers.RESOURCE, resource_id)) > 1:
+            yield f"no two containers are on one resource: {resource_id}"
+    for request_id in sorted({c.request_id for c in rows.containers if c.request_id}):
+        if len(state.containers.filed(Containers.REQUEST, request_id)) > 1:
+            yield f"a request is for one container: {request_id}"
+        if request_id >= state.next_request_id:
+            yield "the next request's number has not been used"
+    for host in sorted(hosts):
+        if _strict_requests(state, host) > 1:
+            yield f"at most one strict request is outstanding per host: {host}"
+
+
+def _strict_requests(state: AllocatorState, host: Host | None) -> int:
+    asked = state.containers.filed(Containers.ASKED, host)
+    return len(asked) + len(state.early.filed(EarlyRequests.ASKED, host))
 
 
 def _of_job(state: AllocatorState) -> Iterator[str]:
-    phases = {c.phase for c in state.containers}
-    if state.timers != _timers_needed(state):
-        needed = ", ".join(sorted(map(str, _timers_needed(state)))) or "none"
-        yield f"timers are armed exactly where a phase needs them: {needed}"
+    phases = set(state.containers.values_of(Containers.PHASE))
     if (state.ending is not None) != (state.phase in {JobPhase.ENDING, JobPhase.ENDED}):
         yield "the result stands exactly when the job is ending or has ended"
     if state.phase is JobPhase.ACTIVE and phases <= TERMINAL:
@@ -138,14 +203,23 @@ def _of_job(state: AllocatorState) -> Iterator[str]:
         yield "a job that ends waits for stops, and for nothing else"
     if state.phase is JobPhase.ENDED and not phases <= TERMINAL:
         yield "nothing runs when the job has ended"
-    if state.phase is JobPhase.ACTIVE and state.hosts is not None:
-        asked = constraints.asked_hosts(state.containers, state.early)
-        for container in state.containers:
-            if container.phase is ContainerPhase.QUEUED and container.wanted not in asked:
-                yield f"processor {container.processor_id} is queued for a host being asked for"
-    yield from _of_idle_launchers(state)
-    yield from _of_hosts(state)
-    yield from _of_tables(state)
+
+
+def _of_waiting(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
+    if state.phase is not JobPhase.ACTIVE or state.hosts is None:
+        return
+    waiting = {c.processor_id for c in rows.containers if c.phase is ContainerPhase.QUEUED}
+    waiting = {p for p in waiting if not _strict_requests(state, _wanted(state, p))}
+    for host in hosts:
+        if not _strict_requests(state, host):
+            waiting.update(state.containers.filed(Containers.QUEUED, host))
+    for processor_id in sorted(waiting):
+        yield f"processor {processor_id} is queued for a host being asked for"
+
+
+def _wanted(state: AllocatorState, processor_id: ProcessorId) -> Host | None:
+    container = state.container(processor_id)
+    return None if container is None else container.wanted
 
 
 def _of_tables(state: AllocatorState) -> Iterator[str]:
@@ -157,38 +231,67 @@ def _of_tables(state: AllocatorState) -> Iterator[str]:
 
 
 def _of_hosts(state: AllocatorState) -> Iterator[str]:
-    hosts = set(state.hosts or ())
-    if {*state.silent, *(e.host for e in state.exclusions)} - hosts:
+    hosts = state.hosts or ()
+    if not state.silent and not len(state.exclusions):
+        return
+    if {*state.silent, *(e.host for e in state.exclusions)} - set(hosts):
         yield "silence is remembered of live hosts only"
     if hosts and len(state.exclusions) == len(hosts) == 1:
         yield "the only host is never excluded"
-    asked = [c.wanted for c in state.containers if c.phase in ASKING]
-    asked += [e.host for e in state.early if e.phase is not EarlyPhase.OVER]
+    is_our_fault = suspects_itself(state.silent, hosts)
     for exclusion in state.exclusions:
-        if asked.count(exclusion.host) > exclusion.is_probed:
+        asked = len(state.containers.filed(Containers.ASKING, exclusion.host))
+        asked += len(state.early.filed(EarlyRequests.ASKING, exclusion.host))
+        if asked > exclusion.is_probed:
             yield f"excluded {exclusion.host} is asked for one probe at most"
-        if exclusion.host in state.silent and suspects_itself(state.silent, hosts):
+        if exclusion.host in state.silent and is_our_fault:
             yield f"{exclusion.host} is not excluded while we suspect ourselves"
-    for early in state.early:
+
+
+def _of_early(state: AllocatorState, rows: _Rows) -> Iterator[str]:
+    for early in rows.early:
         container = state.container(early.processor_id)
-        launcher = container and container.resource_id and state.resource(container.resource_id)
+        launcher = container and state.resources.get(container.resource_id)
         if not launcher or launcher.ended is None:
             yield f"home is asked early for {early.processor_id} only while evidence is awaited"
 
 
 def _of_idle_launchers(state: AllocatorState) -> Iterator[str]:
-    seeking = [c for c in state.containers if c.phase in ASKING | {ContainerPhase.QUEUED}]
-    if state.phase is JobPhase.ACTIVE and (seeking or state.early):
+    phases = set(state.containers.values_of(Containers.PHASE))
+    is_sought = bool(phases & (ASKING | {ContainerPhase.QUEUED})) or len(state.early) > 0
+    if state.phase is JobPhase.ACTIVE and is_sought:
         return
-    held = {c.resource_id for c in state.containers}
-    for launcher in state.resources:
-        if launcher.resource_id not in held and not launcher.is_released and not launcher.ended:
-            yield f"{launcher.resource_id} is kept idle only while somebody seeks a resource"
+    for resource_id in sorted(occupancy_of(state).idle):
+        yield f"{resource_id} is kept idle only while somebody seeks a resource"
 
 
-def _timers_needed(state: AllocatorState) -> frozenset[Timer]:
+def _of_timers(state: AllocatorState) -> Iterator[str]:
+    needed = _timers_needed(state, _all_rows(state))
+    if state.timers != needed:
+        yield _needs(needed)
+
+
+def _needs(timers: frozenset[Timer]) -> str:
+    shown = ", ".join(sorted(map(str, timers))) or "none"
+    return f"timers are armed exactly where a phase needs them: {shown}"
+
+
+def _of_timers_changed(
+    before: AllocatorState, was: _Rows, after: AllocatorState, rows: _Rows
+) -> Iterator[str]:
+    """Those of what has changed are as needed; and no other one came, or went."""
+    were, needed = _timers_needed(before, was), _timers_needed(after, rows)
+    is_armed_well = all(timer in after.timers for timer in needed)
+    is_rest_off = not any(timer in after.timers for timer in were - needed)
+    if not is_armed_well or not is_rest_off:
+        yield _needs(needed)
+    elif len(after.timers) - len(before.timers) != len(needed) - len(were):
+        yield "timers are armed, or not, only as what needs them changes"
+
+
+def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
     needed: set[Timer] = set()
-    for container in state.containers:
+    for container in rows.containers:
         if container.request_id is not None:
             is_requested = container.phase is ContainerPhase.REQUESTED
             timer = expiry_timer if is_requested else check_in_timer
@@ -197,7 +300,7 @@ def _timers_needed(state: AllocatorState) -> frozenset[Timer]:
             needed.add(retry_delay_timer(container.processor_id))
         if container.failures and _counts_failures(state, container):
             needed.add(retry_window_timer(container.processor_id))
-    for early in state.early:
+    for early in rows.early:
         if early.phase is not EarlyPhase.OVER:
             timer = expiry_timer if early.phase is EarlyPhase.ASKED else check_in_timer
             needed.add(timer(early.request_id))
@@ -210,13 +313,15 @@ def _counts_failures(state: AllocatorState, container: ContainerState) -> bool:
     return state.phase is JobPhase.ACTIVE and container.phase not in TERMINAL
 
 
-def _of_succession(before: AllocatorState, after: AllocatorState) -> Iterator[str]:
+def _of_succession(
+    before: AllocatorState, after: AllocatorState, processors: Sequence[ProcessorId]
+) -> Iterator[str]:
     yield from _of_job_succession(before, after)
-    now = {c.processor_id: c for c in after.containers}
     is_changed = before.model_version != after.model_version
-    live = {c.incarnation for c in before.containers if c.phase in LIVE}
-    for old in before.containers:
-        new = now.get(old.processor_id)
+    for processor_id in processors:
+        old, new = before.container(processor_id), after.container(processor_id)
+        if old is None:
+            continue
         if new is None:
             if not is_changed and not old.is_retired:
                 yield f"processor {old.processor_id} does not vanish"
@@ -224,7 +329,7 @@ def _of_succession(before: AllocatorState, after: AllocatorState) -> Iterator[st
         if new.epoch not in {old.epoch, old.next_epoch}:
             yield f"the epoch of processor {old.processor_id} stays or is the next one"
         elif new.epoch > old.epoch:
-            yield from _of_permit(old, live)
+            yield from _of_permit(before, old)
         if old.phase in TERMINAL and new.phase is not old.phase and not is_changed:
             yield f"processor {old.processor_id} does not leave its end"
 
@@ -241,11 +346,13 @@ def _of_job_succession(before: AllocatorState, after: AllocatorState) -> Iterato
         yield "a model is not taken back"
 
 
-def _of_permit(old: ContainerState, live: AbstractSet[Incarnation]) -> Iterator[str]:
+def _of_permit(before: AllocatorState, old: ContainerState) -> Iterator[str]:
     name = f"processor {old.processor_id}"
     if old.phase in LIVE:
         yield f"{name} is permitted again only after it stopped"
     if old.is_retired:
         yield f"retired {name} is not permitted any more"
-    for incarnation in sorted(live & {p.incarnation for p in old.unfenced} - {old.incarnation}):
-        yield f"{name} is permitted only after the former owner {named(incarnation)} stopped"
+    for incarnation in sorted({p.incarnation for p in old.unfenced} - {old.incarnation}):
+        owner = before.container(incarnation.processor_id)
+        if owner is not None and owner.phase in LIVE and owner.incarnation == incarnation:
+            yield f"{name} is permitted only after the former owner {named(incarnation)} stopped"

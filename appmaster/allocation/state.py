@@ -382,6 +382,15 @@ class AllocatorState:
         return self.containers.get(min(holders, default=None))
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The rows that one step has set, or deleted: containers, launchers, early requests."""
+
+    containers: frozenset[ProcessorId] = frozenset()
+    resources: frozenset[ResourceId] = frozenset()
+    early: frozenset[ProcessorId] = frozenset()
+
+
 def initial_state(settings: AllocatorSettings, next_request_id: int = 1) -> AllocatorState:
     """The state before any event; requests are numbered from ``next_request_id``."""
     return AllocatorState(settings, next_request_id=next_request_id)

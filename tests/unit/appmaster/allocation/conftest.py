@@ -70,7 +70,8 @@ class Machine:
     def decide(self, event: Event) -> Decision:
         """One step."""
         decision = step(self.state, event)
-        check_step(self.state, decision.state, describe(event))
+        check_step(self.state, decision.state, describe(event), decision.changes)
+        check(decision.state)
         assert all(i.cause == describe(event) for i in decision.instructions)
         assert hash(decision.state) == hash(replace(decision.state))
         self.state = decision.state

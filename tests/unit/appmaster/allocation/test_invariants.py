@@ -12,8 +12,11 @@ from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.invariants import check, check_step
 from homeport.appmaster.allocation.state import (
     AllocatorState,
+    Changes,
     ContainerPhase,
     Containers,
+    EarlyRequest,
+    EarlyRequests,
     Ending,
     JobPhase,
     Predecessor,
@@ -159,3 +162,45 @@ def test_a_resource_of_another_is_no_business_of_a_container(sound: AllocatorSta
     gone = ResourceState(ResourceId("r8"), B, None, is_released=True)
     check(replace(sound, resources=Resources((*sound.resources, gone))))
     assert sound.container(ProcessorId("0")) is not None
+
+
+def test_what_a_step_changed_is_enough_to_find_what_it_broke(sound: AllocatorState) -> None:
+    """The rows that are named, and those that they concern; rows that are not named are not."""
+
+    def story(after: AllocatorState, **changes: str) -> str:
+        named = Changes(**{k: frozenset([v]) for k, v in changes.items()})  # type: ignore[arg-type] # by name
+        with pytest.raises(InvariantViolation) as caught:
+            check_step(sound, after, "a step", named)
+        return str(caught.value)
+
+    check_step(sound, sound, "a step", Changes())
+    homeless = changed(sound, "0", resource_id=None)
+    assert "holds a resource exactly when" in story(homeless, containers="0")
+    check_step(sound, homeless, "a step that says nothing of it", Changes())
+    assert "a held resource is known" in story(
+        replace(sound, resources=Resources()), resources="r0"
+    )
+    gone = Containers(c for c in sound.containers if c.processor_id != "1")
+    orphaned = replace(sound, containers=gone, timers=Bag())
+    assert "processor 2 is queued for a host being asked for" in story(orphaned, containers="1")
+    assert "processor 1 does not vanish" in story(orphaned, containers="1")
+    asks_too = {"phase": ContainerPhase.REQUESTED, "request_id": RequestId(2)}
+    assert "one strict request" in story(changed(sound, "2", **asks_too), containers="2")
+    early = EarlyRequests([EarlyRequest(ProcessorId("0"), RequestId(9), A)])
+    assert "while evidence is awaited" in story(replace(sound, early=early), early="0")
+
+
+def test_a_timer_of_nobody_is_found_among_those_of_all(sound: AllocatorState) -> None:
+    """Whether it came without a need, or went in spite of one, of what changed or of others."""
+
+    def story(after: AllocatorState, *processors: str) -> str:
+        with pytest.raises(InvariantViolation) as caught:
+            named = Changes(frozenset(map(ProcessorId, processors)))
+            check_step(sound, after, "a step", named)
+        return str(caught.value)
+
+    foreign = replace(sound, timers=sound.timers.having(expiry_timer(RequestId(77))))
+    assert "only as what needs them changes" in story(foreign)
+    assert "exactly where a phase needs them" in story(replace(sound, timers=Bag()), "1")
+    stays = changed(sound, "1", phase=ContainerPhase.FINISHED, request_id=None, wanted=None)
+    assert "exactly where a phase needs them" in story(stays, "1")
