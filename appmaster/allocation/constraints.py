@@ -15,10 +15,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
-    ContainerPhase,
     ContainerState,
-    EarlyPhase,
-    EarlyRequest,
     ResourceState,
 )
 from homeport.job_coordinator.model.ids import Host
@@ -56,14 +53,6 @@ def why_not(
     if host in container.tried:
         return f"{host} had no room, or launched nothing"
     return ""
-
-
-def asked_hosts(
-    containers: Iterable[ContainerState], early: Iterable[EarlyRequest]
-) -> frozenset[Host]:
-    """The hosts with a strict request outstanding: none of them may be asked for once more."""
-    asked = {c.wanted for c in containers if c.phase is ContainerPhase.REQUESTED and c.wanted}
-    return frozenset(asked | {e.host for e in early if e.phase is EarlyPhase.ASKED})
 
 
 def best_host(

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 from homeport.appmaster.allocation import constraints
 from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import named
+from homeport.appmaster.allocation.events import FencedByDriver, FencesReported, named
 from homeport.appmaster.allocation.instructions import (
     PermitContainer,
     ReleaseResource,
@@ -323,7 +323,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     )
 
 
-def drop_unfenced(draft: Draft, is_fenced: Callable[[Predecessor], bool]) -> None:
+def _drop_unfenced(draft: Draft, is_fenced: Callable[[Predecessor], bool]) -> None:
     """Nobody's next permit lists any of those (safety I1), but whoever is taken to run its own."""
     is_news = False
     for container in draft.each():
@@ -334,6 +334,16 @@ def drop_unfenced(draft: Draft, is_fenced: Callable[[Predecessor], bool]) -> Non
             draft.change(container, unfenced=kept)
     if not is_news:
         draft.count_stale()
+
+
+def fences_reported(draft: Draft, event: FencesReported) -> None:
+    """No permit need list them any more (safety I1)."""
+    _drop_unfenced(draft, lambda p: p.incarnation in event.fenced)
+
+
+def fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
+    """Dropped if its launcher waited for it: one that is only revoked may yet begin (safety I1)."""
+    _drop_unfenced(draft, lambda p: p.is_stopped and p.incarnation == event.incarnation)
 
 
 def note_stop(draft: Draft, incarnation: Incarnation) -> None:

@@ -464,16 +464,6 @@ def _child_failed(
     )
 
 
-def _on_fences_reported(draft: Draft, event: FencesReported) -> None:
-    """No permit need list them any more (safety I1)."""
-    allocator.drop_unfenced(draft, lambda p: p.incarnation in event.fenced)
-
-
-def _on_fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
-    """Dropped if its launcher waited for it: one that is only revoked may yet begin (safety I1)."""
-    allocator.drop_unfenced(draft, lambda p: p.is_stopped and p.incarnation == event.incarnation)
-
-
 def _on_lags_reported(draft: Draft, event: LagsReported) -> None:
     """Lags of standbys are known; of who is none, nothing is remembered."""
     known = (draft.containers.get(processor_id) for processor_id in sorted(event.lags))
@@ -498,8 +488,8 @@ _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     ContainerStarted: _on_container_started,
     ContainerStopped: _on_container_stopped,
     RetiredStopped: model_change.retired_stopped,
-    FencesReported: _on_fences_reported,
-    FencedByDriver: _on_fenced_by_driver,
+    FencesReported: allocator.fences_reported,
+    FencedByDriver: allocator.fenced_by_driver,
     LagsReported: _on_lags_reported,
     ShutdownRequested: _on_shutdown_requested,
 }

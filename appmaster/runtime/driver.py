@@ -236,9 +236,9 @@ class Driver:
     async def _take(self, event: Event) -> Decision:
         """One event, from the step to the instructions."""
         decision = step(self._state, event)
-        invariants.check_step(self._state, decision.state, describe(event))
+        invariants.check_step(self._state, decision.state, describe(event), decision.changes)
         submission = self.status.identity.rank.submission
-        remembered = records_of(self._state, decision.state, event, submission, wall_ms())
+        remembered = records_of(self._state, decision, event, submission, wall_ms())
         own = decided_records.messages(decision.records, decision.state, self._tasks_of)
         await self._desk.append([*own, *remembered])
         if self._state.ending is None and decision.state.ending is not None:
@@ -247,7 +247,7 @@ class Driver:
         self._log.decided(event, decision)
         for instruction in decision.instructions:
             self._carry_out(instruction)
-        self.status.entered(self._state, self.launchers)
+        self.status.entered(decision, self.launchers)
         return decision
 
     def _tasks_of(self, processor_id: ProcessorId) -> Iterable[TaskName]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.events import named
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.health import health
@@ -72,9 +73,12 @@ class JobStatus:
     _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
     _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
 
-    def entered(self, state: AllocatorState, launchers: LauncherTable) -> None:
-        """The allocator is in ``state`` now."""
-        for container in state.containers:
+    def entered(self, decision: Decision, launchers: LauncherTable) -> None:
+        """The allocator has decided so, and is in the state that it names."""
+        for processor_id in sorted(decision.changes.containers):
+            container = decision.state.container(processor_id)
+            if container is None:
+                continue
             facts = self._facts.setdefault(container.processor_id, _Facts())
             if facts.phase is not container.phase:
                 facts.phase, facts.since_ms = container.phase, self.now_ms()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.events import (
     ChargedFailures,
     ContainerStopped,
@@ -28,12 +29,14 @@ from homeport.job_coordinator.model.ids import ProcessorId
 
 
 def records_of(
-    before: AllocatorState, after: AllocatorState, event: Event, submission: int, now_ms: int
+    before: AllocatorState, decision: Decision, event: Event, submission: int, now_ms: int
 ) -> Iterator[CoordinatorStreamMessage]:
     """The records that the step of ``event`` asks for; ``now_ms`` in ms since 1970."""
-    now = {c.processor_id: c for c in after.containers}
-    for old in before.containers:
-        new = now.get(old.processor_id)
+    after = decision.state
+    for processor_id in sorted(decision.changes.containers):
+        old, new = before.container(processor_id), after.container(processor_id)
+        if old is None:
+            continue
         if new is None:
             # The model has it no more, so nobody comes after it whose permit would tell of its end.
             yield from _stop_of(old, after)

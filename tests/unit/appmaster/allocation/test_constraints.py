@@ -6,10 +6,7 @@ from dataclasses import replace
 
 from homeport.appmaster.allocation import constraints
 from homeport.appmaster.allocation.state import (
-    ContainerPhase,
     ContainerState,
-    EarlyPhase,
-    EarlyRequest,
     ResourceState,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -31,17 +28,6 @@ def test_candidates_are_live_untried_and_can_be_asked_by_name() -> None:
     assert constraints.candidate_hosts(SETTINGS, (C, B, A), {B}, tried) == (C,)
     strict = replace(SETTINGS, strict_hosts=(A, C))
     assert constraints.candidate_hosts(strict, (C, B, A), (), tried) == (C,)
-
-
-def test_a_host_is_asked_while_a_strict_request_is_pending() -> None:
-    """Not by one for any host, nor by one that is allocated or queued."""
-    phases = (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED, ContainerPhase.QUEUED)
-    containers = [replace(ZERO, phase=p, wanted=h) for p, h in zip(phases, (A, B, C), strict=True)]
-    anywhere = replace(ZERO, phase=ContainerPhase.REQUESTED)
-    asked = EarlyRequest(ZERO.processor_id, RequestId(1), C)
-    granted = replace(asked, host=B, phase=EarlyPhase.GRANTED)
-    assert constraints.asked_hosts([*containers, anywhere], ()) == {A}
-    assert constraints.asked_hosts([*containers, anywhere], (asked, granted)) == {A, C}
 
 
 def test_home_is_best_then_the_least_loaded_then_one_free_to_ask_then_the_name() -> None:

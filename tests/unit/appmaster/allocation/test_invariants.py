@@ -194,8 +194,8 @@ def test_a_timer_of_nobody_is_found_among_those_of_all(sound: AllocatorState) ->
     """Whether it came without a need, or went in spite of one, of what changed or of others."""
 
     def story(after: AllocatorState, *processors: str) -> str:
+        named = Changes(frozenset(map(ProcessorId, processors)))
         with pytest.raises(InvariantViolation) as caught:
-            named = Changes(frozenset(map(ProcessorId, processors)))
             check_step(sound, after, "a step", named)
         return str(caught.value)
 

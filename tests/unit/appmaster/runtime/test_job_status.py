@@ -67,8 +67,9 @@ class World:
         """The allocator takes these; each a second after the other."""
         for event in events:
             self.now_ms += 1000
-            self.state = step(self.state, event).state
-            self.status.entered(self.state, self.launchers)
+            decision = step(self.state, event)
+            self.state = decision.state
+            self.status.entered(decision, self.launchers)
 
     def check_in(self, running: Incarnation | None) -> None:
         """The launcher on nm1 checks in."""

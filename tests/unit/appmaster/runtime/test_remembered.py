@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.events import (
     ChargedFailures,
     ContainerStopped,
+    Event,
     HostsObserved,
     RetiredStopped,
 )
@@ -14,6 +16,7 @@ from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     AllocatorState,
+    Changes,
     Containers,
     ContainerState,
     Ending,
@@ -24,6 +27,9 @@ from homeport.appmaster.allocation.state import (
 from homeport.appmaster.runtime.remembered import charged_failures, records_of
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.metadata.lifecycle import RetryState
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -46,15 +52,23 @@ def state(*failures: int) -> AllocatorState:
     return replace(initial_state(SETTINGS), containers=Containers(containers))
 
 
+def recorded(
+    before: AllocatorState, after: AllocatorState, event: Event
+) -> list[CoordinatorStreamMessage]:
+    """What the step of submission 3 at 5000 ms leaves, in which any container may have changed."""
+    changes = Changes(frozenset((*before.containers.keys(), *after.containers.keys())))
+    return list(records_of(before, Decision(after, (), (), changes=changes), event, 3, 5000))
+
+
 def test_a_step_that_charges_nothing_asks_for_no_record() -> None:
     """Nor does the first one, which takes over what was charged before."""
-    assert list(records_of(state(1, 0), state(1, 0), NOTHING, 3, 5000)) == []
-    assert list(records_of(initial_state(SETTINGS), state(1, 0), NOTHING, 3, 5000)) == []
+    assert recorded(state(1, 0), state(1, 0), NOTHING) == []
+    assert recorded(initial_state(SETTINGS), state(1, 0), NOTHING) == []
 
 
 def test_what_is_charged_and_forgiven_is_recorded() -> None:
     """With the time of the last failure; a window that has passed leaves nothing."""
-    found = list(records_of(state(1, 1), state(2, 0), NOTHING, 3, 5000))
+    found = recorded(state(1, 1), state(2, 0), NOTHING)
     assert found == [wire.set_retry_state("0", 2, 5000), wire.tombstone("set-retry-state", "1")]
 
 
@@ -66,14 +80,10 @@ def test_the_stop_of_who_is_in_no_model_any_more_is_recorded() -> None:
     stopping = replace(retired, epoch=4, resource_id=launcher.resource_id, is_retired=True)
     running = replace(running, containers=Containers([kept, stopping]))
     told = replace(running, containers=Containers([kept]))
-    assert list(records_of(running, told, NOTHING, 3, 5000)) == [
-        wire.set_stopped("1", 4, "ordered")
-    ]
+    assert recorded(running, told, NOTHING) == [wire.set_stopped("1", 4, "ordered")]
     lost = replace(told, resources=Resources())
-    assert list(records_of(running, lost, NOTHING, 3, 5000)) == [
-        wire.set_stopped("1", 4, "lease-lost")
-    ]
-    assert list(records_of(state(0, 0), state(0), NOTHING, 3, 5000)) == []
+    assert recorded(running, lost, NOTHING) == [wire.set_stopped("1", 4, "lease-lost")]
+    assert recorded(state(0, 0), state(0), NOTHING) == []
 
 
 def test_the_stop_of_one_that_an_earlier_driver_left_is_recorded() -> None:
@@ -81,22 +91,20 @@ def test_the_stop_of_one_that_an_earlier_driver_left_is_recorded() -> None:
     left = Incarnation(P1, 4)
     before, after = replace(state(0), retired=frozenset({left})), state(0)
     told = ContainerStopped(left, StopCause.SIGNALLED, -15)
-    assert list(records_of(before, after, told, 3, 5000)) == [wire.set_stopped("1", 4, "signalled")]
-    assert list(records_of(after, after, told, 3, 5000)) == []
+    assert recorded(before, after, told) == [wire.set_stopped("1", 4, "signalled")]
+    assert recorded(after, after, told) == []
     lost = RetiredStopped(left, "lease-lost")
     for known in (before, after):
-        found = list(records_of(known, after, lost, 3, 5000))
+        found = recorded(known, after, lost)
         assert found == [wire.set_stopped("1", 4, "lease-lost")]
-    assert list(records_of(before, after, NOTHING, 3, 5000)) == []
+    assert recorded(before, after, NOTHING) == []
 
 
 def test_an_end_is_recorded_once() -> None:
     """When it is decided, with the submission that it ends."""
     ending = replace(state(0), ending=Ending(JobResult.KILLED, "why"))
-    assert list(records_of(state(0), ending, NOTHING, 3, 5000)) == [
-        wire.set_job_end(3, "KILLED", "why")
-    ]
-    assert list(records_of(ending, ending, NOTHING, 3, 5000)) == []
+    assert recorded(state(0), ending, NOTHING) == [wire.set_job_end(3, "KILLED", "why")]
+    assert recorded(ending, ending, NOTHING) == []
 
 
 def test_what_was_charged_counts_for_the_rest_of_its_window() -> None:
