@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeport.appmaster.allocation import container_allocator as allocator
-from homeport.appmaster.allocation import early_requests, exclusion, model_change
+from homeport.appmaster.allocation import early_requests, exclusion, model_change, placement
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import (
     ContainerStarted,
@@ -47,6 +47,7 @@ from homeport.appmaster.allocation.events import (
     LagsReported,
     LauncherCheckedIn,
     LauncherSilent,
+    PlacementRequested,
     ResourceAllocated,
     ResourceEnded,
     RetiredStopped,
@@ -146,6 +147,7 @@ def _settle(draft: Draft) -> None:
         end_of_all(draft)
     if draft.phase is not JobPhase.ACTIVE:
         exclusion.forget_all(draft)
+    placement.settle(draft)
     early_requests.settle(draft)
     if draft.phase is JobPhase.ACTIVE:
         allocator.place(draft)
@@ -257,7 +259,7 @@ def _on_launcher_checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
     if draft.phase is JobPhase.NEW:
         return
     exclusion.host_spoke(draft, event.host)
-    known = draft.resources.get(event.resource_id)
+    known = draft.resources.get(event.resource_id) or placement.claim(draft, event)
     if known is None:
         early_requests.over(draft, event.request_id, is_served=True)
     elif known.ended is not None:
@@ -274,7 +276,7 @@ def _on_launcher_checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
         draft.resources[launcher.resource_id] = launcher
     elif known.is_released:
         draft.instruct(ReleaseResource(known.resource_id))
-    elif draft.phase is JobPhase.ACTIVE:
+    elif draft.phase is JobPhase.ACTIVE and known.reserved_for is None:
         allocator.grant(draft, known)  # idle, as who held it is retired: somebody may seek it now
 
 
@@ -324,7 +326,7 @@ def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
             early_requests.end_was_told(draft, launcher, event)
         else:
             draft.count_stale()
-    elif not early_requests.over(draft, event.request_id, is_served=True):
+    elif not early_requests.over(draft, event.request_id, is_served=True, story=event.story):
         draft.count_stale()
 
 
@@ -372,16 +374,16 @@ def _launcher_gone(
     elif holder.phase is ContainerPhase.STOPPING:
         model_change.stopped(draft, holder, Happening.RESOURCE_LOST, None)
     else:
+        # Without any word of an end it is a lease that ran out (safety C6): perhaps Kafka was away,
+        # for all at once.
+        is_told = ended is not None and not exclusion.is_lost(draft, launcher.host)
         fail(
             draft,
             draft.change(holder, resource_id=None),
             Happening.RESOURCE_LOST,
             ContainerPhase.QUEUED,
             story=story_of_loss(holder, launcher, ended),
-            # Without any word of an end it is a lease that ran out (safety C6): perhaps Kafka was
-            # away, for all at once.
-            is_charged=is_own_fault
-            or (ended is not None and not exclusion.is_lost(draft, launcher.host)),
+            is_charged=(is_own_fault or is_told) and not placement.is_launching(draft, holder),
         )
 
 
@@ -447,10 +449,12 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
 def _child_failed(
     draft: Draft, container: ContainerState, launcher: ResourceState, event: ContainerStopped
 ) -> None:
-    """It goes on at the same launcher, unless YARN says that this is gone as well."""
+    """It goes on at the same launcher, unless that is gone too, or was where a command wants it."""
     next_phase = ContainerPhase.ASSIGNED
+    is_moving = placement.is_launching(draft, container)
     if launcher.ended is not None:
         del draft.resources[launcher.resource_id]
+    if launcher.ended is not None or is_moving:
         container = draft.change(container, resource_id=None)
         next_phase = ContainerPhase.QUEUED
     fail(
@@ -460,7 +464,7 @@ def _child_failed(
         next_phase,
         story=f"{named(event.incarnation)} on {launcher.host}: "
         f"{event.cause.value}, exit code {event.exit_code}",
-        is_charged=event.cause in CHARGED_CAUSES,
+        is_charged=event.cause in CHARGED_CAUSES and not is_moving,
     )
 
 
@@ -491,5 +495,6 @@ _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     FencesReported: allocator.fences_reported,
     FencedByDriver: allocator.fenced_by_driver,
     LagsReported: _on_lags_reported,
+    PlacementRequested: placement.requested,
     ShutdownRequested: _on_shutdown_requested,
 }

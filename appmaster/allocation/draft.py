@@ -63,6 +63,7 @@ class Draft:
         self.containers = self._occupancy.containers
         self.resources = self._occupancy.resources
         self.early: Edit[ProcessorId, EarlyRequest, EarlyRequests] = Edit(state.early)
+        self.placements = {p.request.uuid: p for p in state.placements}
         self.silent = state.silent
         self.exclusions: Edit[Host, Exclusion, Exclusions] = Edit(state.exclusions)
         self.records: list[Record] = []
@@ -81,6 +82,7 @@ class Draft:
             retired=self.retired,
             resources=resources,
             early=self.early.freeze(),
+            placements=tuple(self.placements[key] for key in sorted(self.placements)),
             silent=self.silent,
             exclusions=self.exclusions.freeze(),
             timers=self.timers,
@@ -134,7 +136,7 @@ class Draft:
         return holder is not None and holder.phase in LIVE
 
     def idle_resources(self) -> list[ResourceState]:
-        """The launchers that live, unheld and not released, in the order of their ids."""
+        """The launchers that live, unheld, unreserved, not released, in the order of their ids."""
         return [self.resources[key] for key in sorted(self._occupancy.idle)]
 
     def host_of(self, container: ContainerState) -> Host | None:

@@ -50,6 +50,8 @@ def settle(draft: Draft) -> None:
     if not ended and not draft.early:
         return
     for early in list(draft.early.values()):
+        if early.is_reservation:
+            continue
         owner = draft.containers[early.processor_id]
         if not _awaits_evidence(draft, owner):
             _close(draft, early, owner)
@@ -114,14 +116,23 @@ def granted(draft: Draft, early: EarlyRequest) -> None:
     draft.set_timer(check_in_timer(early.request_id), draft.settings.check_in_timeout_ms)
 
 
-def over(draft: Draft, request_id: RequestId | None, *, is_served: bool) -> bool:
+_UNSERVED = {
+    EarlyPhase.ASKED: "the request was not granted in time",
+    EarlyPhase.GRANTED: "its launcher did not check in in time",
+}
+
+
+def over(draft: Draft, request_id: RequestId | None, *, is_served: bool, story: str = "") -> bool:
     """It is no longer outstanding, cancelled unless served; whether there was such a request.
 
     Nothing is charged: what its owner needs is asked for again when the evidence is in.
+    ``story``: why it ended; empty: it took too long.
     """
     early = draft.early_asker(request_id)
     if early is None:
         return False
     draft.forget_request(early.request_id, is_served=is_served)
-    draft.early[early.processor_id] = replace(early, phase=EarlyPhase.OVER)
+    told = story or ("its container has ended" if is_served else _UNSERVED[early.phase])
+    told = told if early.is_reservation else ""
+    draft.early[early.processor_id] = replace(early, phase=EarlyPhase.OVER, story=told)
     return True

@@ -18,6 +18,7 @@ from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import PlacementRequest, PlacementSource
 
 
 def named(incarnation: Incarnation | None) -> str:
@@ -342,6 +343,24 @@ class ShutdownRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementRequested:
+    """An operator asks for a container's place, or an earlier driver was told so and has not ended.
+
+    ``refusal``: why whoever read it refuses it already, as being for another run of the job; empty
+    where it does not. ``is_resumed``: it has been answered, but not finally, by an earlier driver;
+    ``source`` as the answer has it: None, where the action was not begun.
+    """
+
+    request: PlacementRequest
+    refusal: str = ""
+    is_resumed: bool = False
+    source: PlacementSource | None = None
+
+    def __str__(self) -> str:
+        return f"{self.request.processor_id} to {self.request.destination} {self.request.uuid}"
+
+
+@dataclass(frozen=True, slots=True)
 class SettingsChanged:
     """The configuration was changed while the job runs; armed timers run on as they are."""
 
@@ -366,6 +385,7 @@ Event = (
     | FencedByDriver
     | LagsReported
     | ShutdownRequested
+    | PlacementRequested
     | SettingsChanged
 )
 

@@ -24,6 +24,11 @@ from enum import Enum
 from homeport.appmaster.allocation.events import FailoverStep, Timer
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import (
+    PlacementRequest,
+    PlacementSource,
+    PlacementStatus,
+)
 
 
 class JobResult(Enum):
@@ -85,6 +90,28 @@ class DeleteLocality:
     """Record: the processor, and its tasks, belong nowhere."""
 
     processor_id: ProcessorId
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlacementResponse:
+    """Record: what became of the request so far; it takes the place of what was said before.
+
+    ``source``: of an action that is in progress, for the driver that finds it.
+    """
+
+    request: PlacementRequest
+    status: PlacementStatus
+    message: str
+    source: PlacementSource | None = None
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePlacementRequest:
+    """Record: the request has been read; its answer, if it is to have one, is written with this."""
+
+    uuid: str
     cause: str = field(default="", compare=False)
 
 
@@ -176,7 +203,15 @@ class EndJob:
     cause: str = field(default="", compare=False)
 
 
-Record = WriteProcessorEpoch | WriteFailover | EndFailover | WriteLocality | DeleteLocality
+Record = (
+    WriteProcessorEpoch
+    | WriteFailover
+    | EndFailover
+    | WriteLocality
+    | DeleteLocality
+    | WritePlacementResponse
+    | DeletePlacementRequest
+)
 
 LauncherOrder = PermitContainer | StopContainer | ReleaseResource
 

@@ -7,6 +7,7 @@ is a bug of ours; it ends the AM attempt with its story.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from homeport.appmaster.allocation.state import (
     EarlyRequest,
     EarlyRequests,
     JobPhase,
+    PlacementStep,
     ResourceState,
     check_in_timer,
     exclusion_timer,
@@ -123,6 +125,7 @@ def _of_state(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[
     yield from _of_idle_launchers(state)
     yield from _of_hosts(state)
     yield from _of_early(state, rows)
+    yield from _of_placements(state, rows)
 
 
 def _raise_if_any(broken: list[str], state: AllocatorState, story: str) -> None:
@@ -252,8 +255,24 @@ def _of_early(state: AllocatorState, rows: _Rows) -> Iterator[str]:
     for early in rows.early:
         container = state.container(early.processor_id)
         launcher = container and state.resources.get(container.resource_id)
-        if not launcher or launcher.ended is None:
+        if not early.is_reservation and (not launcher or launcher.ended is None):
             yield f"home is asked early for {early.processor_id} only while evidence is awaited"
+
+
+def _of_placements(state: AllocatorState, rows: _Rows) -> Iterator[str]:
+    if state.phase is not JobPhase.ACTIVE and state.placements:
+        yield "a job that ends has answered all that operators asked"
+    begun = [p for p in state.placements if p.step is not PlacementStep.WAITING]
+    known = (state.container(p.request.processor_id) for p in begun)
+    groups = Counter(c.replica_of or c.processor_id for c in known if c is not None)
+    if any(count > 1 for count in groups.values()):
+        yield "one action is under way in a group at a time"
+    reserving = {p.request.processor_id for p in begun if p.step is PlacementStep.RESERVING}
+    if {e.processor_id for e in rows.early if e.is_reservation} - reserving:
+        yield "a reservation is asked for on behalf of an action"
+    kept = {(p.resource_id, p.request.processor_id) for p in begun if not p.is_launched}
+    if {(r.resource_id, r.reserved_for) for r in rows.resources if r.reserved_for} - kept:
+        yield "a launcher is kept on behalf of an action"
 
 
 def _of_idle_launchers(state: AllocatorState) -> Iterator[str]:
@@ -318,6 +337,7 @@ def _of_succession(
 ) -> Iterator[str]:
     yield from _of_job_succession(before, after)
     is_changed = before.model_version != after.model_version
+    commanded = {p.request.processor_id for p in after.placements}
     for processor_id in processors:
         old, new = before.container(processor_id), after.container(processor_id)
         if old is None:
@@ -330,7 +350,8 @@ def _of_succession(
             yield f"the epoch of processor {old.processor_id} stays or is the next one"
         elif new.epoch > old.epoch:
             yield from _of_permit(before, old)
-        if old.phase in TERMINAL and new.phase is not old.phase and not is_changed:
+        is_commanded = old.phase is ContainerPhase.FAILED and processor_id in commanded
+        if old.phase in TERMINAL and new.phase is not old.phase and not is_changed | is_commanded:
             yield f"processor {old.processor_id} does not leave its end"
 
 

@@ -49,7 +49,7 @@ def counted(state: AllocatorState) -> Occupancy:
 
 def is_useful(launcher: ResourceState) -> bool:
     """Whether a container may be given this launcher, if none has it."""
-    return not launcher.is_released and launcher.ended is None
+    return not launcher.is_released and launcher.ended is None and launcher.reserved_for is None
 
 
 class OccupancyEdit:

@@ -81,6 +81,12 @@ class ReasonKind(Enum):
     STOPPED_AS_ORDERED = "stopped-as-ordered"
     JOB_ENDS = "job-ends"
 
+    COMMAND_WAITS = "command-waits"
+    COMMAND_GOES_ON = "command-goes-on"
+    COMMAND_DONE = "command-done"
+    COMMAND_REFUSED = "command-refused"
+    COMMAND_FAILED = "command-failed"
+
 
 _K = ReasonKind
 
@@ -153,6 +159,11 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.TRIED_AGAIN: "{Who} is placed again, as the JobModel has changed",
         _K.STOPPED_AS_ORDERED: "{Who} has stopped, as it was ordered to",
         _K.JOB_ENDS: "The job ends",
+        _K.COMMAND_WAITS: "A command for {who} is accepted",
+        _K.COMMAND_GOES_ON: "A command for {who} is carried out",
+        _K.COMMAND_DONE: "A command for {who} is done",
+        _K.COMMAND_REFUSED: "A command for {who} is refused",
+        _K.COMMAND_FAILED: "A command for {who} has failed",
     }
 )
 """One sentence of each kind, without its full stop; what it was decided by follows as its detail.

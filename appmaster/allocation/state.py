@@ -32,6 +32,11 @@ from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.table import Bag, Facets, Table
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import (
+    PlacementRequest,
+    PlacementSource,
+    PlacementStatus,
+)
 
 
 class ContainerRole(Enum):
@@ -69,7 +74,7 @@ class ContainerPhase(Enum):
     FAILED = "failed"
     """Given up: its failures exceeded the retry keys, and the job goes on without it.
 
-    The next model tries it again."""
+    The next model tries it again, or a command of an operator."""
 
     __hash__ = object.__hash__
     """As equality: of the object. Enum's own is of the name, and a fifth of the time of a step."""
@@ -94,7 +99,7 @@ LIVE = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING, ContainerPhas
 """Phases with an incarnation that must be taken to run."""
 
 TERMINAL = frozenset({ContainerPhase.STOPPED, ContainerPhase.FINISHED, ContainerPhase.FAILED})
-"""Phases that only a new model leads out of."""
+"""Phases that only a new model leads out of, and, of FAILED, an operator's command."""
 
 
 class JobPhase(Enum):
@@ -194,7 +199,7 @@ class ResourceState:
     """One launcher that checked in. A released one is kept until it is known to be gone.
 
     ``ended``: YARN's word that its container has ended, while there is no evidence yet that what it
-    runs has stopped.
+    runs has stopped. ``reserved_for``: nobody holds it, but this processor is to be moved here.
     """
 
     resource_id: ResourceId
@@ -202,6 +207,7 @@ class ResourceState:
     request_id: RequestId | None
     is_released: bool = False
     ended: ResourceEnded | None = None
+    reserved_for: ProcessorId | None = None
 
 
 class EarlyPhase(Enum):
@@ -217,12 +223,49 @@ class EarlyPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EarlyRequest:
-    """Home is asked for on behalf of a container whose stop is not proven yet (safety P2)."""
+    """A host is asked for on behalf of a container whose stop is not proven yet.
+
+    Its home, as its launcher has ended (safety P2); with ``is_reservation`` where a command wants
+    it, which runs as yet. ``story``: of one that is over, why no launcher came.
+    """
 
     processor_id: ProcessorId
     request_id: RequestId
     host: Host
     phase: EarlyPhase = EarlyPhase.ASKED
+    is_reservation: bool = False
+    story: str = ""
+
+
+class PlacementStep(Enum):
+    """Where an operator's command is."""
+
+    WAITING = "waiting"
+    """For its turn, or for the container to run."""
+    RESERVING = "reserving"
+    """A launcher at the destination is asked for; the container is as it was."""
+    MOVING = "moving"
+    """The launcher is reserved: the container stops, is assigned it, starts."""
+    RESTARTING = "restarting"
+    """The container was told to stop, or placed, and is to come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An operator's command under way: see ``placement``.
+
+    ``status``: the last that was answered. ``source``: where the container was when it began;
+    ``host``: where it is to go, ``resource_id``: the launcher reserved there; ``is_launched``:
+    whether the container has been assigned that.
+    """
+
+    request: PlacementRequest
+    status: PlacementStatus = PlacementStatus.CREATED
+    step: PlacementStep = PlacementStep.WAITING
+    source: PlacementSource | None = None
+    host: Host | None = None
+    resource_id: ResourceId | None = None
+    is_launched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +389,7 @@ class Occupancy:
 class AllocatorState:
     """All that the allocator knows. Hashable.
 
-    Order: containers, resources and early requests by id, exclusions by host, hosts by name;
+    Order: containers, resources, early requests and placements by id, exclusions and hosts by name;
     ``hosts`` is None until observed. ``silent`` are the hosts that fell silent just now.
     ``retired`` are incarnations of processors that the model does not have, which an earlier driver
     has perhaps left running. ``occupancy`` is derived, and None where nobody has needed it yet.
@@ -360,6 +403,7 @@ class AllocatorState:
     retired: frozenset[Incarnation] = frozenset()
     resources: Resources = field(default_factory=Resources)
     early: EarlyRequests = field(default_factory=EarlyRequests)
+    placements: tuple[Placement, ...] = ()
     silent: frozenset[Host] = frozenset()
     exclusions: Exclusions = field(default_factory=Exclusions)
     timers: Bag[Timer] = field(default_factory=Bag)

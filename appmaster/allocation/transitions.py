@@ -31,6 +31,7 @@ class Happening(Enum):
     WAY_IS_CLEAR = "its standby has stopped"
     GIVEN_AWAY = "its grant served another"
     MODEL_CHANGED = "model changed"
+    COMMANDED = "moved or restarted by command"
     JOB_ENDING = "job ends"
 
     __hash__ = object.__hash__
@@ -54,6 +55,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.FAILS_OVER: frozenset({_P.FAILING_OVER}),
                 _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.RESTING: {
@@ -69,6 +71,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
+                _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.ALLOCATED: {
@@ -77,6 +80,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
+                _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.ASSIGNED: {
@@ -84,6 +88,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
+                _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.STARTING: {
@@ -91,6 +96,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.STARTED: frozenset({_P.RUNNING}),
                 _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.COMMANDED: frozenset({_P.STOPPING}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
                 _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
                 _H.MAKES_WAY: frozenset({_P.STOPPING}),
@@ -100,6 +106,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.STARTED: frozenset({_P.RUNNING}),
                 _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
                 _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.COMMANDED: frozenset({_P.STOPPING}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
                 _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
                 _H.MAKES_WAY: frozenset({_P.STOPPING}),
@@ -113,7 +120,10 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
             },
             _P.STOPPED: {},
             _P.FINISHED: {_H.MODEL_CHANGED: frozenset({_P.QUEUED})},
-            _P.FAILED: {_H.MODEL_CHANGED: frozenset({_P.QUEUED})},
+            _P.FAILED: {
+                _H.MODEL_CHANGED: frozenset({_P.QUEUED}),
+                _H.COMMANDED: frozenset({_P.QUEUED, _P.ASSIGNED}),
+            },
         }
     )
 )

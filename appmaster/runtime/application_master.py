@@ -43,6 +43,7 @@ from homeport.appmaster.runtime.live_configuration import LiveConfiguration
 from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.runtime.model_change import ModelChange, ModelDesk, first_model, note_change
 from homeport.appmaster.runtime.model_shelf import ModelShelf
+from homeport.appmaster.runtime.placement_desk import messages_of_a_new_run
 from homeport.appmaster.runtime.remembered import charged_failures
 from homeport.appmaster.runtime.supervision import EXIT_ENDED, EXIT_FINAL
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
@@ -258,6 +259,9 @@ def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
             published,
             failures=failures(stream, shelf.model.config, is_first=is_first(container, heartbeat)),
         )
+        if is_first(container, heartbeat):
+            config, now_ms = shelf.model.config, wall_ms()
+            stream.write(messages_of_a_new_run(stream, container.application_id, config, now_ms))
         url = f"{rest.url}/proxy/{container.application_id}/"
         return asyncio.run(
             serve(container, stream, resources, shelf, published, url, heartbeat, found)

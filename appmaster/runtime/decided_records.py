@@ -10,10 +10,12 @@ from typing import Protocol
 
 from homeport.appmaster.allocation.instructions import (
     DeleteLocality,
+    DeletePlacementRequest,
     EndFailover,
     Record,
     WriteFailover,
     WriteLocality,
+    WritePlacementResponse,
     WriteProcessorEpoch,
 )
 from homeport.appmaster.allocation.state import ContainerState
@@ -21,7 +23,9 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import Coordin
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.placement import PlacementResponse
 
 TasksOf = Callable[[ProcessorId], Iterable[TaskName]]
 """The tasks of a processor in the model in force; none of one that it does not have."""
@@ -35,9 +39,9 @@ class Containers(Protocol):
 
 
 def messages(
-    records: Iterable[Record], after: Containers, tasks_of: TasksOf
+    records: Iterable[Record], after: Containers, tasks_of: TasksOf, now_ms: int
 ) -> Iterator[CoordinatorStreamMessage]:
-    """The records of a decision that led to ``after``, in their order."""
+    """The records of a decision that led to ``after``, in their order; ``now_ms`` since 1970."""
     for record in records:
         match record:
             case WriteProcessorEpoch():
@@ -54,6 +58,11 @@ def messages(
                 )
             case DeleteLocality(processor_id=processor_id):
                 yield from LocalityManager.messages_to_forget(processor_id, tasks_of(processor_id))
+            case WritePlacementResponse():
+                told = (record.request, record.status, record.message, now_ms, record.source)
+                yield PlacementManager.response_message(PlacementResponse(*told))
+            case DeletePlacementRequest(uuid=uuid):
+                yield PlacementManager.request_deleted(uuid)
 
 
 def _failover(record: WriteFailover) -> CoordinatorStreamMessage:

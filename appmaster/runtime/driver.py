@@ -71,6 +71,7 @@ from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTab
 from homeport.appmaster.runtime.lease_desk import LeaseDesk
 from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.runtime.model_change import ModelChange
+from homeport.appmaster.runtime.placement_desk import PlacementDesk
 from homeport.appmaster.runtime.publisher import Publisher
 from homeport.appmaster.runtime.remembered import records_of
 from homeport.appmaster.runtime.resource_desk import ResourceDesk
@@ -132,6 +133,14 @@ class Driver:
         self.localities: Mapping[ProcessorId, Host] = {}
         self._queue = EventQueue()
         self._publisher = Publisher(self._queue, self._desk, live.shelf, publish)
+        self._placements = PlacementDesk(
+            stream,
+            self._desk,
+            self._queue,
+            identity.rank.application,
+            lambda: live.shelf.model.config,
+            lambda: self._end is None and self._state.phase is not JobPhase.NEW,
+        )
         self._timers = Timers(self.post)
         self._skein = ResourceDesk(resources)
         self._cluster = ClusterWatch(
@@ -175,6 +184,7 @@ class Driver:
                 self._watch_leases,
                 self._run_orders,
                 self._watch_job_model,
+                self._placements.run,
             )
         ]
         main = asyncio.create_task(self._take_events(), name="events")
@@ -239,7 +249,7 @@ class Driver:
         invariants.check_step(self._state, decision.state, describe(event), decision.changes)
         submission = self.status.identity.rank.submission
         remembered = records_of(self._state, decision, event, submission, wall_ms())
-        own = decided_records.messages(decision.records, decision.state, self._tasks_of)
+        own = decided_records.messages(decision.records, decision.state, self._tasks_of, wall_ms())
         await self._desk.append([*own, *remembered])
         if self._state.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
@@ -373,6 +383,7 @@ class Driver:
                 self.live.heard(news.config)
                 await self._note_stops(news.stopped)
                 self.fencing.reported(news.fenced)
+                self._placements.heard(news)
             await asyncio.sleep(self.settings.catch_up_interval_ms / 1000)
 
     async def _watch_job_model(self) -> None:
@@ -438,6 +449,8 @@ class Driver:
         # Those of lower ranks have stopped.
         retired = self.adoption.still(self._published.retired)
         self.post(replace(self._published, retired=retired))
+        for event in self._placements.unfinished():
+            self.post(event)
 
     async def _say_farewell(self, end: EndJob) -> None:
         """Launchers exit by themselves, then the application ends with its result."""

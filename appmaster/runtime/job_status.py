@@ -18,6 +18,7 @@ from homeport.appmaster.allocation.state import (
     ContainerPhase,
     ContainerState,
     JobPhase,
+    Placement,
 )
 from homeport.appmaster.runtime.launcher_table import LauncherTable
 from homeport.job_coordinator.http.messages import Started, StopCause, Stopped
@@ -180,6 +181,7 @@ class JobStatus:
             "coordinator_stream": stream_fault or "ok",
             "change": change_under_way(state),
             "failovers": failovers_under_way(state),
+            "placements": [placement_under_way(p) for p in state.placements],
         }
 
     def _container(self, container: ContainerState, launchers: LauncherTable) -> dict[str, Any]:
@@ -242,6 +244,18 @@ def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:
         "to_version": state.model_version,
         "must_stop": [named(i) for i in stopping],
         "waits": waits,
+    }
+
+
+def placement_under_way(placement: Placement) -> Mapping[str, Any]:
+    """An operator's command that is not ended."""
+    request = placement.request
+    return {
+        "uuid": request.uuid,
+        "processor_id": request.processor_id,
+        "destination": request.destination,
+        "step": placement.step.value,
+        "host": placement.host,
     }
 
 

@@ -20,6 +20,7 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import Coordin
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, Rank
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -37,6 +38,7 @@ class StreamNews:
     the JobModel that the permit names}, of those that no model has overtaken.
 
     ``fenced``: what the last incarnation of each processor that reported has fenced.
+    ``has_requests``: whether placement requests wait to be taken.
     """
 
     config: Config
@@ -44,6 +46,7 @@ class StreamNews:
     stopped: Mapping[Incarnation, str]
     fenced: Mapping[ProcessorId, FenceReport]
     versions: Mapping[ProcessorId, tuple[int, int]]
+    has_requests: bool = False
 
 
 class StreamDesk:
@@ -135,6 +138,20 @@ class StreamDesk:
         self._read_ms, self._read_fault = boot_ms(), None
         return news
 
+    async def at_head(self, call: Callable[[], _T]) -> _T:
+        """What ``call`` makes of the stream, read to its head.
+
+        Raises:
+            UnavailableError: Kafka did not answer.
+            OutrankedError: a higher rank has taken over (safety A2).
+        """
+
+        def read() -> _T:
+            self._catch_up()
+            return call()
+
+        return await self._in_thread(read)
+
     def close(self) -> None:
         """Nothing is asked any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -157,6 +174,7 @@ class StreamDesk:
                 StopManager(self._stream).read(),
                 EpochManager(self._stream).read_fenced(),
                 self._versions(),
+                bool(PlacementManager(self._stream).read_requests()),
             )
         return self._news
 

@@ -174,24 +174,24 @@ class Am:
         retries: int = 0,
         inherited: tuple[Incarnation, ...] = (),
         ending: ShutdownRequested | None = None,
+        records: Iterable[CoordinatorStreamMessage] = (),
     ) -> None:
         self.cluster = Cluster()
         self.keeper = InMemoryKeeper()
         self.stream = Stream()
         self.history_folder = history
-        self.fenced: list[Incarnation] = []
-        self.not_fenced: list[Incarnation] = []
+        self.fenced, self.not_fenced = list[Incarnation](), list[Incarnation]()
         self.fence_fault: UnavailableError | None = None
         writer = HistoryWriter(history, "driver", "nm1")
         found = Inheritance(boot_ms(), inherited)
         self.shelf = ModelShelf(history.parent)
         model = calculate_job_model(CONFIG, COUNTS, NOTHING)
+        self.stream.write(records)
         publication.publish(model, self.stream, lambda host: host)
         self.shelf.enter(1, model)
         settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, permitted, found, ISOLATION_MS)
-        settings = replace(settings, ending=ending)
         self.driver = Driver(
-            settings=settings,
+            settings=replace(settings, ending=ending),
             allocator=AllocatorSettings(
                 host_affinity_enabled=True,
                 retry_count=retries,
@@ -296,11 +296,15 @@ def drive(
     retries: int = 0,
     inherited: tuple[Incarnation, ...] = (),
     ending: ShutdownRequested | None = None,
+    records: Iterable[CoordinatorStreamMessage] = (),
 ) -> tuple[Am, EndJob]:
-    """Runs a driver and, beside it, ``story``, which must lead to the job's end."""
+    """Runs a driver and, beside it, ``story``, which must lead to the job's end.
+
+    ``records``: what the coordinator stream has when it begins.
+    """
 
     async def both() -> tuple[Am, EndJob]:
-        am = Am(history, permitted, retries, inherited, ending)
+        am = Am(history, permitted, retries, inherited, ending, records)
         async with asyncio.timeout(3 * LIMIT_S):
             end, _ = await asyncio.gather(am.driver.run("http://am/"), told(am))
         return am, end

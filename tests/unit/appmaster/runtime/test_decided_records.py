@@ -42,7 +42,7 @@ def written(*records: Record, after: After | None = None) -> list[CoordinatorStr
     def tasks_of(processor_id: ProcessorId) -> Iterable[TaskName]:
         return (TaskName(name) for name in TASKS.get(processor_id, ()))
 
-    return list(messages(records, after or After(), tasks_of))
+    return list(messages(records, after or After(), tasks_of, 7))
 
 
 def test_a_permit_names_whom_it_fences() -> None:

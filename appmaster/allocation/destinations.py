@@ -1,0 +1,111 @@
+"""Where an operator's command may take a container, and what is wrong with one that it names.
+
+PURE. Questions only; nothing here changes a state.
+
+Source: samza-behaviours 4.9, "Destinations".
+"""
+
+from __future__ import annotations
+
+from homeport.appmaster.allocation import constraints
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.state import (
+    ContainerPhase,
+    ContainerState,
+    Placement,
+    PlacementStep,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    FORCE_RESTART_LAST_SEEN,
+    LAST_SEEN,
+    PlacementRequest,
+)
+
+_TOLD = 20
+"""Of more, only the number is told."""
+
+
+def group_id(draft: Draft, processor_id: ProcessorId) -> ProcessorId:
+    """The active container of the group; of an unknown processor itself."""
+    container = draft.containers.get(processor_id)
+    return processor_id if container is None else container.replica_of or processor_id
+
+
+def fault(draft: Draft, placement: Placement, container: ContainerState | None) -> str | None:
+    """What cannot be mended by waiting."""
+    request = placement.request
+    if container is None or container.is_retired:
+        known = f"{len(draft.containers)} others"
+        if len(draft.containers) <= _TOLD:
+            known = ", ".join(draft.containers)
+        return f"the job has no processor {request.processor_id!r}: it has {known}"
+    if container.phase is ContainerPhase.FINISHED:
+        return f"processor {container.processor_id} has finished"
+    if request.expiry_ms is not None and request.expiry_ms <= 0:
+        return f"the expiry must be above 0 ms: {request.expiry_ms}"
+    host = named_host(draft, request)
+    if placement.step is PlacementStep.WAITING and host is not None and draft.hosts is not None:
+        return host_fault(draft, host)
+    return None
+
+
+def named_host(draft: Draft, request: PlacementRequest) -> Host | None:
+    """The host that the request names, if it names one that counts."""
+    words = {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN}
+    is_word = request.destination in words or not draft.settings.host_affinity_enabled
+    return None if is_word else host_of(request.destination)
+
+
+def host_fault(draft: Draft, host: Host) -> str | None:
+    """Why this host cannot be asked by name."""
+    known = draft.settings.strict_hosts
+    if host not in (draft.hosts or ()):
+        live = draft.hosts or ()
+        told = ", ".join(live) if len(live) <= _TOLD else f"{len(live)} others"
+        return f"{host!r} is no live host: live are {told}"
+    if known is not None and host not in known:
+        return f"{host} joined after the job was submitted: it cannot be asked by name"
+    if host in draft.exclusions:
+        return f"{host} has fallen silent: it is not asked"
+    return None
+
+
+def group_fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
+    """Who of its group is on this host, or on its way there (Invariant-1)."""
+    other = _hosts_of_group(draft, container).get(host)
+    return other and f"{host} has processor {other}, a replica of the same tasks, or is to have it"
+
+
+def _hosts_of_group(draft: Draft, container: ContainerState) -> dict[Host | None, ProcessorId]:
+    """{host: who of its group, but for itself, is there or on its way there}."""
+    group = group_id(draft, container.processor_id)
+    others = [
+        c
+        for c in draft.each()
+        if (c.replica_of or c.processor_id) == group and c.processor_id != container.processor_id
+    ]
+    return {draft.host_of(c) or c.wanted: c.processor_id for c in others}
+
+
+def word(draft: Draft, request: PlacementRequest) -> str:
+    """The request's destination; any host where no container has a home."""
+    return request.destination if draft.settings.host_affinity_enabled else ANY_HOST
+
+
+def destination(draft: Draft, placement: Placement, container: ContainerState) -> Host | None:
+    """The host to ask, None: there is none. Of ``any`` not its own, where there is another."""
+    named = named_host(draft, placement.request)
+    if named is not None:
+        return named
+    own = draft.host_of(container) or container.home
+    if word(draft, placement.request) == LAST_SEEN:
+        known = placement.source.host if placement.source is not None else None
+        if known or own:
+            return known or own
+    taken = _hosts_of_group(draft, container)
+    hosts = [h for h in draft.hosts or () if h not in taken and not host_fault(draft, h)]
+    others = [h for h in hosts if h != own] or hosts
+    free = [h for h in others if not draft.is_asked(h)] or others
+    return constraints.best_host(free, None, draft.loads, draft.is_asked)

@@ -1,0 +1,133 @@
+"""The driver's side of operators' commands: requests in the coordinator stream become events.
+
+Requests are taken one at a time, as work of the driver's queue: whoever reads the next one has
+the answer to the last one in the stream, so that none is taken twice and none is left out.
+
+A request names the run of the job that it is meant for: its application on YARN, or what
+``app.run.id`` is set to, as Samza has it. One for another run is refused, where Samza deletes it
+without a word: whoever wrote it waits for an answer. Answers are kept as long as the run, since a
+uuid that comes again is known by its answer; the first driver of the next run deletes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from homeport.appmaster.allocation.events import PlacementRequested
+from homeport.appmaster.runtime.event_queue import EventQueue
+from homeport.appmaster.runtime.stream_desk import StreamDesk, StreamNews
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.placement import (
+    PlacementRequest,
+    PlacementResponse,
+    PlacementStatus,
+)
+
+RUN_ID_KEY = "app.run.id"
+
+log = logging.getLogger("driver")
+
+
+def is_for(request: PlacementRequest, application: str, config: Config) -> bool:
+    """Whether a request is meant for this run of the job."""
+    return request.deployment_id in {application, config.get(RUN_ID_KEY)} - {None}
+
+
+class PlacementDesk:
+    """To be used on the driver's event loop.
+
+    Args:
+        stream: read to its head.
+        desk: through which it is read.
+        application: which YARN calls this run of the job.
+        config: the configuration in force.
+        may_take: whether the allocator can answer now.
+    """
+
+    def __init__(
+        self,
+        stream: CoordinatorStream,
+        desk: StreamDesk,
+        queue: EventQueue,
+        application: str,
+        config: Callable[[], Config],
+        may_take: Callable[[], bool],
+    ) -> None:
+        self._requests = PlacementManager(stream)
+        self._desk = desk
+        self._queue = queue
+        self._application = application
+        self._config = config
+        self._may_take = may_take
+        self._is_news = asyncio.Event()
+        self._unfinished = [
+            r for r in self._requests.read_responses().values() if not r.status.is_final
+        ]
+
+    def unfinished(self) -> Iterator[PlacementRequested]:
+        """What an earlier driver of this run was told and has not ended, the oldest first."""
+        for response in sorted(self._unfinished, key=lambda r: r.request.timestamp_ms):
+            if is_for(response.request, self._application, self._config()):
+                yield PlacementRequested(response.request, is_resumed=True, source=response.source)
+
+    def heard(self, news: StreamNews) -> None:
+        """The coordinator stream says this now."""
+        if news.has_requests:
+            self._is_news.set()
+
+    async def run(self) -> None:
+        """Takes requests for ever, as they come."""
+        while True:
+            await self._is_news.wait()
+            self._is_news.clear()
+            while await self._queue.carry_out(self._next) is not None:
+                continue
+
+    async def _next(self) -> PlacementRequested | None:
+        """The first request by time; None: there is none, or it cannot be taken now."""
+        if not self._may_take():
+            return None
+        try:
+            return await self._desk.at_head(partial(self._read, self._config()))
+        except UnavailableError as e:
+            log.warning("%s", e)
+            return None
+
+    def _read(self, config: Config) -> PlacementRequested | None:
+        found = next(iter(self._requests.read_requests()), None)
+        if found is None:
+            return None
+        request, refusal = found
+        if not refusal and not is_for(request, self._application, config):
+            refusal = (
+                f"it is for the run {request.deployment_id!r} of the job; "
+                f"{self._application} is running"
+            )
+        before = self._requests.read_responses().get(request.uuid)
+        if before is not None:
+            refusal = refusal or f"the uuid {request.uuid} was answered before: {before.status}"
+        return PlacementRequested(request, refusal)
+
+
+def messages_of_a_new_run(
+    stream: CoordinatorStream, application: str, config: Config, now_ms: int
+) -> Iterator[CoordinatorStreamMessage]:
+    """Of earlier runs: what was not ended has failed, and other answers are deleted."""
+    for uuid, response in sorted(PlacementManager(stream).read_responses().items()):
+        if is_for(response.request, application, config):
+            continue
+        if response.status.is_final:
+            yield PlacementManager.response_deleted(uuid)
+        else:
+            yield PlacementManager.response_message(
+                PlacementResponse(
+                    response.request, PlacementStatus.FAILED, "that run of the job ended", now_ms
+                )
+            )

@@ -1,0 +1,172 @@
+"""The driver and operators' commands: from the request in the stream to the answer there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from driver_attempts import FIRST, NM1, P0, Am, drive
+
+from homeport.appmaster.allocation.instructions import JobResult
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.http.messages import OrderKind, Started, StopCause, Stopped
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.ids import ProcessorId, RequestId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import (
+    FORCE_RESTART_LAST_SEEN,
+    LAST_SEEN,
+    PlacementRequest,
+    PlacementResponse,
+    PlacementSource,
+    PlacementStatus,
+)
+
+SECOND = Incarnation(P0, 2)
+MOVE = PlacementRequest("u1", "application_1_0001", P0, LAST_SEEN, 9_000, 1)
+RESTART = replace(MOVE, destination=FORCE_RESTART_LAST_SEEN)
+
+
+def ask(am: Am, request: PlacementRequest) -> None:
+    """As an operator's tool does."""
+    am.stream.write([PlacementManager.request_message(request)])
+
+
+def answer(am: Am, uuid: str = "u1") -> PlacementResponse | None:
+    """The last answer."""
+    return said(am).read_responses().get(uuid)
+
+
+def said(am: Am) -> PlacementManager:
+    """What the stream says at its head; the driver's own reading is not disturbed."""
+    reader = InMemoryCoordinatorStream(log=am.stream.log)
+    reader.catch_up()
+    return PlacementManager(reader)
+
+
+async def until(am: Am, status: PlacementStatus, uuid: str = "u1") -> PlacementResponse:
+    """The answer that has come so far."""
+    await am.until(lambda: (told := answer(am, uuid)) is not None and told.status is status)
+    told = answer(am, uuid)
+    assert told is not None
+    return told
+
+
+async def _finished(am: Am, incarnation: Incarnation, request_id: int) -> None:
+    """The container starts, and comes to its end, and so does the job."""
+    await am.check_in(incarnation, request_id)
+    await am.backend.started(Started(incarnation))
+    await until(am, PlacementStatus.SUCCEEDED)
+    await am.backend.stopped(Stopped(incarnation, StopCause.FINISHED, 0))
+
+
+def test_a_container_is_moved(tmp_path: Path) -> None:
+    """Reserved, stopped with evidence, started there; each step is in the stream before that."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        ask(am, MOVE)
+        await am.until(lambda: len(am.cluster.asked) == 2)
+        told = await until(am, PlacementStatus.IN_PROGRESS)
+        assert told.source == PlacementSource(1, NM1)
+        assert am.backend.status()["placements"][0]["step"] == "reserving"
+        assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
+        assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
+        assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST
+        assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+        order = await am.until_order(OrderKind.RUN, request_id=2)
+        assert order.incarnation == SECOND
+        await am.until_order(OrderKind.EXIT)
+        await _finished(am, SECOND, 2)
+
+    am, end = drive(tmp_path, story)
+    assert end.result is JobResult.SUCCEEDED
+    told = answer(am)
+    assert told is not None
+    assert told.message == "0@2 runs on nm1"
+
+
+def test_what_cannot_be_done_is_answered(tmp_path: Path) -> None:
+    """Another run's, an unknown processor's, a damaged one; and a uuid that was answered."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        ask(am, replace(MOVE, deployment_id="application_1_0000", uuid="foreign"))
+        ask(am, replace(MOVE, processor_id=ProcessorId("7"), uuid="unknown"))
+        am.stream.write(
+            [PlacementManager.request_message(MOVE)._replace(key=_KEY.format("damaged"))]
+        )
+        bad = PlacementStatus.BAD_REQUEST
+        assert "application_1_0000" in (await until(am, bad, "foreign")).message
+        assert "no processor '7'" in (await until(am, bad, "unknown")).message
+        assert "'uuid' is not its key's" in (await until(am, bad, "damaged")).message
+        ask(am, replace(MOVE, uuid="foreign"))
+        await am.until(lambda: "answered before" in str(answer(am, "foreign")))
+        assert said(am).read_requests() == ()
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    drive(tmp_path, story)
+
+
+_KEY = "{}.ContainerPlacementRequestMessage"
+
+
+def test_a_run_has_the_name_that_the_configuration_gives_it(tmp_path: Path) -> None:
+    """``app.run.id``, as whoever uses Samza's classes finds it in the stream; the other goes on."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        named = am.shelf.model.config.merged({"app.run.id": "run-1"})
+        am.shelf.enter(1, replace(am.shelf.model, config=named))
+        ask(am, replace(RESTART, deployment_id="run-1"))
+        await until(am, PlacementStatus.IN_PROGRESS)
+        await am.backend.shutdown()
+        assert (await until(am, PlacementStatus.FAILED)).message == "the job ends"
+        ask(am, replace(RESTART, uuid="u2"))
+        await until(am, PlacementStatus.FAILED, "u2")
+        await am.until_order(OrderKind.STOP, FIRST)
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+
+    drive(tmp_path, story)
+
+
+def test_requests_wait_while_kafka_is_away(tmp_path: Path) -> None:
+    """Nothing is done before its answer is written."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        ask(am, RESTART)
+        am.stream.fault = UnavailableError("Kafka is away")
+        await am.rounds()
+        assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
+        assert answer(am) is None
+        am.stream.fault = None
+        await am.until_order(OrderKind.STOP, FIRST)
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+        assert (await am.until_order(OrderKind.RUN)).incarnation == SECOND
+        await _finished(am, SECOND, 1)
+
+    drive(tmp_path, story)
+
+
+def test_a_new_driver_goes_on_with_a_restart(tmp_path: Path) -> None:
+    """The one before died after the answer and before the order: it stops now, and comes back."""
+    source = PlacementSource(1, NM1)
+    begun = PlacementResponse(RESTART, PlacementStatus.IN_PROGRESS, "", 2, source)
+    foreign = replace(begun, request=replace(RESTART, uuid="u0", deployment_id="another"))
+
+    async def story(am: Am) -> None:
+        assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+        assert (await am.until_order(OrderKind.RUN)).incarnation == SECOND
+        await _finished(am, SECOND, 1)
+
+    async def found(am: Am) -> None:
+        am.cluster.asked.append((RequestId(1), NM1, {}))
+        await story(am)
+
+    records = map(PlacementManager.response_message, (begun, foreign))
+    am, _ = drive(tmp_path, found, permitted=(FIRST,), records=records)
+    assert answer(am, "u0") == foreign

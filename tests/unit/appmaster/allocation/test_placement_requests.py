@@ -1,0 +1,289 @@
+"""An operator moves and restarts containers: the scenarios of reference 14.4, and who waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.events import (
+    Event,
+    LauncherSilent,
+    PlacementRequested,
+    ResourceEnded,
+)
+from homeport.appmaster.allocation.instructions import (
+    RequestResource,
+)
+from homeport.appmaster.allocation.state import ContainerPhase as P
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    FORCE_RESTART_LAST_SEEN,
+    LAST_SEEN,
+)
+from tests.unit.appmaster.allocation.conftest import (
+    Machine,
+    MachineWith,
+    allocated,
+    asks,
+    check_in,
+    expired,
+    inc,
+    live,
+    model,
+    permits,
+    started,
+    stopped,
+    stops,
+)
+from tests.unit.appmaster.allocation.placement_words import (
+    ACCEPTED,
+    BAD,
+    BEGUN,
+    DONE,
+    FAILED,
+    HOSTS,
+    answers,
+    asked,
+    moved,
+    orders,
+    running,
+    said,
+    settled,
+    taken,
+    wants,
+)
+
+
+def test_c1_reserved_first_stopped_second(machine: Machine) -> None:
+    """C1: 0 moves to h3; nobody else is touched; preferred requests 3, SUCCEEDED."""
+    running(machine)
+    assert machine.feed(wants()) == asks(3, "h3")
+    assert settled(machine, "0") == ("h1", P.RUNNING)
+    moved(machine, "0", "r3", "h3", 3)
+    assert settled(machine, "0") == ("h3", P.RUNNING)
+    assert machine.container("0").home == "h3"
+    assert settled(machine, "1") == ("h2", P.RUNNING)
+    assert answers(machine) == [BEGUN, BEGUN, BEGUN, DONE]
+    assert said(machine) == "0@2 runs on h3"
+    assert taken(machine) == ["u1"]
+    assert machine.state.next_request_id == 4
+    assert machine.state.placements == ()
+    assert [c.failures for c in machine.state.containers] == [0, 0]
+
+
+def test_c2_actions_of_one_container_queue_by_timestamp(machine: Machine) -> None:
+    """C2: h3, then h4; the one that comes first but is younger waits; one of another run is bad."""
+    running(machine)
+    machine.feed(wants(to="h3"))
+    machine.feed(wants(to="h2", uuid="late", at=9), wants(to="h4", uuid="next", at=2))
+    foreign = PlacementRequested(replace(asked(), uuid="foreign"), refusal="another run's")
+    machine.feed(foreign)
+    assert (answers(machine, "foreign"), said(machine, "foreign")) == ([BAD], "another run's")
+    assert answers(machine, "next") == answers(machine, "late") == [ACCEPTED]
+    moved(machine, "0", "r3", "h3", 3)
+    assert answers(machine)[-1] is DONE
+    assert answers(machine, "next") == [ACCEPTED, BEGUN]
+    moved(machine, "0", "r4", "h4", 4)
+    assert answers(machine, "next")[-1] is DONE
+    moved(machine, "0", "r5", "h2", 5)
+    assert answers(machine, "late")[-1] is DONE
+    assert taken(machine) == ["u1", "late", "next", "foreign"]
+
+
+def test_other_containers_are_moved_at_the_same_time(machine: Machine) -> None:
+    """Only a group has one action at a time."""
+    running(machine)
+    assert machine.feed(wants()) == asks(3, "h3")
+    assert machine.feed(wants("1", "h4", uuid="u2")) == asks(4, "h4")
+    assert answers(machine, "u2") == [BEGUN]
+
+
+def test_a_reserved_launcher_waits_and_is_nobody_elses(machine: Machine) -> None:
+    """It polls, is told to wait, and a container that needs one does not get it."""
+    running(machine).feed(wants(), check_in("r3", "h3", request=3))
+    assert machine.feed(check_in("r3", "h3")) == ()
+    machine.feed(LauncherSilent(ResourceId("r2")))
+    assert machine.container("1").resource_id is None
+    assert machine.phase("0") is P.STOPPING
+
+
+def test_c5_who_was_given_up_is_placed(machine_with: MachineWith) -> None:
+    """C5: 1 gave up, the job goes on; moved to h3 it runs there, and is given up no more."""
+    machine = running(machine_with(retry_count=0, fail_job_after_retries=False))
+    machine.feed(stopped("1", 1))
+    assert machine.phase("1") is P.FAILED
+    assert orders(machine.feed(wants("1"))) == [asks(3, "h3")[0]]
+    assert machine.phase("1") is P.FAILED
+    machine.feed(check_in("r3", "h3", request=3))
+    assert settled(machine, "1") == ("h3", P.ASSIGNED)
+    machine.run("1", "r3", "h3")
+    assert answers(machine)[-1] is DONE
+    assert (machine.container("1").failures, machine.container("1").last_failure) == (0, "")
+    assert settled(machine, "0") == ("h1", P.RUNNING)
+
+
+def test_who_was_given_up_is_restarted(machine_with: MachineWith) -> None:
+    """Reference 17.10, mended: it is placed anew, at home first; a reservation may still fail."""
+    machine = running(machine_with(retry_count=0, fail_job_after_retries=False))
+    machine.feed(stopped("1", 1))
+    machine.feed(wants("1", "h3", uuid="u0"), expired(3))
+    assert (answers(machine, "u0")[-1], machine.phase("1")) == (FAILED, P.FAILED)
+    assert asks(4, "h2")[0] in machine.feed(wants("1", FORCE_RESTART_LAST_SEEN))
+    machine.run("1", "r4", "h2", 4)
+    assert (answers(machine)[-1], said(machine)) == (DONE, "1@2 runs on h2")
+
+
+def test_c6_without_host_affinity_every_move_is_to_another_host(machine_with: MachineWith) -> None:
+    """C6: h3 is named, and it ends on some other host than before; again: BAD_REQUEST."""
+    machine = running(machine_with(host_affinity_enabled=False))
+    before = settled(machine, "0")[0]
+    (request, *_) = machine.feed(wants(to="h2"))
+    assert isinstance(request, RequestResource)
+    assert request.host not in {before, None}
+    moved(machine, "0", "r3", request.host or "", 3)
+    assert settled(machine, "0") == (request.host, P.RUNNING)
+    assert settled(machine, "1")[1] is P.RUNNING
+    machine.feed(PlacementRequested(asked(), refusal="it was answered before"))
+    assert answers(machine)[-2:] == [DONE, BAD]
+
+
+def test_any_host_is_the_best_other_one(machine: Machine) -> None:
+    """The least loaded one that is not its own and nobody asks for."""
+    running(machine)
+    machine.feed(wants("1", "h3", uuid="u0"))
+    assert machine.feed(wants(to=ANY_HOST)) == asks(4, "h4")
+
+
+def test_any_host_of_a_single_one_is_that(machine: Machine) -> None:
+    """Where there is no other host, its own is asked."""
+    machine.deploy({"0": "h1"}, "h1")
+    machine.run("0", "r1", "h1", 1)
+    assert machine.feed(wants(to=ANY_HOST)) == asks(2, "h1")
+
+
+def test_last_seen_is_the_host_where_it_runs(machine: Machine) -> None:
+    """Reserved there beside what runs, then stopped, then started."""
+    running(machine)
+    assert machine.feed(wants(to=LAST_SEEN)) == asks(3, "h1")
+    moved(machine, "0", "r3", "h1", 3)
+    assert answers(machine)[-1] is DONE
+    assert settled(machine, "0") == ("h1", P.RUNNING)
+
+
+def test_a_restart_stops_first_and_comes_back_on_its_launcher(machine: Machine) -> None:
+    """Nothing is asked for; nothing is charged; SUCCEEDED when it runs again."""
+    running(machine)
+    assert machine.feed(wants(to=FORCE_RESTART_LAST_SEEN)) == stops("r1", "0", 1)
+    assert machine.feed(stopped("0", 1, StopCause.KILLED, -9)) == ()
+    assert machine.feed(check_in("r1", "h1")) == permits("r1", "0", 2, (inc("0", 1),))
+    assert answers(machine) == [BEGUN]
+    machine.feed(started("0", 2))
+    assert (answers(machine), said(machine)) == ([BEGUN, DONE], "0@2 runs on h1")
+    assert machine.container("0").failures == 0
+
+
+def test_a_container_without_a_last_host_goes_to_the_best_one(machine_with: MachineWith) -> None:
+    """It was given up before it had run anywhere."""
+    machine = machine_with(retry_count=0, fail_job_after_retries=False)
+    machine.deploy({"0": None, "1": "h2"}, *HOSTS)
+    machine.feed(never_came_of(machine, "0"))
+    assert machine.phase("0") is P.FAILED
+    (request, *_) = machine.feed(wants(to=LAST_SEEN))
+    assert isinstance(request, RequestResource)
+
+
+def never_came_of(machine: Machine, processor: str) -> Event:
+    """The launcher of its request ended before it checked in."""
+    return ResourceEnded(machine.container(processor).request_id)
+
+
+def test_hosts_are_named_in_any_spelling(machine: Machine) -> None:
+    """As everywhere."""
+    assert running(machine).feed(wants(to=" H3 ")) == asks(3, "h3")
+
+
+def test_a_request_for_who_does_not_run_waits(machine: Machine) -> None:
+    """Until it runs, unless it comes to its end."""
+    machine.deploy({"0": "h1", "1": "h2"}, *HOSTS)
+    machine.feed(wants(), wants("1", "h4", uuid="u2"))
+    assert answers(machine) == answers(machine, "u2") == [ACCEPTED]
+    assert said(machine) == "it waits until processor 0 runs, which is requested"
+    machine.run("1", "r2", "h2", 2)
+    assert answers(machine, "u2") == [ACCEPTED, BEGUN]
+    machine.feed(check_in("r1", "h1", request=1), stopped("0", 1, StopCause.FINISHED, 0))
+    assert (answers(machine)[-1], said(machine)) == (BAD, "processor 0 has finished")
+
+
+def test_a_request_before_hosts_are_known_waits(machine: Machine) -> None:
+    """A driver that has begun anew does not know them at once."""
+    machine.feed(model({"0": "h1"}), wants())
+    assert answers(machine) == [ACCEPTED]
+
+
+def test_a_host_that_is_being_asked_is_waited_for(machine: Machine) -> None:
+    """One strict request per host."""
+    running(machine).feed(wants(), wants("1", "h3", uuid="u2"))
+    assert answers(machine, "u2") == [ACCEPTED]
+    told = machine.feed(check_in("r3", "h3", request=3))
+    assert orders(told) == [*stops("r1", "0", 1), asks(4, "h3")[0]]
+
+
+def test_the_same_request_under_way_is_not_begun_twice(machine: Machine) -> None:
+    """Written again, it is deleted, and has the one answer."""
+    running(machine).feed(wants())
+    assert machine.feed(wants()) == ()
+    assert answers(machine) == [BEGUN]
+    assert taken(machine) == ["u1", "u1"]
+
+
+@pytest.fixture
+def pairs() -> Machine:
+    """0@h1, 1@h2, 0-0@h2, 1-0@h1, the latter two standbys of 0 and 1."""
+    machine = Machine()
+    homes = {"0": "h1", "0-0": "h2", "1": "h2", "1-0": "h1"}
+    standbys = {ProcessorId("0-0"): ProcessorId("0"), ProcessorId("1-0"): ProcessorId("1")}
+    machine.feed(replace(model(homes), standbys=standbys), live(*HOSTS))
+    for processor, host in homes.items():
+        while machine.container(processor).request_id is None:
+            (other,) = {c.request_id for c in machine.state.containers if c.wanted == host} - {None}
+            machine.feed(allocated(other or 0))
+        machine.run(processor, f"r{processor}", host, machine.container(processor).request_id)
+    return machine
+
+
+def test_c8_replicas_keep_to_different_hosts(pairs: Machine) -> None:
+    """C8: 0-0 to h1 and 0 to h2 are bad; then 0-0 to h3 and 0 to h2 together succeed."""
+    number = pairs.state.next_request_id
+    pairs.feed(wants("0-0", "h1", uuid="b1"), wants("0", "h2", uuid="b2"))
+    assert answers(pairs, "b1") == answers(pairs, "b2") == [BAD]
+    assert said(pairs, "b1") == "h1 has processor 0, a replica of the same tasks, or is to have it"
+    pairs.feed(wants("0-0", "h3"), wants("0", "h2", uuid="u2", at=2))
+    assert answers(pairs, "u2") == [ACCEPTED]
+    moved(pairs, "0-0", "rx", "h3", number)
+    moved(pairs, "0", "ry", "h2", number + 1)
+    assert (answers(pairs)[-1], answers(pairs, "u2")[-1]) == (DONE, DONE)
+    assert (settled(pairs, "0"), settled(pairs, "0-0")) == (("h2", P.RUNNING), ("h3", P.RUNNING))
+
+
+def test_any_host_is_none_of_its_replicas(pairs: Machine) -> None:
+    """Invariant-1: not h2, where 0-0 is, nor h3, which is being asked for another group."""
+    number = pairs.state.next_request_id
+    pairs.feed(wants("1", "h3", uuid="u0"))
+    assert pairs.feed(wants(to=ANY_HOST)) == asks(number + 1, "h4")
+
+
+def test_replicas_are_looked_for_again_before_the_launch(pairs: Machine) -> None:
+    """A replica came to the destination meanwhile: FAILED, and back where it was."""
+    number = pairs.state.next_request_id
+    pairs.feed(wants(to="h3"))
+    pairs.feed(LauncherSilent(ResourceId("r0-0")), live("h1", "h3"))
+    pairs.feed(check_in("rx", "h3", request=number))
+    assert pairs.phase("0") is P.STOPPING
+    pairs.feed(check_in("ry", "h3", inc("0-0", 1), request=77))
+    pairs.feed(stopped("0", 1, StopCause.ORDERED, 143))
+    assert answers(pairs)[-1] is FAILED
+    assert said(pairs) == "h3 has processor 0-0, a replica of the same tasks, or is to have it"
+    assert settled(pairs, "0") == ("h1", P.ASSIGNED)
