@@ -140,7 +140,8 @@ async def serve(
     history = history_of(container, job)
     tell_reset(stream, history)
     adopt = () if heartbeat.starts == 1 else permitted(published, found)
-    settings = replace(settings_of(container, stream, config), inherited=found, adopt=adopt)
+    inherited = still_waited_for(found, adopt)
+    settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
     attempts = YarnConfig.of(config).am_max_attempts
     driver = Driver(
         settings=settings,
@@ -202,6 +203,15 @@ def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarna
     """
     last = (Incarnation(p, e) for p, e in {**published.retired, **published.epochs}.items() if e)
     return tuple(i for i in last if i not in found.permitted)
+
+
+def still_waited_for(found: Inheritance, adopt: tuple[Incarnation, ...]) -> Inheritance:
+    """What this driver waits for of lower ranks: nobody, once the attempt has permitted anybody.
+
+    It has waited then; what witnessed their stops may have been overwritten since, as a processor
+    has one such record.
+    """
+    return replace(found, permitted=()) if adopt else found
 
 
 def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourceManager) -> None:

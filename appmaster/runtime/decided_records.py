@@ -41,8 +41,12 @@ class Containers(Protocol):
 def messages(
     records: Iterable[Record], after: Containers, tasks_of: TasksOf, now_ms: int
 ) -> Iterator[CoordinatorStreamMessage]:
-    """The records of a decision that led to ``after``, in their order; ``now_ms`` since 1970."""
-    for record in records:
+    """The records of a decision that led to ``after``, in their order, localities last.
+
+    What is said of a processor's host while its failover is under way passes for the late word of
+    who was moved; so a failover ends, or begins, first. ``now_ms``: since 1970.
+    """
+    for record in sorted(records, key=lambda r: isinstance(r, WriteLocality | DeleteLocality)):
         match record:
             case WriteProcessorEpoch():
                 permit = ProcessorEpoch(record.epoch, record.model_version, record.fence)

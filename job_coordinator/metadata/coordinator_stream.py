@@ -159,6 +159,7 @@ class StreamState:
 
     def _note_failover(self, message: CoordinatorStreamMessage) -> None:
         if message.is_tombstone:
+            self._moved.pop(message.key, None)
             return
         try:
             self._moved[message.key] = (wire.number(message, "epoch"), wire.host(message))

@@ -95,6 +95,13 @@ class Attempt:
         status: Mapping[str, Any] = server.backend.status()
         return status
 
+    def locality(self) -> Mapping[ProcessorId, Host]:
+        """Where the driver says that each processor belongs."""
+        server = self.children[1].server
+        assert server is not None
+        localities: Mapping[ProcessorId, Host] = server.backend.locality()
+        return localities
+
     def _supervise(self) -> int:
         """Mirrors ``Supervisor.run``, without its farewell."""
         while True:
@@ -329,6 +336,10 @@ class CoordinatorServer:
     def status(self) -> Mapping[str, Any]:
         """The backend's."""
         return self._backend.status()
+
+    def locality(self) -> Mapping[ProcessorId, Host]:
+        """The backend's."""
+        return self._backend.locality()
 
     async def answer(self, _method: str, route: str, body: bytes) -> bytes:
         """What the backend says, as bytes; mirrors ``server.JobCoordinatorServer``."""

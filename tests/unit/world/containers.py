@@ -68,6 +68,8 @@ class Hosts:
         self.disks: dict[Path, dict[bytes, bytes]] = {}
         self.environments: dict[Process, Mapping[str, str]] = {}
         self.stores: dict[Process, list[ModelRocksDb]] = {}
+        self.on_start: Callable[[Process], None] = lambda _: None
+        """Is told of every child that a launcher starts."""
         self._parents: dict[Process, Process] = {}
         self.handles: dict[int, Process] = {}
         self._frozen: dict[str, int] = {}
@@ -177,6 +179,7 @@ class Hosts:
         fd = os.dup(int(options["env"][FD_VARIABLE]))
         self._memory_fds.append(fd)
         process.spawn(lambda: self._run_child(permit, fd))
+        self.on_start(process)
         return Popen(process)
 
     def _popen_witness(self, host: str, stdin: int) -> Popen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.world.scene import Scene
-from tests.unit.world.world import World
+from tests.unit.world.world import LEASE_MS, World
 
 AWAY_MS = 300_000
 
@@ -77,4 +77,28 @@ def test_a_driver_that_begins_while_kafka_is_away_waits_for_it() -> None:
         scene.until(lambda: scene.started() == 1, "the container has started")
         assert attempt.driver is driver
         scene.work(3)
+        scene.judge()
+
+
+def test_the_second_driver_of_an_attempt_does_not_wait_for_lower_ranks_again() -> None:
+    """The first has: it has permitted somebody, whose own record took the witnessed one's place.
+
+    0@1 stopped with its attempt, and said so. 0@2, of the next one, stops while no driver runs.
+    """
+    with World(1, 1) as world:
+        scene = Scene(world)
+        first = scene.working()
+        first.supervisor.kill()
+        for process in (*scene.hosts.launchers, *scene.hosts.children):
+            process.terminate()
+        second = scene.attempt(attempt=2, host="am2")
+        scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+        child = scene.hosts.child("0@2")
+        second.driver.kill()
+        scene.hosts.launcher_of(child).terminate()
+        scene.until(lambda: not child.is_alive, "0@2 has stopped")
+        scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started", LEASE_MS)
+        *_, begun = world.facts_of("driver:hold-back-over")
+        assert begun.fields["unheard"] == []
+        scene.work(2)
         scene.judge()

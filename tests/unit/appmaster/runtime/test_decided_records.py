@@ -16,7 +16,10 @@ from homeport.appmaster.allocation.instructions import (
 from homeport.appmaster.allocation.state import ContainerState
 from homeport.appmaster.runtime.decided_records import messages
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.failover import FailoverManager
+from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -59,16 +62,26 @@ def test_a_failover_moves_the_active_and_takes_its_standby_away() -> None:
     """
     failover = WriteFailover(P0, 4, S0, NM2, FailoverStep.STANDBY, (S0,), "LauncherSilent r0")
     assert written(DeleteLocality(S0), WriteLocality(P0, NM2, 4), failover) == [
+        wire.set_failover(
+            "0", 4, "0-0", "nm2", step="standby", used=("0-0",), cause="LauncherSilent r0"
+        ),
         wire.tombstone("set-task-host-assignment", "Standby-t0-0"),
         wire.tombstone("set-container-host-assignment", "0-0"),
         wire.set_task_host_assignment("t0", "nm2", 4),
         wire.set_task_host_assignment("t1", "nm2", 4),
         wire.set_container_host_assignment("0", "nm2", 4),
-        wire.set_failover(
-            "0", 4, "0-0", "nm2", step="standby", used=("0-0",), cause="LauncherSilent r0"
-        ),
     ]
-    assert written(EndFailover(P0)) == [wire.tombstone("set-failover", "0")]
+
+
+def test_the_host_where_the_active_was_found_counts_with_the_end_of_its_failover() -> None:
+    """Its launcher had been thought gone; its incarnation is the one that was moved."""
+    stream = InMemoryCoordinatorStream()
+    failover = WriteFailover(P0, 4, S0, NM2, FailoverStep.STANDBY, (S0,))
+    stream.write(written(WriteLocality(P0, NM2, 4), failover))
+    stream.write(written(WriteLocality(P0, Host("nm1"), 4), EndFailover(P0)))
+    stream.catch_up()
+    assert FailoverManager(stream).read() == {}
+    assert LocalityManager(stream).read_processors() == {P0: "nm1"}
 
 
 def test_a_locality_is_not_older_than_the_epoch_that_a_model_has_raised() -> None:
