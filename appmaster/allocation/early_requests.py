@@ -132,6 +132,8 @@ def over(draft: Draft, request_id: RequestId | None, *, is_served: bool, story: 
     if early is None:
         return False
     draft.forget_request(early.request_id, is_served=is_served)
+    if not is_served:
+        draft.because(ReasonKind.REQUEST_EXPIRED, early.processor_id, host=early.host)
     told = story or ("its container has ended" if is_served else _UNSERVED[early.phase])
     told = told if early.is_reservation else ""
     draft.early[early.processor_id] = replace(early, phase=EarlyPhase.OVER, story=told)

@@ -30,6 +30,7 @@ from homeport.appmaster.runtime.attempt_files import (
 )
 from homeport.appmaster.runtime.backend import DriverBackend
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
+from homeport.appmaster.runtime.decisions_told import DriverDecisions
 from homeport.appmaster.runtime.driver import Driver
 from homeport.appmaster.runtime.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.runtime.fencing import fence_incarnation
@@ -167,7 +168,9 @@ async def serve(
     )
     host = manager.url_host or container.names.address(container.host)
     wanted_port = heartbeat.port or manager.url_port
-    server = JobCoordinatorServer(backend, container.token, host, wanted_port)
+    server = JobCoordinatorServer(
+        backend, container.token, host, wanted_port, DriverDecisions(driver)
+    )
     address, port = await server.start()
     heartbeat.tell_port(port)
     url = f"http://{address}:{port}/"

@@ -1,4 +1,4 @@
-"""What the driver tells of its decisions, in its log and in the job's history; once each.
+"""What the driver tells of its decisions, in its log, the job's history and to who asks; once each.
 
 Orders come again with each check-in until they are obeyed: a repetition is not told.
 """
@@ -16,17 +16,28 @@ from homeport.appmaster.allocation.instructions import (
     StopContainer,
     brief,
 )
+from homeport.appmaster.runtime.allocator_metrics import AllocatorMetrics
+from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
+from homeport.appmaster.runtime.event_log import EventLog
 from homeport.appmaster.runtime.launcher_table import LauncherTable
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 log = logging.getLogger("driver")
 
+REVOKED = "revoked"
+"""The event of a lease that ran out."""
+
 
 class DecisionLog:
-    """Remembers which permits and stops have been told."""
+    """Remembers which permits and stops have been told, and hands on what decided them.
+
+    ``events`` is for people, ``metrics`` for those who count.
+    """
 
     def __init__(self, history: HistoryWriter, launchers: LauncherTable) -> None:
+        self.events = EventLog(wall_ms)
+        self.metrics = AllocatorMetrics(boot_ms)
         self._history = history
         self._launchers = launchers
         self._permitted: set[Incarnation] = set()
@@ -34,9 +45,10 @@ class DecisionLog:
 
     def decided(self, event: Event, decision: Decision) -> None:
         """What followed from an event; to be told before it is carried out."""
-        if not decision.records and not decision.instructions:
-            return
+        self.metrics.decided(event, decision)
         orders = [i for i in decision.instructions if not self._is_repeated(i)]
+        if orders or decision.records or (decision.reasons and not decision.instructions):
+            self.events.add(event, decision, orders)
         if not orders and not decision.records:
             return
         names = [brief(i) for i in orders]
@@ -73,4 +85,6 @@ class DecisionLog:
 
     def event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
         """Something befell an incarnation."""
+        if name == REVOKED:
+            self.metrics.lease_expired()
         self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)

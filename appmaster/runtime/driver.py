@@ -59,7 +59,7 @@ from homeport.appmaster.runtime import decided_records
 from homeport.appmaster.runtime.adoption import Adoption
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.cluster_watch import ClusterWatch
-from homeport.appmaster.runtime.decision_log import DecisionLog
+from homeport.appmaster.runtime.decision_log import REVOKED, DecisionLog
 from homeport.appmaster.runtime.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.runtime.event_queue import EventQueue
 from homeport.appmaster.runtime.fencing import FencingDesk
@@ -129,7 +129,7 @@ class Driver:
         self.status = JobStatus(identity, wall_ms)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.lags = LagBoard()
-        self._log = DecisionLog(history, self.launchers)
+        self.decisions = DecisionLog(history, self.launchers)
         self.localities: Mapping[ProcessorId, Host] = {}
         self._queue = EventQueue()
         self._publisher = Publisher(self._queue, self._desk, live.shelf, publish)
@@ -219,7 +219,7 @@ class Driver:
         """It is known what became of an incarnation; whether that was news."""
         if self.adoption.settled(incarnation) or self.hold_back.settled([incarnation]):
             log.info("%s@%d %s", incarnation.processor_id, incarnation.epoch, what)
-            self._log.event("accounted-for", incarnation, what=what)
+            self.decisions.event("accounted-for", incarnation, what=what)
             return True
         return False
 
@@ -254,7 +254,7 @@ class Driver:
         if self._state.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
         self._state = decision.state
-        self._log.decided(event, decision)
+        self.decisions.decided(event, decision)
         for instruction in decision.instructions:
             self._carry_out(instruction)
         self.status.entered(decision, self.launchers)
@@ -298,9 +298,9 @@ class Driver:
             case CancelTimer(timer=timer):
                 self._timers.cancel(timer)
             case PermitContainer():
-                self._log.permitted(instruction)
+                self.decisions.permitted(instruction)
             case StopContainer():
-                self._log.stop_ordered(instruction)
+                self.decisions.stop_ordered(instruction)
             case ReleaseResource():
                 pass  # an order, told when its launcher checks in
             case SuspectOurselves():
@@ -353,7 +353,7 @@ class Driver:
             running = {c for c in self._state.containers if c.phase in LIVE}
             live = {c.incarnation for c in running} | set(self.adoption.pending)
             for incarnation in await self.leases.revoked(live):
-                self._log.event("revoked", incarnation)
+                self.decisions.event(REVOKED, incarnation)
                 if incarnation in self.adoption.pending:
                     self._cluster.unheard.lease_lost()
                 self.fencing.lost(incarnation)

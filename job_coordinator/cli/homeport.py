@@ -35,10 +35,16 @@ COMMANDS = {
     "coordinator-stream": Command(
         f"{_CLI}.stream_commands", "show the records of a job's coordinator stream, or follow them"
     ),
+    "explain": Command(
+        f"{_CLI}.explain_command", "show where a processor is, why, and what it waits for"
+    ),
     "job-model": Command(
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
+    "what-if": Command(
+        f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"
+    ),
 }
 
 

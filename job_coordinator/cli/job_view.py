@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.secrets import masked
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -106,6 +106,23 @@ def open_job(config: Config) -> Iterator[JobView]:
     """The job that ``config`` names; errors as above."""
     with open_stream(config) as (topic, store):
         yield JobView(config, topic, store, running_job(config, store))
+
+
+def require_running(config: Config) -> RunningJob:
+    """The job that ``config`` names, as its AM answers.
+
+    Raises:
+        UnavailableError: it does not answer; else errors as above.
+    """
+    with open_stream(config) as (_, store):
+        running = running_job(config, store)
+    if running is None:
+        name = JobConfig.of(config).name
+        raise UnavailableError(
+            f"the job {name} does not run: only what runs has an allocator to ask; homeport "
+            "locality shows where its containers last ran"
+        )
+    return running
 
 
 def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from homeport.config.errors import ConfigError, UnavailableError, WireError
 from homeport.job_coordinator.http.messages import (
@@ -24,7 +24,7 @@ from homeport.job_coordinator.http.messages import (
     Stopped,
 )
 from homeport.job_coordinator.model.codec import decode_job_model
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import (
     compact_json,
@@ -111,6 +111,19 @@ class CoordinatorClient:
     def status(self) -> dict[str, Any]:
         """The state of the job: job, containers, hosts, last failures."""
         return parse_object(self._call("GET", "v1/status"), "the status")
+
+    def events(
+        self, processor_id: ProcessorId | None = None, since: int | None = None, limit: int = 100
+    ) -> dict[str, Any]:
+        """The last events that decided something; see ``EventsAsked``."""
+        asked = {"processor": processor_id, "since": since, "limit": limit}
+        query = urlencode({k: v for k, v in asked.items() if v is not None})
+        return parse_object(self._call("GET", f"v1/events?{query}"), "the events")
+
+    def what_if(self, hosts: Sequence[Host]) -> dict[str, Any]:
+        """What would come of the loss of these hosts."""
+        query = urlencode([("host", host) for host in hosts])
+        return parse_object(self._call("GET", f"v1/what-if?{query}"), "the answer")
 
     def _post(self, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return parse_object(self._call("POST", route, compact_json(body)), f"the answer to {route}")

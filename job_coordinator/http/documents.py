@@ -181,6 +181,14 @@ class _Made:
         return future.result() if future.done() else await asyncio.shield(future)
 
 
+async def document_of(content: bytes, *, gzip: bool) -> Document:
+    """``content`` as a document, made in a thread."""
+    etag = await asyncio.to_thread(_tag_of, content)
+    if not gzip:
+        return Document((content,), etag, gzip=False)
+    return Document((await asyncio.to_thread(_packed, content),), etag, gzip=True)
+
+
 def _tag(checksum: Any) -> ETag:  # noqa: ANN401 - hashlib gives its objects no name
     # Weak: the compressed form goes out under the same tag.
     return ETag(checksum.hexdigest()[:_TAG_LENGTH], is_weak=True)

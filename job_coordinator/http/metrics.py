@@ -1,13 +1,14 @@
 """``GET /metrics``: the state of the job coordinator in numbers, in Prometheus' text form.
 
-SHELL. They are those of ``GET /v1/status``, read when asked for, and the requests that the server
-has answered. Each series that was told once is told for as long as the server lives.
+SHELL. They are those of ``GET /v1/status``, read when asked for, the requests that the server has
+answered, and what others count. Each series that was told once is told for as long as the server
+lives.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -24,10 +25,16 @@ class JobCoordinatorMetrics(Collector):
 
     Args:
         status: the body of ``GET /v1/status``.
+        others: what somebody else counts; None: nothing.
     """
 
-    def __init__(self, status: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        status: Callable[[], Mapping[str, Any]],
+        others: Callable[[], Iterable[Metric]] | None = None,
+    ) -> None:
         self._status = status
+        self._others = others
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._phases: set[str] = set()
         self._registry = CollectorRegistry(auto_describe=False)
@@ -57,6 +64,8 @@ class JobCoordinatorMetrics(Collector):
         for (method, route, code), count in sorted(self._requests.items()):
             requests.add_metric((method, route, str(code)), count)
         yield requests
+        if self._others is not None:
+            yield from self._others()
 
     def _containers(self, containers: Any) -> Metric:  # noqa: ANN401 - JSON
         present = Counter(str(container["phase"]) for container in containers)

@@ -16,11 +16,12 @@ import hmac
 import logging
 import re
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from aiohttp import web
+from prometheus_client.core import Metric
 
 from homeport.config import keys
 from homeport.config.errors import UnavailableError, WireError
@@ -30,10 +31,16 @@ from homeport.job_coordinator.http.answers import (
     json_answer,
     takes_gzip,
 )
-from homeport.job_coordinator.http.documents import Document, Form, JobModelDocuments
+from homeport.job_coordinator.http.documents import (
+    Document,
+    Form,
+    JobModelDocuments,
+    document_of,
+)
 from homeport.job_coordinator.http.listening import OneLineLog, listen, stop_accepting
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
+from homeport.job_coordinator.http.questions import EventsAsked, hosts_asked
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, shown
@@ -96,10 +103,30 @@ class JobCoordinatorBackend(Protocol):
         """The state of the job, as JSON values and without secrets."""
 
 
+class DecisionsTold(Protocol):
+    """Why the allocator decides what it decides, and what it would decide; errors as above."""
+
+    def events(self, asked: EventsAsked) -> bytes:
+        """The JSON body: the last events that decided something."""
+
+    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
+        """What would come of the loss of these hosts, as JSON values; nothing is changed."""
+
+    def metrics(self) -> Iterable[Metric]:
+        """The allocator in numbers."""
+
+
 class JobCoordinatorServer:
     """Serves one job on the running event loop, between ``start`` and ``stop``."""
 
-    def __init__(self, backend: JobCoordinatorBackend, token: str, host: str, port: int) -> None:
+    def __init__(
+        self,
+        backend: JobCoordinatorBackend,
+        token: str,
+        host: str,
+        port: int,
+        decisions: DecisionsTold | None = None,
+    ) -> None:
         """Nothing is opened yet.
 
         Args:
@@ -107,6 +134,7 @@ class JobCoordinatorServer:
             token: the job's bearer token; white space around it does not count.
             host: address to listen on.
             port: port to listen on; 0 for any free one.
+            decisions: what is told of decisions; None: nothing.
         """
         self._backend = backend
         self._token = token.strip().encode()
@@ -118,7 +146,10 @@ class JobCoordinatorServer:
         self._listener: socket.socket | None = None
         self._documents = JobModelDocuments()
         self._sender = DocumentSender()
-        self._metrics = JobCoordinatorMetrics(backend.status)
+        self._decisions = decisions
+        self._metrics = JobCoordinatorMetrics(
+            backend.status, None if decisions is None else decisions.metrics
+        )
 
     async def start(self) -> tuple[str, int]:
         """The server answers; returns the address and port that it listens on.
@@ -168,6 +199,8 @@ class JobCoordinatorServer:
                 web.get("/config", self._get_config),
                 web.get("/metrics", self._get_metrics),
                 web.get("/v1/status", self._get_status),
+                web.get("/v1/events", self._get_events),
+                web.get("/v1/what-if", self._get_what_if),
                 web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
                 web.post("/v1/check-in", self._post_check_in),
                 web.post("/v1/started", self._post_started),
@@ -245,6 +278,20 @@ class JobCoordinatorServer:
 
     async def _get_status(self, _request: web.Request) -> web.StreamResponse:
         return json_answer(compact_json(dict(self._backend.status())))
+
+    async def _get_events(self, request: web.Request) -> web.StreamResponse:
+        body = self._told().events(EventsAsked.from_query(request.query))
+        return await self._document(request, document_of(body, gzip=takes_gzip(request)))
+
+    async def _get_what_if(self, request: web.Request) -> web.StreamResponse:
+        hosts = hosts_asked(request.query.getall("host", ()))
+        body = compact_json(await self._told().what_if(hosts))
+        return await self._document(request, document_of(body, gzip=takes_gzip(request)))
+
+    def _told(self) -> DecisionsTold:
+        if self._decisions is None:
+            raise _NotFoundError("nothing is told of decisions here")
+        return self._decisions
 
     async def _get_metrics(self, _request: web.Request) -> web.StreamResponse:
         return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})

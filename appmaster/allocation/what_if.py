@@ -1,0 +1,333 @@
+"""What would come of the loss of hosts: the same machine, driven on from the present state.
+
+PURE, without side effects: ``step`` never changes the state it is given, and nobody carries out
+what it instructs here. The world around it is one in which nothing else goes wrong: every launcher
+of the lost hosts is silent at once and the ResourceManager calls these hosts lost; what is ordered
+to stop stops, what is permitted starts, a request is granted where there is room and runs out where
+there is none, a rest is over at once.
+
+It ends when nothing is left to happen: a container's requests run out once per host and once for
+any; who has had no place anywhere is given up here. ``MAX_ROUNDS`` bounds it whatever happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from homeport.appmaster.allocation.container_process_manager import step
+from homeport.appmaster.allocation.events import (
+    ContainerStarted,
+    ContainerStopped,
+    Event,
+    HostReport,
+    HostsObserved,
+    LauncherCheckedIn,
+    LauncherSilent,
+    ResourceEnded,
+    Timer,
+    TimerFired,
+)
+from homeport.appmaster.allocation.instructions import (
+    CancelRequest,
+    RequestResource,
+    WriteFailover,
+)
+from homeport.appmaster.allocation.reasons import Reason, ReasonKind
+from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.state import (
+    ASKING,
+    AllocatorState,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+    EarlyPhase,
+    JobPhase,
+    ResourceState,
+    expiry_timer,
+    retry_delay_timer,
+)
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+
+MAX_ROUNDS: Final = 200
+"""Each round answers all that is asked for at its beginning."""
+
+_FULFILLED: Final = frozenset(
+    {ContainerPhase.RUNNING, ContainerPhase.FINISHED, ContainerPhase.STOPPED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one container; ``host`` None: it has none.
+
+    ``takes_over``: the standby whose place it takes. ``why``: of each kind the last
+    reason of its way.
+    """
+
+    before: ContainerState
+    after: ContainerState | None
+    host_before: Host | None
+    host: Host | None
+    takes_over: ProcessorId | None
+    why: tuple[Reason, ...]
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it runs in the end, or has no need to."""
+        return self.after is None or self.after.phase in _FULFILLED
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Its part of the answer."""
+        return {
+            "processor_id": self.before.processor_id,
+            "role": self.before.role.value,
+            "replica_of": self.before.replica_of,
+            "from": self.host_before,
+            "to": self.host,
+            "phase": self.after.phase.value if self.after is not None else None,
+            "is_placed": self.is_placed,
+            "takes_over": self.takes_over,
+            "why": [str(reason) for reason in self.why],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What would come of it: those that would move, stop or wait, in the order of their ids.
+
+    ``is_settled``: nothing was left to happen when it ended. ``job``: the job's phase then.
+    """
+
+    hosts: tuple[Host, ...]
+    fates: tuple[Fate, ...]
+    suspected: bool
+    job: JobPhase
+    is_settled: bool
+
+    def to_json(self) -> Mapping[str, Any]:
+        """The body of ``GET /v1/what-if``."""
+        return {
+            "version": 1,
+            "hosts": list(self.hosts),
+            "containers": [fate.to_json() for fate in self.fates],
+            "unplaced": [f.before.processor_id for f in self.fates if not f.is_placed],
+            "suspects_itself": self.suspected,
+            "job": self.job.value,
+            "is_settled": self.is_settled,
+        }
+
+
+def known_hosts(state: AllocatorState) -> frozenset[Host]:
+    """The hosts that can be asked about: live ones, and those with a launcher."""
+    return frozenset({*(state.hosts or ()), *(r.host for r in state.resources)})
+
+
+def what_if(
+    state: AllocatorState, lost: frozenset[Host], reports: Sequence[HostReport] = ()
+) -> Outlook:
+    """What would come of the loss of these hosts, now.
+
+    Args:
+        state: unchanged.
+        lost: those that are not known have no part in it.
+        reports: what hosts have; one without a report has room for everything.
+    """
+    future = _Future(state, lost, tuple(r for r in reports if r.host not in lost))
+    future.lose()
+    is_settled = future.calm()
+    return Outlook(
+        hosts=tuple(sorted(lost)),
+        fates=tuple(_fates(state, future)),
+        suspected=any(r.kind is ReasonKind.FAULT_HERE for r in future.reasons),
+        job=future.state.phase,
+        is_settled=is_settled,
+    )
+
+
+class _Future:
+    """The state as it would become; ends with the question."""
+
+    def __init__(
+        self, state: AllocatorState, lost: frozenset[Host], reports: tuple[HostReport, ...]
+    ) -> None:
+        self.state = state
+        self.reasons: list[Reason] = []
+        self.taken: dict[ProcessorId, ProcessorId | None] = {}
+        """{active: the standby whose place it takes}"""
+        self._lost = lost
+        self._reports = reports
+        self._room = {r.host: _room(state.settings, r) for r in reports}
+        self._asked = _asked(state)
+        self._placeless: set[ProcessorId] = set()
+        """Whose request for any host has run out."""
+        self._launchers = 0
+
+    def feed(self, event: Event) -> bool:
+        """One step; whether anything came of it."""
+        decision = step(self.state, event)
+        self.state = decision.state
+        self.reasons += decision.reasons
+        for record in decision.records:
+            if isinstance(record, WriteFailover):
+                self.taken[record.active] = record.standby
+        for instruction in decision.instructions:
+            # All others are read off the state, as launchers ask for theirs again.
+            if isinstance(instruction, RequestResource):
+                self._asked[instruction.request_id] = instruction.host
+            elif isinstance(instruction, CancelRequest):
+                self._asked.pop(instruction.request_id, None)
+        return bool(decision.reasons or decision.records or decision.instructions)
+
+    def lose(self) -> None:
+        """The launchers of the lost hosts are silent, and the ResourceManager says so."""
+        for resource in list(self.state.resources):
+            if resource.host in self._lost:
+                self.feed(LauncherSilent(resource.resource_id))
+        left = tuple(h for h in self.state.hosts or () if h not in self._lost)
+        self.feed(HostsObserved(left, self._reports))
+
+    def calm(self) -> bool:
+        """Nothing is left to happen, unless False: too much was."""
+        for _ in range(MAX_ROUNDS):
+            happened = [self._happens(event) for event in list(self._due())]
+            if not any(happened):
+                return True
+        return False
+
+    def _due(self) -> Iterator[Event]:
+        """What happens next of what the state waits for."""
+        yield from self._of_containers()
+        yield from self._of_launchers()
+        for request_id in sorted(self._asked):
+            if self._asker(request_id) not in self._placeless:
+                yield self._answer(request_id, self._asked[request_id])
+
+    def _of_containers(self) -> Iterator[Event]:
+        for container in self._in(ContainerPhase.STOPPING):
+            yield ContainerStopped(container.incarnation, StopCause.ORDERED, 0)
+        for container in self._in(ContainerPhase.STARTING):
+            yield ContainerStarted(container.incarnation)
+        for container in self._in(ContainerPhase.RESTING):
+            yield TimerFired(retry_delay_timer(container.processor_id))
+
+    def _of_launchers(self) -> Iterator[Event]:
+        for resource in self.state.resources:
+            if resource.is_released:
+                yield ResourceEnded(resource.request_id, resource.resource_id)
+            elif resource.ended is not None:
+                yield LauncherSilent(resource.resource_id)
+        for container in self._in(ContainerPhase.ASSIGNED):
+            launcher = _launcher(self.state, container)
+            if launcher is not None:
+                id_, host, request_id = launcher.resource_id, launcher.host, launcher.request_id
+                yield LauncherCheckedIn(id_, host, None, request_id)
+
+    def _in(self, phase: ContainerPhase) -> list[ContainerState]:
+        found = sorted(self.state.containers.filed(Containers.PHASE, phase))
+        return [c for c in map(self.state.container, found) if c is not None]
+
+    def _answer(self, request_id: RequestId, host: Host | None) -> Event:
+        """A launcher where there is room, else the end of the time to wait for one."""
+        place = self._roomiest() if host is None else host
+        if place is None or place in self._lost or not self._has_room(place):
+            return TimerFired(expiry_timer(request_id))
+        self._launchers += 1
+        id_ = ResourceId(f"what-if-{self._launchers}")
+        return LauncherCheckedIn(id_, place, None, request_id)
+
+    def _roomiest(self) -> Host | None:
+        """Where the scheduler would put what may go anywhere."""
+        load = {h: 0 for h in self.state.hosts or () if self._has_room(h)}
+        for resource in self.state.resources:
+            if resource.host in load:
+                load[resource.host] += 1
+        return min(load, key=lambda h: (load[h], h), default=None)
+
+    def _has_room(self, host: Host) -> bool:
+        return self._room.get(host, 1) > 0
+
+    def _happens(self, event: Event) -> bool:
+        """Whether anything comes of ``event``, which another one of its round may have mooted."""
+        match event:
+            case TimerFired(timer=timer) if timer not in self.state.timers:
+                return False
+            case TimerFired(timer=Timer(request_id=int(request_id))):
+                asker = self._asker(request_id)
+                if asker is not None and self._asked.get(request_id) is None:
+                    self._placeless.add(asker)
+            case LauncherCheckedIn() if self.state.resource(event.resource_id) is None:
+                if event.request_id not in self._asked or not self._has_room(event.host):
+                    return False
+                del self._asked[event.request_id]
+                self._use(event.host, 1)
+            case ResourceEnded(resource_id=str(resource_id)):
+                resource = self.state.resource(resource_id)
+                if resource is not None:
+                    self._use(resource.host, -1)
+        return self.feed(event)
+
+    def _use(self, host: Host, count: int) -> None:
+        if host in self._room:
+            self._room[host] -= count
+
+    def _asker(self, request_id: RequestId) -> ProcessorId | None:
+        early = (e.processor_id for e in self.state.early if e.request_id == request_id)
+        askers = self.state.containers.filed(Containers.REQUEST, request_id)
+        return min(askers, default=None) or next(early, None)
+
+
+def _asked(state: AllocatorState) -> dict[RequestId, Host | None]:
+    """{request that is outstanding: the host it names}."""
+    own = {
+        c.request_id: c.wanted
+        for c in state.containers
+        if c.phase in ASKING and c.request_id is not None
+    }
+    early = {e.request_id: e.host for e in state.early if e.phase is not EarlyPhase.OVER}
+    return {**own, **early}
+
+
+def _room(settings: AllocatorSettings, report: HostReport) -> int:
+    """How many more containers of the job fit there."""
+    sizes = (
+        (report.free_memory_mb, settings.container_memory_mb),
+        (report.free_cores, settings.container_cores),
+    )
+    fits = [free // size for free, size in sizes if size > 0]
+    return min(fits, default=1_000_000) if report.is_live else 0
+
+
+def _launcher(state: AllocatorState, container: ContainerState | None) -> ResourceState | None:
+    if container is None or container.resource_id is None:
+        return None
+    return state.resource(container.resource_id)
+
+
+def _fates(before: AllocatorState, future: _Future) -> Iterator[Fate]:
+    """Of those that are not afterwards where and what they were before."""
+    why: dict[ProcessorId, dict[ReasonKind, Reason]] = {}
+    for reason in future.reasons:
+        if reason.processor_id is not None:
+            told = why.setdefault(reason.processor_id, {})
+            told.pop(reason.kind, None)
+            told[reason.kind] = reason
+    for container in before.containers:
+        after = future.state.container(container.processor_id)
+        if after is not None and (after.phase, after.epoch, after.resource_id) == (
+            container.phase,
+            container.epoch,
+            container.resource_id,
+        ):
+            continue
+        was, is_ = _launcher(before, container), _launcher(future.state, after)
+        yield Fate(
+            before=container,
+            after=after,
+            host_before=was.host if was is not None else None,
+            host=is_.host if is_ is not None else None,
+            takes_over=future.taken.get(container.processor_id),
+            why=tuple(why.get(container.processor_id, {}).values()),
+        )

@@ -1,0 +1,135 @@
+"""``homeport explain``: where one processor of the running job is, why, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from homeport.config.errors import HomeportError
+from homeport.job_coordinator.cli.job_view import require_running
+from homeport.job_coordinator.cli.options import (
+    AsJson,
+    ConfigPath,
+    Overrides,
+    loaded,
+    new_app,
+    note,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.json_values import compact_json, shown
+
+app = new_app()
+
+_MS_PER_S = 1000
+_IDS_SHOWN = 20
+
+
+@app.command()
+def explain(
+    processor: Annotated[str, typer.Argument(help='The processor, such as "0".')],
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    last: Annotated[
+        int, typer.Option("--last", min=1, max=1000, help="How many of its last decisions.")
+    ] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Prints where a processor is, why, what it waits for, and what was decided of it last.
+
+    Only a running job has reasons: they live as long as its driver, which says since when.
+    """
+    running = require_running(loaded(config_path, config))
+    status = running.client.status()
+    container = _container(status, processor)
+    events = running.client.events(ProcessorId(processor), limit=last)
+    note(f"from {running}")
+    if as_json:
+        print(compact_json({"container": container, "events": events}).decode())
+    else:
+        print("\n".join(explanation(status, container, events)))
+
+
+def _container(status: Mapping[str, Any], processor: str) -> Mapping[str, Any]:
+    containers: Sequence[Mapping[str, Any]] = status.get("containers", ())
+    for container in containers:
+        if container.get("processor_id") == processor:
+            return container
+    ids = [str(c.get("processor_id")) for c in containers]
+    known = ", ".join(ids[:_IDS_SHOWN]) or "none yet"
+    more = f" and {len(ids) - _IDS_SHOWN} more" if len(ids) > _IDS_SHOWN else ""
+    raise HomeportError(f"the job has no processor {shown(processor)}: it has {known}{more}")
+
+
+def explanation(
+    status: Mapping[str, Any], container: Mapping[str, Any], events: Mapping[str, Any]
+) -> Iterator[str]:
+    """The account, line by line, out of ``/v1/status`` and ``/v1/events`` of the processor."""
+    yield _head(container)
+    yield f"  {_where(container)}"
+    yield from (f"  waits: {wait}" for wait in _waits(status, container))
+    if container.get("failures"):
+        yield f"  failures that count against its retries: {container['failures']}"
+    if container.get("last_failure"):
+        yield f"  last failure: {container['last_failure']}"
+    yield ""
+    told: Sequence[Mapping[str, Any]] = events.get("events", ())
+    yield f"{'last decisions' if told else 'nothing decided'} since {_time(events['since_ms'])}:"
+    for event in told:
+        yield f"  {_time(event['at_ms'])}  {event['cause']}"
+        reasons = [r for r in event["reasons"] if _is_about(r, container["processor_id"])]
+        yield from (f"      {reason['sentence']}" for reason in reasons)
+        yield from (f"      -> {what}" for what in (*event["records"], *event["instructions"]))
+
+
+def _is_about(reason: Mapping[str, Any], processor_id: str) -> bool:
+    about = (reason.get("processor_id"), reason.get("other"))
+    return processor_id in about or about[0] is None
+
+
+def _head(container: Mapping[str, Any]) -> str:
+    active = container.get("replica_of")
+    role = f"standby of processor {active}" if active else container.get("role", "active")
+    version = container.get("model_version")
+    runs = f", JobModel version {version}" if version else ""
+    return f"processor {container['processor_id']} ({role}): epoch {container['epoch']}{runs}"
+
+
+def _where(container: Mapping[str, Any]) -> str:
+    since = _time(container["since_ms"])
+    host, last = container.get("host"), container.get("last_host")
+    place = f" on {host}" if host else ""
+    before = f"; it was on {last} before" if last and last != host else ""
+    return f"{container['phase']}{place} since {since}{before}"
+
+
+def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+    phase, wanted = container["phase"], container.get("wanted_host")
+    if phase == "requested":
+        yield f"for a container on {wanted or 'any host'}"
+    elif phase == "allocated":
+        yield f"for the launcher on {wanted or 'any host'} to check in"
+    elif phase == "queued" and wanted:
+        yield f"for its turn at {wanted}, which is being asked for another"
+    elif phase == "queued" and not status.get("hosts"):
+        yield "for the ResourceManager's word of the hosts"
+    elif phase == "resting":
+        yield "for its retry delay to pass"
+    elif phase == "starting":
+        yield "for its report that its stores are restored"
+    elif phase == "stopping":
+        yield "for the evidence that it has stopped"
+    change = status.get("change") or {}
+    owners = change.get("waits", {}).get(container["processor_id"], ())
+    if owners:
+        yield f"for the stop of {', '.join(owners)}, which own tasks of it"
+    excluded = status.get("excluded_hosts") or ()
+    if container.get("last_host") in excluded:
+        yield f"while {container['last_host']} is not asked, as its launchers fell silent"
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / _MS_PER_S, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]

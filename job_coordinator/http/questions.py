@@ -1,0 +1,57 @@
+"""What is asked of the job coordinator's decisions, out of a query string.
+
+PURE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
+from homeport.job_coordinator.model.json_values import shown
+
+MAX_EVENTS_TOLD: Final = 1_000
+"""Most events of one answer."""
+
+_EVENTS_TOLD: Final = 100
+_NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class EventsAsked:
+    """Events numbered above ``since`` (None: the newest) that are about one processor, or any."""
+
+    processor_id: ProcessorId | None = None
+    since: int | None = None
+    limit: int = _EVENTS_TOLD
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> EventsAsked:
+        """Of ``?processor=&since=&limit=``, each of which may be left out; else WireError."""
+        processor, since, limit = map(query.get, ("processor", "since", "limit"))
+        told = _EVENTS_TOLD if limit is None else _number("limit", limit)
+        if not 1 <= told <= MAX_EVENTS_TOLD:
+            raise WireError(f"limit is {told}: it must be from 1 to {MAX_EVENTS_TOLD}")
+        return cls(
+            None if processor is None else ProcessorId(processor),
+            None if since is None else _number("since", since),
+            told,
+        )
+
+
+def hosts_asked(values: Sequence[str]) -> tuple[Host, ...]:
+    """Of ``?host=A&host=B``: sorted, each once; WireError where there is none."""
+    hosts = sorted({host_of(value) for value in values})
+    if not hosts:
+        raise WireError("no host is given: ask ?host=NAME, once for each host")
+    return tuple(hosts)
+
+
+def _number(name: str, text: str) -> int:
+    if _NUMBER.fullmatch(text) is None:
+        raise WireError(f"{name} is not a number: {shown(text)}")
+    return int(text)

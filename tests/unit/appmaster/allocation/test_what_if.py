@@ -1,0 +1,170 @@
+"""What would come of the loss of hosts: the machine's own word, and the state as it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.events import HostReport, ResourceEnded
+from homeport.appmaster.allocation.state import AllocatorState
+from homeport.appmaster.allocation.what_if import Outlook, known_hosts, what_if
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
+from tests.unit.appmaster.allocation.conftest import (
+    Machine,
+    MachineWith,
+    check_in,
+    live,
+    model,
+    stopped,
+)
+
+
+@pytest.fixture
+def running(machine: Machine) -> Machine:
+    """Processors 0, 1, 2 run at home on a, b, c."""
+    machine.deploy({"0": "a", "1": "b", "2": "c"}, "a", "b", "c")
+    for number, host in enumerate("abc"):
+        machine.run(str(number), f"r{number}", host, request=number + 1)
+    return machine
+
+
+def lost(state: AllocatorState, *hosts: str, reports: tuple[HostReport, ...] = ()) -> Outlook:
+    """What would come of the loss of these hosts."""
+    return what_if(state, frozenset(map(Host, hosts)), reports)
+
+
+def ways(outlook: Outlook) -> dict[str, tuple[str | None, str | None]]:
+    """{processor: from where, to where}."""
+    return {f.before.processor_id: (f.host_before, f.host) for f in outlook.fates}
+
+
+def sized(machine: Machine) -> AllocatorState:
+    """The machine's state, where a container takes 1000 MB and a core."""
+    settings = replace(machine.state.settings, container_memory_mb=1000, container_cores=1)
+    return replace(machine.state, settings=settings)
+
+
+def host_with(name: str, free_memory_mb: int) -> HostReport:
+    """A host of 4000 MB with so much free."""
+    return HostReport(Host(name), None, 4000, 8, free_memory_mb, 8)
+
+
+def test_who_was_on_the_host_starts_anew_elsewhere(running: Machine) -> None:
+    """One processor, on the least loaded of the other hosts; nobody else is touched."""
+    outlook = lost(running.state, "a")
+    assert ways(outlook) == {"0": ("a", "b")}
+    assert outlook.is_settled
+    assert not outlook.suspected
+    (fate,) = outlook.fates
+    assert fate.is_placed
+    assert str(fate.why[-1]) == "Processor 0 has started on b: epoch 2"
+
+
+def test_nothing_is_changed(running: Machine) -> None:
+    """The state that was asked about is the same, and the machine goes on from it."""
+    before = hash(running.state)
+    lost(running.state, "a", "b", "c")
+    assert hash(running.state) == before
+    running.feed(stopped("0", 1, StopCause.FAILED))
+    running.run("0", "r0", "a", request=1)
+
+
+def test_the_same_question_has_the_same_answer(running: Machine) -> None:
+    """Byte for byte."""
+    answers = {json.dumps(lost(running.state, "a", "b").to_json()) for _ in range(2)}
+    assert len(answers) == 1
+
+
+def test_more_than_half_of_all_hosts_says_that_the_driver_would_suspect_itself(
+    running: Machine,
+) -> None:
+    """Both go to the one that is left all the same, once the ResourceManager calls them lost."""
+    outlook = lost(running.state, "a", "b")
+    assert ways(outlook) == {"0": ("a", "c"), "1": ("b", "c")}
+    assert outlook.suspected
+
+
+def test_who_finds_no_room_cannot_be_placed(running: Machine) -> None:
+    """Room for one on the only host left: the other waits, and it is said what for."""
+    outlook = lost(sized(running), "a", "b", reports=(host_with("c", 1500),))
+    assert ways(outlook) == {"0": ("a", "c"), "1": ("b", None)}
+    placed, unplaced = outlook.fates
+    assert placed.is_placed
+    assert not unplaced.is_placed
+    assert any("got no container on any host" in str(reason) for reason in unplaced.why)
+    assert outlook.is_settled
+    assert outlook.to_json()["unplaced"] == ["1"]
+
+
+def test_all_hosts(running: Machine) -> None:
+    """Nothing can be placed, and the answer comes all the same."""
+    outlook = lost(running.state, "a", "b", "c")
+    assert ways(outlook) == {"0": ("a", None), "1": ("b", None), "2": ("c", None)}
+    assert outlook.is_settled
+
+
+def test_what_is_under_way_goes_on(machine: Machine) -> None:
+    """Requests that are outstanding are granted, on whatever is left."""
+    machine.deploy({"0": "a", "1": "b", "2": "b"}, "a", "b")
+    outlook = lost(machine.state, "a")
+    assert ways(outlook) == {"0": (None, "b"), "1": (None, "b"), "2": (None, "b")}
+    assert all(fate.is_placed for fate in outlook.fates)
+
+
+def test_who_rests_comes_back(machine_with: MachineWith) -> None:
+    """The rest is over at once."""
+    machine = machine_with(retry_count=1, last_retry_delay_ms=9000)
+    machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
+    machine.run("0", "r0", "a", request=1)
+    machine.run("1", "r1", "b", request=2)
+    machine.feed(stopped("0", 1, StopCause.FAILED))
+    outlook = lost(machine.state, "c")
+    assert ways(outlook)["0"] == (None, "a")
+    assert all(fate.is_placed for fate in outlook.fates)
+
+
+def test_hosts_that_can_be_asked_about(running: Machine) -> None:
+    """Live ones, and those with a launcher whatever the ResourceManager says."""
+    running.feed(live("a", "b", "d"))
+    assert known_hosts(running.state) == {"a", "b", "c", "d"}
+
+
+def test_before_the_first_model(machine: Machine) -> None:
+    """Nobody is affected."""
+    assert lost(machine.state, "a").fates == ()
+
+
+def test_before_the_hosts_are_known(machine: Machine) -> None:
+    """None is left, so nobody finds a place."""
+    machine.feed(model({"0": None}))
+    outlook = lost(machine.state, "a")
+    assert ways(outlook) == {"0": (None, None)}
+    assert not outlook.fates[0].is_placed
+
+
+def test_a_change_of_the_model_goes_on(running: Machine) -> None:
+    """Who is to stop for it stops, who is gone from it goes, and the others are placed."""
+    changed = replace(
+        model({"0": "a", "1": "b"}, version=2), floors={ProcessorId("0"): 2}, epochs={}
+    )
+    running.feed(changed)
+    outlook = lost(running.state, "b")
+    assert ways(outlook) == {"0": ("a", "a"), "1": ("b", "a"), "2": ("c", None)}
+    assert all(fate.is_placed for fate in outlook.fates)
+
+
+def test_an_end_that_is_not_proven_is_proven(running: Machine) -> None:
+    """YARN calls a launcher ended: it is silent for good, and its processor starts again."""
+    running.feed(ResourceEnded(RequestId(1)))
+    outlook = lost(running.state, "c")
+    assert ways(outlook) == {"0": ("a", "a"), "2": ("c", "b")}
+
+
+def test_a_surplus_that_is_released_frees_its_room(running: Machine) -> None:
+    """The launcher goes, and who is on its way gets what it held."""
+    running.feed(check_in("r9", "c"))
+    outlook = lost(sized(running), "a", reports=(host_with("b", 0), host_with("c", 0)))
+    assert ways(outlook) == {"0": ("a", "c")}

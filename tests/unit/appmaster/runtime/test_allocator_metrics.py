@@ -1,0 +1,269 @@
+"""The allocator in numbers, from sequences of its own decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from homeport.appmaster.allocation.container_process_manager import Decision, step
+from homeport.appmaster.allocation.events import (
+    ContainerStopped,
+    Event,
+    FailoverStep,
+    JobModelPublished,
+    LauncherSilent,
+    ResourceEnded,
+    ShutdownRequested,
+)
+from homeport.appmaster.allocation.instructions import EndFailover, WriteFailover
+from homeport.appmaster.runtime.allocator_metrics import (
+    MANAGER,
+    AllocatorMetrics,
+    cause_of,
+    samza_name,
+)
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from tests.unit.appmaster.allocation.conftest import (
+    SETTINGS,
+    Machine,
+    check_in,
+    expired,
+    inc,
+    live,
+    model,
+    started,
+    stopped,
+)
+
+SAMZA = "samza_ContainerProcessManagerMetrics"
+
+
+class Counted(Collector):
+    """A machine whose decisions are counted, at times that the test sets."""
+
+    def __init__(self) -> None:
+        self.machine = Machine(
+            replace(SETTINGS, container_memory_mb=1024, container_cores=2, retry_count=1)
+        )
+        self.now_ms = 0
+        self.metrics = AllocatorMetrics(lambda: self.now_ms)
+
+    def feed(self, *events: Event) -> None:
+        """One decision each."""
+        for event in events:
+            self.metrics.decided(event, self.machine.decide(event))
+
+    def deploy(self) -> None:
+        """Processors 0 and 1 run on a and b, of three hosts."""
+        self.feed(model({"0": "a", "1": "b"}), live("a", "b", "c"))
+        self.feed(check_in("r0", "a", request=1), started("0", 1))
+        self.feed(check_in("r1", "b", request=2), started("1", 1))
+
+    def collect(self) -> Iterator[Metric]:
+        """Prometheus' protocol."""
+        return self.metrics.collect(self.machine.state)
+
+    def samples(self) -> dict[str, float]:
+        """{name, label values in the order of their names, with blanks between: value}."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return {
+            " ".join([s.name, *(s.labels[label] for label in sorted(s.labels))]): s.value
+            for family in text_string_to_metric_families(generate_latest(registry).decode())
+            for s in family.samples
+        }
+
+    def manager(self) -> dict[str, float]:
+        """Samza's of the container process manager, by Samza's names."""
+        return {
+            name.removeprefix(f"{SAMZA}_").removesuffix("_total").replace("_", "-"): value
+            for name, value in self.samples().items()
+            if name.startswith(f"{SAMZA}_")
+        }
+
+
+@pytest.fixture
+def counted() -> Counted:
+    """Nothing decided yet."""
+    return Counted()
+
+
+def test_a_deployment_in_samzas_names(counted: Counted) -> None:
+    """Every metric of the group is there from the beginning; names are Samza's, spelled back."""
+    before = counted.manager()
+    assert before["container-count"] == before["job-healthy"] == 0
+    counted.deploy()
+    told = counted.manager()
+    assert set(told) == set(before)
+    assert told == before | {
+        "running-containers": 2,
+        "container-count": 2,
+        "job-healthy": 1,
+        "preferred-host-requests": 2,
+        "host-affinity-match-pct": 100,
+        "container-memory-mb": 1024,
+        "container-cpu-cores": 2,
+    }
+
+
+def test_the_help_has_group_and_name_as_samza_spells_them(counted: Counted) -> None:
+    """What the Prometheus name cannot hold."""
+    assert samza_name(MANAGER, "job-healthy") == f"{SAMZA}_job_healthy"
+    about = {metric.name: metric.documentation for metric in counted.collect()}
+    assert about[f"{SAMZA}_job_healthy"].startswith(f"{MANAGER} job-healthy. ")
+
+
+def test_requests_that_expire(counted: Counted) -> None:
+    """Home, then another host: each counts as what it was."""
+    counted.feed(model({"0": "a"}), live("a", "b"), expired(1), expired(2), expired(3))
+    told = counted.manager()
+    assert told["preferred-host-requests"] == 2
+    assert told["expired-preferred-host-requests"] == 1
+    assert told["any-host-requests"] == 2
+    assert told["expired-any-host-requests"] == 2
+    assert told["host-affinity-match-pct"] == 50
+    assert told["needed-containers"] == 1
+    assert told["job-healthy"] == 0
+
+
+def test_a_request_that_was_made_early_is_one_for_the_preferred_host(counted: Counted) -> None:
+    """Also when it runs out."""
+    counted.deploy()
+    counted.feed(ResourceEnded(RequestId(1)))
+    assert counted.manager()["preferred-host-requests"] == 3
+    counted.feed(expired(3))
+    assert counted.manager()["expired-preferred-host-requests"] == 1
+
+
+def test_failures_by_role_and_whether_they_are_charged(counted: Counted) -> None:
+    """One that is charged, one that is not; completed and given up ones count among neither."""
+    counted.deploy()
+    counted.feed(stopped("0", 1, StopCause.FAILED), LauncherSilent(ResourceId("r1")))
+    samples = counted.samples()
+    assert samples["homeport_container_failures_total true active"] == 1
+    assert samples["homeport_container_failures_total false active"] == 1
+    assert samples["homeport_container_failures_total true standby"] == 0
+    assert counted.manager()["failed-containers"] == 2
+    counted.feed(check_in("r0", "a", request=1), started("0", 2))
+    counted.feed(stopped("0", 2, StopCause.FINISHED, 0))
+    assert counted.manager()["completed-containers"] == 1
+    assert counted.manager()["failed-containers"] == 2
+
+
+def test_what_nobody_needs_is_released(counted: Counted) -> None:
+    """And what came for nothing is redundant."""
+    counted.deploy()
+    counted.feed(check_in("r9", "c"), started("1", 1), LauncherSilent(ResourceId("none")))
+    told = counted.manager()
+    assert told["released-containers"] == 1
+    assert told["redundant-notifications"] == 1
+    assert counted.samples()["samza_SamzaAppMasterMetrics_allocated_containers_in_buffer"] == 0
+
+
+def test_a_container_that_is_found_running(counted: Counted) -> None:
+    """By a driver that starts anew."""
+    counted.feed(model({"0": "a"}, p0=3), live("a"), check_in("r0", "a", inc("0", 3)))
+    name = "samza_SamzaAppMasterMetrics_container_from_previous_attempt_total"
+    assert counted.samples()[name] == 1
+
+
+def test_leases_that_run_out(counted: Counted) -> None:
+    """The keeper's word."""
+    counted.metrics.lease_expired()
+    assert counted.samples()["samza_SamzaAppMasterMetrics_heartbeats_expired_total"] == 1
+
+
+def _failover(step: FailoverStep, standby: str | None) -> WriteFailover:
+    host = None if standby is None else Host("b")
+    return WriteFailover(
+        ProcessorId("0"), 1, None if standby is None else ProcessorId(standby), host, step
+    )
+
+
+def test_failovers_by_kind(counted: Counted) -> None:
+    """STANDBY's additional metrics: to a standby, to none; and choices that came to nothing."""
+    counted.feed(model({"0": "a"}))
+    state = counted.machine.state
+    for records in (
+        (_failover(FailoverStep.STANDBY, "0-0"),),
+        (_failover(FailoverStep.OTHER_HOST, None), _failover(FailoverStep.STANDBY_HOST, "0-1")),
+        (_failover(FailoverStep.OTHER_HOST, None),),
+        (EndFailover(ProcessorId("0")),),
+        (_failover(FailoverStep.STANDBY, "0-0"),),
+    ):
+        counted.metrics.decided(ShutdownRequested(), Decision(state, records, ()))
+    told, samples = counted.manager(), counted.samples()
+    assert told["failovers-to-standby"] == 3
+    assert told["failovers-to-any-host"] == 1
+    assert samples["homeport_failovers_total standby"] == 2
+    assert samples["homeport_failovers_total standby-host"] == 1
+    assert samples["homeport_failovers_total other-host"] == 1
+    assert samples["homeport_failed_failovers_total"] == 2
+
+
+def test_how_long_a_recovery_takes(counted: Counted) -> None:
+    """From the end of what ran until it runs again; a first start is none, a second end begins."""
+    counted.deploy()
+    assert not any(name.startswith("homeport_recovery") for name in counted.samples())
+    counted.now_ms = 1_000
+    counted.feed(stopped("0", 1, StopCause.SIGNALLED))
+    counted.now_ms = 2_000
+    counted.feed(check_in("r0", "a", request=1))
+    counted.now_ms = 3_000
+    counted.feed(stopped("0", 2, StopCause.FAILED), check_in("r0", "a", request=1))
+    counted.now_ms = 4_500
+    counted.feed(started("0", 3))
+    samples = counted.samples()
+    assert samples["homeport_recovery_seconds_count signalled"] == 1
+    assert samples["homeport_recovery_seconds_sum signalled"] == 3.5
+    assert samples["homeport_recovery_seconds_bucket signalled 2.0"] == 0
+    assert samples["homeport_recovery_seconds_bucket signalled 5.0"] == 1
+    assert samples["homeport_recovery_seconds_bucket signalled +Inf"] == 1
+
+
+def test_who_does_not_come_back_has_no_recovery(counted: Counted) -> None:
+    """Given up, or finished while it was on its way."""
+    counted.deploy()
+    counted.feed(stopped("0", 1, StopCause.FAILED), check_in("r0", "a", request=1))
+    counted.feed(stopped("0", 2, StopCause.FAILED))
+    assert not any(name.startswith("homeport_recovery") for name in counted.samples())
+
+
+@pytest.mark.parametrize(
+    ("event", "cause"),
+    [
+        (ContainerStopped(inc("0", 1), StopCause.LEASE_LOST, 1), "lease-lost"),
+        (LauncherSilent(ResourceId("r")), "launcher-silent"),
+        (ResourceEnded(resource_id=ResourceId("r")), "resource-ended"),
+        (ResourceEnded(resource_id=ResourceId("r"), is_taken_back=True), "taken-back"),
+        (JobModelPublished(1, {}), "model-change"),
+        (ShutdownRequested(), "other"),
+    ],
+)
+def test_causes_are_told_by_the_event(event: Event, cause: str) -> None:
+    """A label per way to end, and no more."""
+    assert cause_of(event) == cause
+
+
+def test_every_decision_is_counted_by_its_kind(counted: Counted) -> None:
+    """All kinds, so that a rate can be taken of any."""
+    counted.deploy()
+    samples = counted.samples()
+    assert samples["homeport_decisions_total permitted"] == 2
+    assert samples["homeport_decisions_total given-up"] == 0
+
+
+def test_a_decision_without_reasons_counts_nothing(counted: Counted) -> None:
+    """A launcher that goes on."""
+    counted.deploy()
+    before = counted.samples()
+    event = check_in("r0", "a", inc("0", 1), request=1)
+    counted.metrics.decided(event, step(counted.machine.state, event))
+    assert counted.samples() == before
