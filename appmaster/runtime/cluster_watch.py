@@ -54,6 +54,11 @@ class ClusterWatch:
         self._hosts: tuple[HostReport, ...] | None = None
         self._pool = ThreadPoolExecutor(1, "rest")
 
+    @property
+    def hosts(self) -> tuple[HostReport, ...]:
+        """What the last look at the hosts saw; empty before the first."""
+        return self._hosts or ()
+
     async def watch_resources(self) -> None:
         """Looks at the containers for ever."""
         while True:

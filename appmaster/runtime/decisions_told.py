@@ -42,7 +42,8 @@ class DriverDecisions:
         if self._asking.locked():
             raise UnavailableError("another what-if is being computed; ask again")
         async with self._asking:
-            outlook = await asyncio.to_thread(what_if, state, frozenset(hosts))
+            reports = self._driver.cluster.hosts
+            outlook = await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
         return outlook.to_json()
 
     def metrics(self) -> Iterable[Metric]:

@@ -143,7 +143,7 @@ class Driver:
         )
         self._timers = Timers(self.post)
         self._skein = ResourceDesk(resources)
-        self._cluster = ClusterWatch(
+        self.cluster = ClusterWatch(
             resources,
             self._skein,
             self.launchers,
@@ -177,8 +177,8 @@ class Driver:
         watchers = [
             asyncio.create_task(w(), name=w.__name__)
             for w in (
-                self._cluster.watch_resources,
-                self._cluster.watch_hosts,
+                self.cluster.watch_resources,
+                self.cluster.watch_hosts,
                 self._watch_launchers,
                 self._watch_stream,
                 self._watch_leases,
@@ -198,7 +198,7 @@ class Driver:
         finally:
             for task in (main, *watchers):
                 task.cancel()
-            self._cluster.close()
+            self.cluster.close()
             self._skein.close()
             self.leases.close()
             self._desk.close()
@@ -355,7 +355,7 @@ class Driver:
             for incarnation in await self.leases.revoked(live):
                 self.decisions.event(REVOKED, incarnation)
                 if incarnation in self.adoption.pending:
-                    self._cluster.unheard.lease_lost()
+                    self.cluster.unheard.lease_lost()
                 self.fencing.lost(incarnation)
                 if self.runs(incarnation):
                     self._lose_launcher_of(incarnation)

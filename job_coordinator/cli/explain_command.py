@@ -44,7 +44,7 @@ def explain(
     """
     running = require_running(loaded(config_path, config))
     status = running.client.status()
-    container = _container(status, processor)
+    container = find(status, processor)
     events = running.client.events(ProcessorId(processor), limit=last)
     note(f"from {running}")
     if as_json:
@@ -53,7 +53,8 @@ def explain(
         print("\n".join(explanation(status, container, events)))
 
 
-def _container(status: Mapping[str, Any], processor: str) -> Mapping[str, Any]:
+def find(status: Mapping[str, Any], processor: str) -> Mapping[str, Any]:
+    """The processor's part of ``/v1/status``; HomeportError where there is none."""
     containers: Sequence[Mapping[str, Any]] = status.get("containers", ())
     for container in containers:
         if container.get("processor_id") == processor:
@@ -77,7 +78,8 @@ def explanation(
         yield f"  last failure: {container['last_failure']}"
     yield ""
     told: Sequence[Mapping[str, Any]] = events.get("events", ())
-    yield f"{'last decisions' if told else 'nothing decided'} since {_time(events['since_ms'])}:"
+    since = _time(events["since_ms"])
+    yield f"last decisions since {since}:" if told else f"nothing was decided of it since {since}"
     for event in told:
         yield f"  {_time(event['at_ms'])}  {event['cause']}"
         reasons = [r for r in event["reasons"] if _is_about(r, container["processor_id"])]

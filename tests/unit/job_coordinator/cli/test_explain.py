@@ -1,0 +1,201 @@
+"""What ``homeport explain`` and ``homeport what-if`` make of the job coordinator's answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from homeport.config.errors import HomeportError
+from homeport.job_coordinator.cli import explain_command, what_if_command
+
+
+def container(**changes: object) -> dict[str, Any]:
+    """Processor 0, which runs on nm1."""
+    return {
+        "processor_id": "0",
+        "role": "active",
+        "phase": "running",
+        "host": "nm1",
+        "last_host": "nm1",
+        "wanted_host": None,
+        "since_ms": 1_500,
+        "epoch": 3,
+        "model_version": 2,
+        "failures": 0,
+        "last_failure": None,
+        **changes,
+    }
+
+
+def event(**changes: object) -> dict[str, Any]:
+    """One that decided something of processor 0, and of processor 1."""
+    reasons = [
+        {"processor_id": "0", "other": None, "sentence": "Processor 0 asks for nm2"},
+        {"processor_id": "1", "other": None, "sentence": "Processor 1 rests"},
+        {"processor_id": None, "other": None, "sentence": "Host nm1 is not asked for now"},
+    ]
+    return {
+        "at_ms": 2_000,
+        "cause": "LauncherSilent r0",
+        "reasons": reasons,
+        "records": ["EndFailover active=0"],
+        "instructions": ["RequestResource 7 on nm2"],
+        **changes,
+    }
+
+
+def explained(
+    told: dict[str, Any], *events: dict[str, Any], status: dict[str, Any] | None = None
+) -> list[str]:
+    """The account."""
+    body = {"since_ms": 0, "events": list(events)}
+    return list(explain_command.explanation(status or {"hosts": ["nm1"]}, told, body))
+
+
+def test_the_account_of_a_processor_that_runs() -> None:
+    """Where, since when, by what; what concerns others alone is left out."""
+    assert explained(container(), event()) == [
+        "processor 0 (active): epoch 3, JobModel version 2",
+        "  running on nm1 since 1970-01-01 00:00:01.500",
+        "",
+        "last decisions since 1970-01-01 00:00:00.000:",
+        "  1970-01-01 00:00:02.000  LauncherSilent r0",
+        "      Processor 0 asks for nm2",
+        "      Host nm1 is not asked for now",
+        "      -> EndFailover active=0",
+        "      -> RequestResource 7 on nm2",
+    ]
+
+
+def test_the_account_of_a_standby_that_failed() -> None:
+    """Whose it is, where it was, what counts against it."""
+    told = container(
+        processor_id="0-0",
+        replica_of="0",
+        phase="requested",
+        host=None,
+        wanted_host="nm2",
+        model_version=None,
+        failures=2,
+        last_failure="exit code 1",
+    )
+    assert explained(told, status={"hosts": ["nm1"], "excluded_hosts": ["nm1"]}) == [
+        "processor 0-0 (standby of processor 0): epoch 3",
+        "  requested since 1970-01-01 00:00:01.500; it was on nm1 before",
+        "  waits: for a container on nm2",
+        "  waits: while nm1 is not asked, as its launchers fell silent",
+        "  failures that count against its retries: 2",
+        "  last failure: exit code 1",
+        "",
+        "nothing was decided of it since 1970-01-01 00:00:00.000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "wait"),
+    [
+        ({"phase": "requested", "wanted_host": None}, "for a container on any host"),
+        ({"phase": "allocated", "wanted_host": "a"}, "for the launcher on a to check in"),
+        (
+            {"phase": "queued", "wanted_host": "a"},
+            "for its turn at a, which is being asked for another",
+        ),
+        ({"phase": "resting"}, "for its retry delay to pass"),
+        ({"phase": "starting"}, "for its report that its stores are restored"),
+        ({"phase": "stopping"}, "for the evidence that it has stopped"),
+    ],
+)
+def test_what_it_waits_for(told: dict[str, object], wait: str) -> None:
+    """By its phase."""
+    assert f"  waits: {wait}" in explained(container(**told))
+
+
+def test_it_waits_for_hosts_and_for_former_owners() -> None:
+    """What the status says beside the container's own part."""
+    queued = container(phase="queued", host=None)
+    assert "  waits: for the ResourceManager's word of the hosts" in explained(
+        queued, status={"hosts": []}
+    )
+    status = {"hosts": ["a"], "change": {"waits": {"0": ["1@4", "2@1"]}}}
+    waits = "  waits: for the stop of 1@4, 2@1, which own tasks of it"
+    assert waits in explained(container(phase="assigned"), status=status)
+
+
+def test_an_unknown_processor_is_one_line() -> None:
+    """It names those that there are, or the first of them."""
+    known = {"containers": [{"processor_id": str(n)} for n in range(25)]}
+    line = r"^the job has no processor 'x': it has 0, 1, .* and 5 more$"
+    with pytest.raises(HomeportError, match=line):
+        explain_command.find(known, "x")
+    with pytest.raises(HomeportError, match=r"it has none yet$"):
+        explain_command.find({}, "x")
+    assert explain_command.find(known, "24") == {"processor_id": "24"}
+
+
+def fate(**changes: object) -> dict[str, Any]:
+    """Processor 0, which would go from nm1 to nm2."""
+    return {
+        "processor_id": "0",
+        "role": "active",
+        "replica_of": None,
+        "from": "nm1",
+        "to": "nm2",
+        "phase": "running",
+        "is_placed": True,
+        "takes_over": None,
+        "why": ["Processor 0 has started on nm2"],
+        **changes,
+    }
+
+
+def outlook(*fates: dict[str, Any], why: bool = False, **changes: object) -> list[str]:
+    """What is printed of this answer."""
+    answer = {
+        "hosts": ["nm1"],
+        "containers": list(fates),
+        "unplaced": [f["processor_id"] for f in fates if not f["is_placed"]],
+        "suspects_itself": False,
+        "job": "active",
+        "is_settled": True,
+        **changes,
+    }
+    return list(what_if_command.outlook(answer, with_reasons=why))
+
+
+def test_who_takes_over_where() -> None:
+    """A takeover, a new start, and one that is gone."""
+    fates = (
+        fate(takes_over="0-0"),
+        fate(processor_id="0-0", role="standby", replica_of="0", **{"from": "nm2", "to": "nm3"}),
+        fate(processor_id="9", phase=None, to=None),
+    )
+    assert outlook(*fates) == [
+        "if nm1 were lost now: 3 of the job's containers would be affected",
+        "  0 (active): nm1 -> nm2, in the place of its standby 0-0",
+        "  0-0 (standby of 0): nm2 -> nm3, started anew",
+        "  9 (active): gone from nm1",
+        "all can be placed",
+    ]
+
+
+def test_who_cannot_be_placed_and_why() -> None:
+    """And what else people should know of such a loss."""
+    lines = outlook(
+        fate(is_placed=False, to=None, phase="requested", why=["It got none", "It asks again"]),
+        suspects_itself=True,
+        job="ending",
+        is_settled=False,
+    )
+    assert lines[1] == "  0 (active): nm1 -> nowhere (requested): It asks again"
+    assert lines[2].startswith("that is more than half of all hosts")
+    assert lines[3:] == [
+        "cannot be placed: 0",
+        "the job would be ending",
+        "it was not looked any further: that much would happen",
+    ]
+
+
+def test_the_reasons_are_printed_where_they_are_asked_for() -> None:
+    """Each below its container."""
+    assert outlook(fate(), why=True)[2] == "      Processor 0 has started on nm2"
