@@ -42,6 +42,8 @@ COMMANDS = {
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
+    "move": Command(f"{_CLI}.move_command", "have a container of a running job run elsewhere"),
+    "restart": Command(f"{_CLI}.restart_command", "have a container of a running job start anew"),
     "what-if": Command(
         f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"
     ),
@@ -56,9 +58,9 @@ def help_text() -> str:
         [
             "Usage: homeport COMMAND [OPTIONS]",
             "",
-            "Looks at a job, and changes its configuration. The job is named by --config-path, as",
-            "for run-job; what runs is asked, else the coordinator stream, and the answer says",
-            "which. Secrets are masked.",
+            "Looks at a job, changes its configuration, moves and restarts its containers. The",
+            "job is named by --config-path, as for run-job; what runs is asked, else the",
+            "coordinator stream, and the answer says which. Secrets are masked.",
             "",
             *lines,
             "",

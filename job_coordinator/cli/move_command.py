@@ -1,0 +1,54 @@
+"""``homeport move``: a running job's container goes to another host."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from homeport.job_coordinator.cli import placement_request
+from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app
+from homeport.job_coordinator.cli.placement_request import NoWait, destination_of
+
+app = new_app()
+
+_EPILOG = """\
+\b
+Examples:
+  homeport move 0 nm2 --config-path=my.properties
+  homeport move 0 any --expiry-ms=60000 --config-path=my.properties
+"""
+
+
+@app.command(epilog=_EPILOG)
+def move(
+    *,
+    processor: Annotated[str, typer.Argument(help="Id of the container, such as 0 or 0-0.")],
+    host: Annotated[
+        str, typer.Argument(help="Where to: a host, any (another one), or last-seen (its own).")
+    ],
+    config_path: ConfigPath,
+    config: Overrides = None,
+    expiry_ms: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How long a place there is waited for, in ms; without it "
+            "cluster-manager.container.request.timeout.ms.",
+        ),
+    ] = None,
+    no_wait: NoWait = False,
+) -> None:
+    """Moves a container: a place is reserved first, then it is stopped, then started there.
+
+    Until the place is sure it runs on as it is. Its state follows by the changelog, or lies there
+    already. The answer is printed when it is there, or why it is not; exit code 1. Without host
+    affinity it goes to any other host. Others of its replicas are never on the same host.
+    """
+    placement_request.ask(
+        loaded(config_path, config),
+        processor,
+        destination_of(host),
+        expiry_ms=expiry_ms,
+        no_wait=no_wait,
+    )

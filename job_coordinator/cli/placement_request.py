@@ -1,0 +1,180 @@
+"""What ``homeport move`` and ``homeport restart`` share: a request is written, and waited for.
+
+The request is a record of the coordinator stream in Samza's bytes, and so is the answer: whoever
+stops waiting, or is stopped, changes nothing about the request.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.job_coordinator.cli.job_view import JobView, open_job, running_job
+from homeport.job_coordinator.cli.options import note
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.ids import ProcessorId, host_of
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    FORCE_RESTART_LAST_SEEN,
+    LAST_SEEN,
+    PlacementRequest,
+    PlacementResponse,
+    PlacementStatus,
+)
+
+DESTINATIONS = {"any": ANY_HOST, "last-seen": LAST_SEEN}
+"""Words that an operator types for a host."""
+
+NoWait = Annotated[
+    bool,
+    typer.Option("--no-wait", help="Do not wait for the answer; print the id of the request."),
+]
+
+_POLL_S = 0.5
+_AM_POLL_S = 10.0
+_SILENCE_S = 60.0
+_TOLD = 20
+
+
+def ask(
+    config: Config, processor: str, destination: str, *, expiry_ms: int | None, no_wait: bool
+) -> None:
+    """The request is written, its way told, and the answer printed.
+
+    Raises:
+        ConfigError: it cannot be done; nothing was written.
+        HomeportError: it was refused, or has failed.
+        UnavailableError: Kafka, or for long the AM, did not answer.
+    """
+    with open_job(config) as job:
+        if job.running is None:
+            raise ConfigError(
+                keys.JOB_NAME.name,
+                config.get(keys.JOB_NAME.name),
+                "the job does not run, or its AM does not answer",
+                "start it with run-job, or try again",
+            )
+        status = job.running.client.status()
+        check(status, processor, destination)
+        request = PlacementRequest(
+            str(uuid.uuid4()),
+            job.running.application,
+            ProcessorId(processor),
+            destination,
+            expiry_ms,
+            int(time.time() * 1000),
+        )
+        job.stream.write([PlacementManager.request_message(request)])
+        note(f"asked of {job.running}")
+        if no_wait:
+            print(request.uuid)
+            return
+        print(outcome(_last(answers(job.stream, request.uuid, _patience(job)))))
+
+
+def check(status: Mapping[str, Any], processor: str, destination: str) -> None:
+    """The running job knows the processor, and the host if one is named, and asks it.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    known = [str(container["processor_id"]) for container in status["containers"]]
+    if processor not in known:
+        raise ConfigError("PROCESSOR", processor, "the job has none of that id", _one_of(known))
+    words = {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN}
+    hosts = [str(host) for host in status["hosts"]]
+    if destination in words or not hosts:
+        return
+    if destination not in hosts:
+        raise ConfigError(
+            "HOST", destination, "it is no live host of the cluster", _one_of([*hosts, "any"])
+        )
+    if destination in status["excluded_hosts"]:
+        raise ConfigError(
+            "HOST", destination, "it has fallen silent and is not asked", "try another, or later"
+        )
+
+
+def _one_of(names: list[str]) -> str:
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return f"there are {', '.join(names[:_TOLD])}{more}"
+
+
+def destination_of(host: str) -> str:
+    """What the request says where an operator typed ``host``, one of the two words, or a name."""
+    name = host_of(host)
+    return DESTINATIONS.get(name, name)
+
+
+def answers(
+    stream: CoordinatorStream, uuid: str, patience: Callable[[], None]
+) -> Iterator[PlacementResponse]:
+    """Every answer that is seen, up to the last one; ``patience`` is asked before each look again.
+
+    Raises:
+        UnavailableError: Kafka did not answer; or whatever ``patience`` raises.
+    """
+    manager, seen = PlacementManager(stream), None
+    while True:
+        stream.catch_up()
+        told = manager.read_responses().get(uuid)
+        if told is not None and told != seen:
+            seen = told
+            yield told
+            if told.status.is_final:
+                return
+        patience()
+
+
+def _last(told: Iterator[PlacementResponse]) -> PlacementResponse:
+    answer = next(told)
+    while not answer.status.is_final:
+        note(f"{answer.status}: {answer.message}")
+        answer = next(told)
+    return answer
+
+
+def outcome(answer: PlacementResponse) -> str:
+    """The one line of an answer that is good.
+
+    Raises:
+        HomeportError: it is not; its line.
+    """
+    line = f"{answer.status}: {answer.message}"
+    if answer.status is not PlacementStatus.SUCCEEDED:
+        raise HomeportError(line)
+    return line
+
+
+def _patience(job: JobView) -> Callable[[], None]:
+    """Pauses; gives up when the AM has not answered for long."""
+    pause = threading.Event()
+    heard_s = asked_s = time.monotonic()
+
+    def wait() -> None:
+        nonlocal heard_s, asked_s
+        pause.wait(_POLL_S)
+        now_s = time.monotonic()
+        if now_s - asked_s < _AM_POLL_S:
+            return
+        asked_s = now_s
+        if running_job(job.given, job.stream) is not None:
+            heard_s = now_s
+            return
+        note("the AM does not answer; the request stays in the coordinator stream")
+        if now_s - heard_s >= _SILENCE_S:
+            raise UnavailableError(
+                f"the AM has not answered for {_SILENCE_S:.0f} s: see homeport coordinator-stream "
+                "show --type samza-place-container-v1 for an answer"
+            )
+
+    return wait

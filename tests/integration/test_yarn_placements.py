@@ -1,0 +1,123 @@
+"""Containers of a job on a real YARN cluster are moved and restarted: our tool, Samza's class."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from samza_peer import SamzaPeer
+from samza_streams import READ_COMMITTED
+from yarn_jobs import Job, wait_for
+
+_TOOL = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport"]
+
+
+def _start(job: Job, *words: str) -> subprocess.Popen[str]:
+    """The operator's tool about this job."""
+    return subprocess.Popen(
+        [*_TOOL, *words, f"--config-path={job.path}"],
+        env=job.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _call(job: Job, *words: str) -> str:
+    """What it prints; it succeeds."""
+    tool = _start(job, *words)
+    out, err = tool.communicate(timeout=120)
+    assert tool.returncode == 0, err
+    return out.strip()
+
+
+def _refusal(job: Job, *words: str) -> str:
+    """Its one line of an error."""
+    tool = _start(job, *words)
+    out, err = tool.communicate(timeout=120)
+    assert (tool.returncode, out) == (1, "")
+    return err.splitlines()[-1]
+
+
+def _at(job: Job, processor: str) -> tuple[str, int]:
+    """Host and epoch of a container that runs."""
+    container: dict[str, Any] = job.containers()[processor]
+    assert container["phase"] == "running"
+    return container["host"], container["epoch"]
+
+
+def test_containers_are_moved_and_restarted(
+    make_job: Callable[[str], Job], samza: SamzaPeer
+) -> None:
+    """C1, C6, C7 and C9 with real parts: by name, to any host, in place, through a driver's death.
+
+    Each is answered in one line; nobody else is touched, nothing is charged, nothing is lost.
+    """
+    job = make_job("placed")
+    job.values["job.container.count"] = "2"
+    job.produce(60)
+    job.run()
+    started = job.wait_until_running()
+    hosts = {p: c["host"] for p, c in started.items()}
+    (free,) = {"nm1", "nm2", "nm3"} - set(hosts.values())
+
+    assert _call(job, "move", "0", free) == f"SUCCEEDED: 0@2 runs on {free}"
+    assert (_at(job, "0"), _at(job, "1")) == ((free, 2), (hosts["1"], 1))
+    resource = job.containers()["0"]["resource"]
+    assert _call(job, "restart", "0") == f"SUCCEEDED: 0@3 runs on {free}"
+    assert job.containers()["0"]["resource"] == resource
+    assert _call(job, "move", "0", "last-seen") == f"SUCCEEDED: 0@4 runs on {free}"
+    assert job.containers()["0"]["resource"] != resource
+    assert _call(job, "move", "1", "any").startswith("SUCCEEDED: 1@2 runs on ")
+    assert _at(job, "1")[0] != hosts["1"]
+
+    told = _refusal(job, "move", "7", "any")
+    assert told == "error: PROCESSOR = '7': the job has none of that id; there are 0, 1"
+    assert "'nm9': it is no live host" in _refusal(job, "move", "0", "nm9")
+    assert "--expiry-ms" in _refusal(job, "move", "0", "any", "--expiry-ms=0")
+
+    _die_in_a_move(job, hosts["0"])
+    _ask_as_samza(job, samza, free)
+
+    status = job.get("v1/status")
+    assert (status["failures"], status["placements"]) == ([], [])
+    job.produce(40, first=60)
+    job.expects(100)
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
+    assert "the job does not run" in _refusal(job, "restart", "0")
+
+
+def _die_in_a_move(job: Job, to: str) -> None:
+    """The driver is killed in the midst of it: it is answered all the same, and once."""
+    epoch = _at(job, "0")[1]
+    tool = _start(job, "move", "0", to, "--expiry-ms=60000")
+    wait_for(lambda: bool(job.get("v1/status")["placements"]), job)
+    driver = job.program("application_master")
+    assert driver is not None
+    os.kill(driver, signal.SIGKILL)
+    out, err = tool.communicate(timeout=180)
+    assert tool.returncode == 0, err
+    assert out.strip() == f"SUCCEEDED: 0@{epoch + 1} runs on {to}"
+    assert _at(job, "0") == (to, epoch + 1)
+
+
+def _ask_as_samza(job: Job, samza: SamzaPeer, to: str) -> None:
+    """A request by Samza's own class, whose answer its own class reads."""
+    epoch = _at(job, "0")[1]
+    servers = {"systems.kafka.producer.bootstrap.servers": job.servers}
+    samza.open({**job.values, **servers, **READ_COMMITTED})
+    request = [job.application_id, "0", to, 30_000, int(time.time() * 1000)]
+    uuid = samza.ask("ask-placement", request)
+
+    def answered() -> bool:
+        asked, answer = samza.ask("placement-messages", uuid)
+        return asked is None and answer is not None and "statusCode=SUCCEEDED" in answer
+
+    wait_for(answered, job)
+    assert _at(job, "0") == (to, epoch + 1)
