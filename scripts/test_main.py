@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _PURE = ["tests/unit", "tests/spec", "tests/transcripts"]
 _SUITES = {
     "unit": [*_PURE, "-m", "not long and not search"],
-    "ci": [*_PURE, "tests/exhaustive", "tests/integration", "-m", "not long"],
+    "ci": [*_PURE, "tests/exhaustive", "tests/property", "tests/integration", "-m", "not long"],
     "all": ["tests"],
 }
 

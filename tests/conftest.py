@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -16,12 +17,14 @@ _MARKERS = {
     "spec": "unit",
     "transcripts": "unit",
     "exhaustive": "search",
+    "property": "search",
     "integration": "integration",
     "long": "long",
 }
 """Folder of tests -> the marker of everything in it."""
 
 _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
+_TOLD: list[str] = []
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
@@ -54,6 +57,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(marker)
 
 
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Says something in the summary of the run: how much was searched, and what was found."""
+
+    def say(what: str) -> None:
+        _TOLD.append(f"{request.node.name}: {what}")
+
+    return say
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A run whose scripts/check failed has failed."""
     if os.environ.get(_CHECK_FAILED) and session.exitstatus == pytest.ExitCode.OK:
@@ -62,5 +75,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say it where it is read: just above the closing line."""
+    if _TOLD:
+        terminalreporter.section("searched")
+        for line in _TOLD:
+            terminalreporter.line(line)
     if os.environ.get(_CHECK_FAILED):
         terminalreporter.section("scripts/check failed, see the top of this output", sep="!")

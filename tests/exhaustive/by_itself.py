@@ -51,14 +51,17 @@ class ByItself(Job):
             for place, granted in self._granted(world, request, host):
                 after = granted
                 if not self.is_fine and not world.adopting:
-                    after = self._poll(granted, launcher_of(granted, request))
+                    after = self._poll(granted, request)
                 yield f"{place} granted {request}", after
         for launcher in world.launchers:
-            if launcher.life is Life.UP:
-                yield from self._of_launcher(world, launcher)
-            elif launcher.life is Life.CUT:
-                yield f"{launcher} gives up", self._given_up(world, launcher)
-            yield from self._lease_over(world, launcher)
+            yield from self._of_one(world, launcher)
+
+    def _of_one(self, world: World, launcher: Launcher) -> Moves:
+        if launcher.life is Life.UP:
+            yield from self._of_launcher(world, launcher)
+        elif launcher.life is Life.CUT:
+            yield f"{launcher} gives up", self._given_up(world, launcher)
+        yield from self._lease_over(world, launcher)
 
     def _granted(self, world: World, request: int, host: str) -> Moves:
         """YARN starts a launcher for this request, and Skein says so."""
@@ -121,19 +124,22 @@ class ByItself(Job):
         if launcher.report is not None:
             told = self._reported(world, launcher)
             if not self.is_fine and not told.adopting:
-                told = self._poll(told, launcher_of(told, launcher.request))
+                told = self._poll(told, launcher.request)
             yield f"{launcher} tells of {launcher.report}", told
             return
         child = launcher.child
         if child is None and world.adopting:
             return
-        yield f"{launcher} polls", self._poll(world, launcher)
+        yield f"{launcher} polls", self._poll(world, launcher.request)
         if child is not None and child.done < len(self.start_order):
             yield f"{launcher} goes on", self._goes_on(world, launcher)
 
-    def _poll(self, world: World, launcher: Launcher) -> World:
-        told, order = self._polled(world, launcher)
-        return self._obeyed(told, launcher._replace(is_known=True), order)
+    def _poll(self, world: World, request: int) -> World:
+        """The launcher of this request checks in and obeys, if it is still there."""
+        for launcher in [x for x in world.launchers if x.request == request]:
+            told, order = self._polled(world, launcher)
+            world = self._obeyed(told, launcher._replace(is_known=True), order)
+        return world
 
     def _reported(self, world: World, launcher: Launcher) -> World:
         assert launcher.report is not None

@@ -60,7 +60,8 @@ MODEL_VERSION = 1
 class Job:
     """The rules of one cluster and one job.
 
-    ``groups``: {active: its standbys}. ``hosts``: their names.
+    ``groups``: {active: its standbys}. ``hosts``: their names. ``is_fine``: see ``small_world``.
+    ``is_in_time``: what goes wrong are processes and hosts, never a message.
     """
 
     start_order = ("fence", "init", "check", "restore")
@@ -78,6 +79,7 @@ class Job:
         homes: Mapping[str, str] | None = None,
         *,
         is_fine: bool = False,
+        is_in_time: bool = False,
     ) -> None:
         self.groups = groups
         self.hosts = hosts
@@ -85,6 +87,7 @@ class Job:
         self.group_of = {p: a for a, replicas in groups.items() for p in (a, *replicas)}
         self.homes = homes or {}
         self.is_fine = is_fine
+        self.is_in_time = is_in_time
         self.memory = Memory()
         self._numbering = Numbering(self.memory)
         self._places = {host: i for i, host in enumerate(hosts)}
@@ -172,6 +175,7 @@ class Job:
         if world.machine != machine:
             world = world._replace(machine=machine)
         if records:
+            self._judge_choices(world, records)
             world = world._replace(stream=self._written(world.stream, records))
         for what, which, host in effects:
             if what == "ask":
@@ -187,6 +191,20 @@ class Job:
                 require(why, "a job fails only for what counts as a failure")
                 world = world._replace(result=which)
         return world
+
+    def _judge_choices(self, world: World, records: tuple[Record, ...]) -> None:
+        """Nobody is chosen twice while a standby that was not chosen yet runs well."""
+        before = {f.active: f for f in world.stream.failovers}
+        well = {
+            x.child.owner[0]
+            for x in world.launchers
+            if x.child and x.life is Life.UP and x.host in world.rm and not x.is_denied
+        }
+        for record in records:
+            old = before.get(record.active) if isinstance(record, WriteFailover) else None
+            if isinstance(record, WriteFailover) and old and record.standby in old.used:
+                left = well.intersection(self.groups[record.active]).difference(old.used)
+                require(not left, "a standby is chosen once in a failover")
 
     def _written(self, stream: Stream, records: tuple[Record, ...]) -> Stream:
         for record in records:
@@ -287,21 +305,24 @@ class Job:
                 standing = [
                     x
                     for x in world.launchers
-                    if x.child and x.child.owner[0] == failover.standby and x.is_lease_good
+                    if x.child
+                    and x.child.owner[0] == failover.standby
+                    and x.host == failover.host
+                    and x.is_lease_good
                 ]
                 require(not standing, "Invariant-2: an active starts after its standby stopped")
         written = dict(world.stream.epochs).get(processor, EpochRecord(0, ()))
         require(written.epoch >= epoch, "a permit has its record")
 
     def _judge_end(self, world: World, launcher: Launcher) -> None:
-        """Whoever is ended by the allocator has been replaced, or makes way, or the job ends."""
+        """An active that is ended by the allocator has been replaced, or the job ends."""
         child = launcher.child
         is_needed = (
             child is not None
             and self._is_newest(world, child)
             and not launcher.is_revoked
             and self.memory.states[world.machine].phase is JobPhase.ACTIVE
-            and not any(f.standby == child.owner[0] for f in world.stream.failovers)
+            and child.owner[0] in self.groups
         )
         require(not is_needed, f"{launcher} is ended without need")
 

@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 
 def resource_of(request: int) -> ResourceId:
     """The resource that came of this request; ids have the order of their requests."""
-    return ResourceId(f"r{request:02d}")
+    return ResourceId(f"r{request:03d}")
 
 
 def incarnation_of(owner: Owner) -> Incarnation:

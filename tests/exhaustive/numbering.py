@@ -23,7 +23,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.exhaustive.memory import Memory, resource_of
 from tests.exhaustive.things import EpochRecord, Launcher, Message, Owner, World
 
-_PARTS = ("containers", "resources", "early", "timers", "retired")
+_PARTS = ("containers", "resources", "early", "placements", "timers", "retired")
 _TOLD = {"last_failure": "", "story": "", "stale_events": 0, "launch_failures": 0}
 
 

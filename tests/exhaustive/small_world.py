@@ -51,9 +51,13 @@ class SmallWorld(ByItself):
             if world.hosts[place] is HostLife.UP:
                 yield f"{host} is lost", self._host_lost(world, host)
                 yield f"{host} freezes", self._host_freezes(world, host)
+        yield from self._of_driver(world)
+
+    def _of_driver(self, world: World) -> Moves:
+        """The driver, and what it waits for: it dies, Skein is slow, a request expires."""
         if self.memory.states[world.machine].phase is JobPhase.ACTIVE:
             yield from self._restarts(world)
-        if not self.is_fine:
+        if not self.is_fine and not self.is_in_time:
             yield from self._slow_grants(world)
         early = frozenset({TimerKind.REQUEST_EXPIRY, TimerKind.CHECK_IN})
         yield from self._timers(world, early)
@@ -64,9 +68,12 @@ class SmallWorld(ByItself):
                 yield f"{place} granted {request}, slow", granted
 
     def _of_a_launcher(self, world: World, launcher: Launcher) -> Moves:
-        yield f"{launcher} dies", self._dies(world, launcher, is_taken_back=False)
+        if launcher.child is None or not self.is_in_time:
+            yield f"{launcher} dies", self._dies(world, launcher, is_taken_back=False)
         if launcher.child is not None:
             yield from self._of_a_child(world, launcher)
+        if self.is_in_time:
+            return
         if launcher.is_known and not launcher.is_denied:
             denied = with_launcher(world, launcher._replace(is_denied=True))
             yield f"Skein errs of {launcher}", self.fed(denied, ("ended", launcher.request, False))
@@ -82,7 +89,7 @@ class SmallWorld(ByItself):
         if any(x.host == launcher.host and x is not launcher for x in world.launchers):
             # else it is its host that freezes
             yield f"{launcher} freezes", with_launcher(world, launcher._replace(life=Life.FROZEN))
-        if launcher.is_known:
+        if launcher.is_known and not self.is_in_time:
             yield f"{launcher} is cut off", with_launcher(world, launcher._replace(life=Life.CUT))
 
     def _faults_of_speech(self, world: World, launcher: Launcher) -> Moves:
@@ -143,7 +150,8 @@ class SmallWorld(ByItself):
             yield "driver restarts", restarted
             return
         speakers = [x for x in restarted.launchers if x.life is Life.UP and (x.child or x.report)]
-        for silent in (None, *speakers) if len(speakers) > 1 else (None,):
+        is_one_slow = len(speakers) > 1 and not self.is_in_time
+        for silent in (None, *speakers) if is_one_slow else (None,):
             after = restarted
             for launcher in speakers:
                 if launcher is not silent:
@@ -154,7 +162,7 @@ class SmallWorld(ByItself):
     def _speaks(self, world: World, launcher: Launcher) -> World:
         if launcher.report is not None:
             return self._reported(world, launcher)
-        return self._poll(world, launcher)
+        return self._poll(world, launcher.request)
 
     def judge(self, world: World) -> None:
         """The world is as it must be, always."""

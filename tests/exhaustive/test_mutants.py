@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.allocation import container_allocator, container_process_manager
+from homeport.appmaster.allocation import (
+    container_allocator,
+    container_process_manager,
+)
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import Event, TimerFired
