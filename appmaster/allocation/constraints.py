@@ -42,12 +42,15 @@ def why_not(
     excluded: Container[Host],
     container: ContainerState,
     host: Host,
+    small: Container[Host] = (),
 ) -> str:
     """What keeps ``container`` from being asked for on ``host``, in one clause; empty: nothing."""
     if host not in live:
         return f"{host} is not live"
     if settings.strict_hosts is not None and host not in settings.strict_hosts:
         return f"{host} joined after submission and cannot be asked for by name"
+    if host in small:
+        return f"{host} is too small for a container"
     if host in excluded:
         return f"the launchers of {host} fell silent"
     if host in container.tried:
@@ -60,15 +63,17 @@ def best_host(
     home: Host | None,
     load: Mapping[Host, int],
     is_asked: Callable[[Host], bool],
+    full: Container[Host] = (),
 ) -> Host | None:
-    """Home if it is a candidate, else the least loaded one; None where there is none.
+    """Home if it is a candidate, else the best other; None where there is none.
 
-    Order: of equally loaded ones a host that can be asked at once, then the first by name.
+    Order: a host with room, as far as is known; the least loaded one; one that can be asked at
+    once; the first by name.
     """
     choices = tuple(candidates)
     if home in choices:
         return home
-    return min(choices, key=lambda h: (load.get(h, 0), is_asked(h), h), default=None)
+    return min(choices, key=lambda h: (h in full, load.get(h, 0), is_asked(h), h), default=None)
 
 
 def best_launcher(

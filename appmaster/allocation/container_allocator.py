@@ -69,13 +69,15 @@ def _may_go_home(draft: Draft, container: ContainerState) -> bool:
 
 
 def _candidates(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
-    closed = frozenset(h for h in draft.exclusions if draft.is_closed(h))
+    closed = draft.room.small | {h for h in draft.exclusions if draft.is_closed(h)}
     return constraints.candidate_hosts(draft.settings, draft.hosts or (), closed, container)
 
 
 def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None) -> None:
     candidates = _candidates(draft, container)
-    choice = constraints.best_host(candidates, container.home, draft.loads, draft.is_asked)
+    choice = constraints.best_host(
+        candidates, container.home, draft.loads, draft.is_asked, draft.room.full
+    )
     launcher = constraints.best_launcher(
         draft.idle_resources(), choice, container.home, draft.loads
     )
@@ -100,7 +102,7 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
             draft.because(
                 ReasonKind.WAITS_FOR_TURN, container.processor_id, host=choice, detail=why
             )
-    else:
+    elif draft.room.is_large_enough:
         _request(draft, container, choice)
 
 
@@ -132,7 +134,12 @@ def _why_not_home(draft: Draft, container: ContainerState, host: Host | None) ->
     if host == container.home:
         return ""
     return constraints.why_not(
-        draft.settings, draft.hosts or (), draft.exclusions, container, container.home
+        draft.settings,
+        draft.hosts or (),
+        draft.exclusions,
+        container,
+        container.home,
+        draft.room.small,
     )
 
 
@@ -184,6 +191,17 @@ def leave(draft: Draft, host: Host, why: str) -> None:
             container, Happening.EXPIRED, ContainerPhase.QUEUED, request_id=None, wanted=None
         )
         id_ = container.processor_id
+        draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
+
+
+def withdraw_ungranted(draft: Draft, why: str) -> None:
+    """Nobody asks for a host, nor for any: what was not granted is cancelled, as if expired."""
+    for container in draft.each(frozenset({ContainerPhase.REQUESTED})):
+        draft.end_request(container)
+        draft.move(
+            container, Happening.EXPIRED, ContainerPhase.QUEUED, request_id=None, wanted=None
+        )
+        id_, host = container.processor_id, container.wanted
         draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
 
 

@@ -33,8 +33,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from homeport.appmaster.allocation import (
+    capacity,
+    early_requests,
+    exclusion,
+    model_change,
+    placement,
+)
 from homeport.appmaster.allocation import container_allocator as allocator
-from homeport.appmaster.allocation import early_requests, exclusion, model_change, placement
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import (
     ContainerStarted,
@@ -61,7 +67,6 @@ from homeport.appmaster.allocation.events import (
 )
 from homeport.appmaster.allocation.instructions import (
     CancelRequest,
-    EndJob,
     Instruction,
     JobResult,
     PermitContainer,
@@ -71,6 +76,7 @@ from homeport.appmaster.allocation.instructions import (
 )
 from homeport.appmaster.allocation.job_end import (
     begin_ending,
+    end_if_over,
     end_of_all,
     finish,
     order_stop,
@@ -151,20 +157,13 @@ def _settle(draft: Draft) -> None:
     early_requests.settle(draft)
     if draft.phase is JobPhase.ACTIVE:
         allocator.place(draft)
+    capacity.settle(draft)
     if draft.phase is not JobPhase.ACTIVE or not allocator.is_anybody_seeking(draft):
         allocator.release_idle(draft)
-    is_over = draft.count(TERMINAL) == len(draft.containers)
-    if draft.phase is JobPhase.ENDING and is_over and draft.ending is not None:
-        draft.phase = JobPhase.ENDED
-        draft.instruct(EndJob(draft.ending.result, draft.ending.diagnostics))
+    end_if_over(draft)
 
 
 # --- the job and its surroundings
-
-
-def _on_hosts_observed(draft: Draft, event: HostsObserved) -> None:
-    allocator.observe_hosts(draft, event.hosts)
-    exclusion.hosts_observed(draft)
 
 
 def _on_settings_changed(draft: Draft, event: SettingsChanged) -> None:
@@ -210,9 +209,9 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
             draft.because(ReasonKind.RESTED, container.processor_id)
         else:
             draft.change(container, failures=0)
-            draft.because(
-                ReasonKind.FORGIVEN, container.processor_id, detail="none within the window"
-            )
+            draft.because(ReasonKind.FORGIVEN, timer.processor_id, detail="none within the window")
+    elif timer.kind is TimerKind.TOO_SMALL:
+        capacity.time_is_over(draft)
     elif timer.host is not None:
         exclusion.time_is_over(draft, timer)
     elif not early_requests.over(draft, timer.request_id, is_served=False):
@@ -483,7 +482,7 @@ def _on_lags_reported(draft: Draft, event: LagsReported) -> None:
 _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     JobModelPublished: model_change.published,
     SettingsChanged: _on_settings_changed,
-    HostsObserved: _on_hosts_observed,
+    HostsObserved: capacity.hosts_observed,
     LauncherCheckedIn: _on_launcher_checked_in,
     ResourceAllocated: _on_resource_allocated,
     ResourceEnded: _on_resource_ended,

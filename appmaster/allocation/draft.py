@@ -58,6 +58,7 @@ class Draft:
         self.ending = state.ending
         self.next_request_id = state.next_request_id
         self.stale_events = state.stale_events
+        self.room = state.room
         self.timers = state.timers
         self.retired = state.retired
         self.containers = self._occupancy.containers
@@ -89,6 +90,7 @@ class Draft:
             ending=self.ending,
             next_request_id=self.next_request_id,
             stale_events=self.stale_events,
+            room=self.room,
             occupancy=self._occupancy.freeze(containers, resources),
         )
 

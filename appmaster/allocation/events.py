@@ -41,6 +41,8 @@ class TimerKind(Enum):
     """How long a host counts as just fallen silent; its key is the host."""
     EXCLUSION = "exclusion"
     """How long a host is not asked; its key is the host."""
+    TOO_SMALL = "too-small"
+    """How long the cluster may be too small for a container; it is the job's, and has no key."""
     STANDBY_STOP = "standby-stop"
     """How long a standby may take to make way for its active; its key is the active's id."""
 
@@ -50,7 +52,8 @@ class Timer:
     """Name of one timer. Setting a timer that is armed starts it anew.
 
     ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of retries
-    and STANDBY_STOP, ``host`` for SILENCE and EXCLUSION; the others are None.
+    and STANDBY_STOP, ``host`` for SILENCE and EXCLUSION; the others are None;
+    for TOO_SMALL all are.
     """
 
     kind: TimerKind
@@ -60,7 +63,7 @@ class Timer:
 
     def __str__(self) -> str:
         keys = (self.request_id, self.processor_id, self.host)
-        key = next((k for k in keys if k is not None), None)
+        key = next((k for k in keys if k is not None), "job")
         return f"{self.kind.value}:{key}"
 
 

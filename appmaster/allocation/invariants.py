@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from homeport.appmaster.allocation.capacity import TOO_SMALL, is_hopeless
 from homeport.appmaster.allocation.events import Timer, named
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.occupancy import counted, occupancy_of
@@ -212,6 +213,8 @@ def _of_waiting(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterato
     if state.phase is not JobPhase.ACTIVE or state.hosts is None:
         return
     waiting = {c.processor_id for c in rows.containers if c.phase is ContainerPhase.QUEUED}
+    if not state.room.is_large_enough:  # nobody asks: those wait for a larger host
+        waiting = {p for p in waiting if _wanted(state, p) is not None}
     waiting = {p for p in waiting if not _strict_requests(state, _wanted(state, p))}
     for host in hosts:
         if not _strict_requests(state, host):
@@ -323,6 +326,9 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
         if early.phase is not EarlyPhase.OVER:
             timer = expiry_timer if early.phase is EarlyPhase.ASKED else check_in_timer
             needed.add(timer(early.request_id))
+    queued = state.containers.filed(Containers.PHASE, ContainerPhase.QUEUED)
+    if is_hopeless(state.phase, state.room, queued):
+        needed.add(TOO_SMALL)
     needed |= {silence_timer(host) for host in state.silent}
     needed |= {exclusion_timer(e.host) for e in state.exclusions if not e.is_probed}
     return frozenset(needed)

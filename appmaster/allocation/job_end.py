@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import named
-from homeport.appmaster.allocation.instructions import JobResult, StopContainer
+from homeport.appmaster.allocation.instructions import EndJob, JobResult, StopContainer
 from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.state import (
     LIVE,
+    TERMINAL,
     WAITING,
     ContainerPhase,
     ContainerState,
@@ -70,6 +71,14 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
     for container in draft.each(LIVE):
         stopping = draft.move(container, Happening.JOB_ENDING, ContainerPhase.STOPPING)
         order_stop(draft, stopping)
+
+
+def end_if_over(draft: Draft) -> None:
+    """Where all has stopped that was to stop, the application ends with its result."""
+    is_over = draft.count(TERMINAL) == len(draft.containers)
+    if draft.phase is JobPhase.ENDING and is_over and draft.ending is not None:
+        draft.phase = JobPhase.ENDED
+        draft.instruct(EndJob(draft.ending.result, draft.ending.diagnostics))
 
 
 def order_stop(draft: Draft, container: ContainerState) -> None:

@@ -65,6 +65,7 @@ class ReasonKind(Enum):
     HOST_TO_BE_PROBED = "host-to-be-probed"
     HOST_OPEN = "host-open"
     FAULT_HERE = "fault-here"
+    CLUSTER_TOO_SMALL = "cluster-too-small"
 
     FAILOVER_TO_STANDBY = "failover-to-standby"
     FAILOVER_TO_STANDBY_HOST = "failover-to-standby-host"
@@ -153,6 +154,7 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.WAY_IS_CLEAR: "{Other}, whose place {who} takes on {host}, has stopped",
         _K.STEPS_ASIDE: "{Who} leaves {host} to {other}",
         _K.FAILOVER_OVER: "The failover of {who} is over: it has started on {host}",
+        _K.CLUSTER_TOO_SMALL: "No host is asked for, as none can hold a container",
         _K.ENTERED: "{Who} is in the JobModel, and is to be placed",
         _K.OVERTAKEN: "{Who} is to stop, as the JobModel has changed for it",
         _K.RETIRED: "{Who} is not in the JobModel any more",

@@ -28,6 +28,7 @@ from immutables import Map
 
 from homeport.appmaster.allocation.events import FailoverStep, ResourceEnded, Timer, TimerKind
 from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.room import Room
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.table import Bag, Facets, Table
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -392,7 +393,8 @@ class AllocatorState:
     Order: containers, resources, early requests and placements by id, exclusions and hosts by name;
     ``hosts`` is None until observed. ``silent`` are the hosts that fell silent just now.
     ``retired`` are incarnations of processors that the model does not have, which an earlier driver
-    has perhaps left running. ``occupancy`` is derived, and None where nobody has needed it yet.
+    has perhaps left running. ``room`` is what the hosts have for a container. ``occupancy`` is
+    derived, and None where nobody has needed it yet.
     """
 
     settings: AllocatorSettings
@@ -410,6 +412,7 @@ class AllocatorState:
     ending: Ending | None = None
     next_request_id: int = 1
     stale_events: int = 0
+    room: Room = field(default_factory=Room)
     occupancy: Occupancy | None = field(default=None, compare=False, repr=False)
 
     def container(self, processor_id: ProcessorId) -> ContainerState | None:

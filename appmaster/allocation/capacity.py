@@ -1,0 +1,67 @@
+"""The hosts, as they are observed; and a cluster that is too small for a container.
+
+PURE. Where no live host is large enough, nobody asks for a host, nor for any: the ResourceManager
+refuses such a request, and Skein's AM does not survive the refusal. What waits goes on waiting, and
+is placed when a large host is back.
+
+Where no host is large enough, lost ones included, the job ends FAILED when this has been so for the
+time that a launcher has to check in: the nodes of a ResourceManager that has just been started come
+one by one.
+
+Source: samza-behaviours 4.5, "if container memory or vcores exceed the cluster maximum".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from homeport.appmaster.allocation import container_allocator as allocator
+from homeport.appmaster.allocation import exclusion
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.events import HostsObserved, Timer, TimerKind
+from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.job_end import begin_ending
+from homeport.appmaster.allocation.reasons import ReasonKind
+from homeport.appmaster.allocation.room import Room, room_of
+from homeport.appmaster.allocation.state import ContainerPhase, Containers, JobPhase
+
+TOO_SMALL = Timer(TimerKind.TOO_SMALL)
+"""Runs while the cluster, with what it has lost, is too small for a container."""
+
+
+def hosts_observed(draft: Draft, event: HostsObserved) -> None:
+    """These hosts are live, and have what is reported of them."""
+    was, draft.room = draft.room, room_of(event.reports, draft.settings)
+    allocator.observe_hosts(draft, event.hosts)
+    exclusion.hosts_observed(draft)
+    if was.is_large_enough and not draft.room.is_large_enough:
+        draft.because(ReasonKind.CLUSTER_TOO_SMALL, detail=_sizes(draft))
+        allocator.withdraw_ungranted(draft, "no live host can hold a container")
+
+
+def is_hopeless(phase: JobPhase, room: Room, queued: Collection[object]) -> bool:
+    """Whether somebody waits for what the cluster cannot give, whoever of its hosts comes back."""
+    return phase is JobPhase.ACTIVE and not room.could_be and bool(queued)
+
+
+def settle(draft: Draft) -> None:
+    """The timer runs while it is hopeless."""
+    queued = draft.containers.filed(Containers.PHASE, ContainerPhase.QUEUED)
+    if not is_hopeless(draft.phase, draft.room, queued):
+        draft.cancel_timer(TOO_SMALL)
+    elif TOO_SMALL not in draft.timers:
+        draft.set_timer(TOO_SMALL, draft.settings.check_in_timeout_ms)
+
+
+def time_is_over(draft: Draft) -> None:
+    """The cluster was too small all the while: the job ends, and says what it would need."""
+    begin_ending(draft, JobResult.FAILED, f"no host can hold a container: {_sizes(draft)}")
+
+
+def _sizes(draft: Draft) -> str:
+    settings, (memory_mb, cores) = draft.settings, draft.room.largest
+    return (
+        f"one needs {settings.container_memory_mb} MB and {settings.container_cores} cores "
+        f"(cluster-manager.container.memory.mb and .cpu.cores), and no host of the cluster has "
+        f"more than {memory_mb} MB or {cores} cores"
+    )
