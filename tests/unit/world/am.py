@@ -269,7 +269,7 @@ class Cluster:
     # -- the driver's HTTP server, and the keeper's two doors
 
     def _coordinator_server(
-        self, backend: DriverBackend, _token: str, host: str, port: int
+        self, backend: DriverBackend, _token: str, host: str, port: int, _decisions: object
     ) -> CoordinatorServer:
         child = self._child()
         port = port or next(self._ports)
