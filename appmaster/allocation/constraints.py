@@ -64,16 +64,21 @@ def best_host(
     load: Mapping[Host, int],
     is_asked: Callable[[Host], bool],
     full: Container[Host] = (),
+    is_near: Callable[[Host], bool] = lambda _: False,
 ) -> Host | None:
     """Home if it is a candidate, else the best other; None where there is none.
 
-    Order: a host with room, as far as is known; the least loaded one; one that can be asked at
-    once; the first by name.
+    Order: one that is not near others of the container's group; a host with room, as far as is
+    known; the least loaded one; one that can be asked at once; the first by name.
     """
     choices = tuple(candidates)
     if home in choices:
         return home
-    return min(choices, key=lambda h: (h in full, load.get(h, 0), is_asked(h), h), default=None)
+    return min(
+        choices,
+        key=lambda h: (is_near(h), h in full, load.get(h, 0), is_asked(h), h),
+        default=None,
+    )
 
 
 def best_launcher(

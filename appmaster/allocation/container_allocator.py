@@ -19,9 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from homeport.appmaster.allocation import constraints
+from immutables import Map
+
+from homeport.appmaster.allocation import constraints, separation
+from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import FencedByDriver, FencesReported, named
+from homeport.appmaster.allocation.events import (
+    FencedByDriver,
+    FencesReported,
+    HostsObserved,
+    named,
+)
+from homeport.appmaster.allocation.host_search import may_ask_any, may_go_home, seek
 from homeport.appmaster.allocation.instructions import (
     PermitContainer,
     ReleaseResource,
@@ -30,12 +39,14 @@ from homeport.appmaster.allocation.instructions import (
 )
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.reasons import ReasonKind
+from homeport.appmaster.allocation.retries import delay_ms, longer_series
 from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
     ContainerPhase,
     Containers,
     ContainerState,
+    JobPhase,
     Predecessor,
     ResourceState,
     expiry_timer,
@@ -45,42 +56,45 @@ from homeport.appmaster.allocation.transitions import Happening
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 
-_SEEKING = ASKING | {ContainerPhase.QUEUED}
 _MATCH_ORDER = (ContainerPhase.QUEUED, ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED)
 
 
 def place(draft: Draft) -> None:
     """Every queued container took an idle launcher, asked for a host, or waits for its turn there.
 
-    Order: those that can go home first, so that no stranger is asked to their home before them;
-    then by id.
+    One whose group leaves it no host at all waits without asking. Order: active ones first; then
+    those that can go home, so that no stranger is asked to their home before them; then by id.
     """
-    waiting = draft.containers.rows(Containers.PHASE, ContainerPhase.QUEUED)
-    if draft.hosts is None or not waiting:
+    if draft.hosts is None:
         return
+    standbys.settle(draft)
+    waiting = draft.containers.rows(Containers.PHASE, ContainerPhase.QUEUED)
     waited_for = {c.processor_id: c.wanted for c in waiting}
-    queued = [draft.change(c, wanted=None) if c.wanted else c for c in waiting]
-    for container in sorted(queued, key=lambda c: not _may_go_home(draft, c)):
-        _place_one(draft, container, waited_for[container.processor_id])
-
-
-def _may_go_home(draft: Draft, container: ContainerState) -> bool:
-    return container.home in _candidates(draft, container)
-
-
-def _candidates(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
-    closed = draft.room.small | {h for h in draft.exclusions if draft.is_closed(h)}
-    return constraints.candidate_hosts(draft.settings, draft.hosts or (), closed, container)
+    for container in waiting:
+        if container.wanted:
+            draft.change(container, wanted=None)
+    for is_standby in (False, True):
+        # An active may leave its standby with nothing: who is queued is asked anew for each role.
+        waiting = draft.containers.rows(Containers.PHASE, ContainerPhase.QUEUED)
+        queued = [c for c in waiting if (c.replica_of is not None) == is_standby]
+        for container in sorted(queued, key=lambda c: not may_go_home(draft, c)):
+            _place_one(draft, container, waited_for.get(container.processor_id))
 
 
 def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None) -> None:
-    candidates = _candidates(draft, container)
+    container, candidates = seek(draft, container)
+    if container.phase is not ContainerPhase.QUEUED:
+        return
     choice = constraints.best_host(
-        candidates, container.home, draft.loads, draft.is_asked, draft.room.full
+        candidates,
+        container.home,
+        draft.loads,
+        draft.is_asked,
+        draft.room.full,
+        lambda host: separation.shares_rack(draft, container, host),
     )
-    launcher = constraints.best_launcher(
-        draft.idle_resources(), choice, container.home, draft.loads
-    )
+    idle = [r for r in draft.idle_resources() if separation.may_have(draft, container, r.host)]
+    launcher = constraints.best_launcher(idle, choice, container.home, draft.loads)
     if launcher is not None:
         draft.move(
             container,
@@ -102,7 +116,7 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
             draft.because(
                 ReasonKind.WAITS_FOR_TURN, container.processor_id, host=choice, detail=why
             )
-    elif draft.room.is_large_enough:
+    elif draft.room.is_large_enough and (choice is not None or may_ask_any(draft, container)):
         _request(draft, container, choice)
 
 
@@ -176,9 +190,12 @@ def with_tried(container: ContainerState, host: Host | None) -> tuple[Host, ...]
     return container.tried if host is None else tuple(sorted({*container.tried, host}))
 
 
-def observe_hosts(draft: Draft, hosts: tuple[Host, ...]) -> None:
+def observe_hosts(draft: Draft, event: HostsObserved) -> None:
     """These hosts are live; requests for others are cancelled, as if they had expired."""
-    draft.hosts = tuple(sorted(set(hosts)))
+    draft.hosts = tuple(sorted(set(event.hosts)))
+    racks = {r.host: r.rack for r in event.reports if r.rack is not None}
+    if racks != dict(draft.racks):
+        draft.racks = Map(racks)
     for host in sorted({c.wanted for c in draft.each(ASKING) if c.wanted} - set(draft.hosts)):
         leave(draft, host, "the ResourceManager does not call it live")
 
@@ -216,7 +233,12 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
     winner = _winner(draft, launcher.host, asker)
     if asker is not None and asker is not winner:
         draft.end_request(asker, is_served=True)
-        draft.move(asker, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, wanted=None)
+        if separation.may_have(draft, asker, launcher.host):
+            draft.move(
+                asker, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, wanted=None
+            )
+        else:
+            _refused(draft, asker, launcher.host)
     _tell_grant(draft, launcher, asker, winner)
     if winner is not None:
         draft.end_request(winner, is_served=winner is asker)
@@ -243,7 +265,7 @@ def _tell_grant(
 ) -> None:
     host = launcher.host
     if winner is None:
-        if is_anybody_seeking(draft):
+        if _is_sought(draft, launcher):
             draft.because(ReasonKind.SURPLUS_KEPT, host=host, detail=str(launcher.resource_id))
         return
     if asker is not None and asker is not winner:
@@ -278,23 +300,57 @@ def tell_whom_it_waits_for(
         )
 
 
+def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
+    """Any host was asked for, and the one that answered is another's of its group: it rests.
+
+    Without the rest a cluster with too few hosts would grant and release without end.
+    """
+    series = longer_series(container)
+    waiting = draft.change(container, request_id=None, wanted=None, launch_failures=series)
+    rest_ms = delay_ms(draft.settings, waiting, Happening.LAUNCH_FAILED)
+    if rest_ms:
+        draft.move(waiting, Happening.GIVEN_AWAY, ContainerPhase.RESTING)
+        draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
+    else:
+        draft.move(waiting, Happening.GIVEN_AWAY, ContainerPhase.QUEUED)
+    draft.because(ReasonKind.KEPT_APART, container.processor_id, host=host)
+
+
 def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
-    containers = draft.containers
-    at_home = containers.first(Containers.SEEKS_HOME, host)
+    """Actives first; nobody whose group is in the way there."""
+    if asker is not None and not separation.may_have(draft, asker, host):
+        asker = None
+    at_home = _first(draft, Containers.SEEKS_HOME, host, host)
     if at_home is not None:
         return asker if asker is not None and asker.home == host else at_home
     if asker is not None:
         return asker
-    away = (containers.first(Containers.SEEKS_AWAY, phase) for phase in _MATCH_ORDER)
-    return next((c for c in away if c is not None), None)
+    away = (_first(draft, Containers.SEEKS_AWAY, phase, host) for phase in _MATCH_ORDER)
+    found = [c for c in away if c is not None]
+    return min(found, key=lambda c: c.replica_of is not None, default=None)
+
+
+def _first(draft: Draft, facet: int, value: object, host: Host) -> ContainerState | None:
+    """Of those filed there, the first active one, or else standby, that may be on this host."""
+    standby = None
+    for container in draft.containers.each_row(facet, value):
+        is_later = standby is not None and container.replica_of is not None
+        if is_later or not separation.may_have(draft, container, host):
+            continue
+        if container.replica_of is None:
+            return container
+        standby = container
+    return standby
 
 
 def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
-    """Whether every former owner of its tasks is known to have stopped.
+    """Whether every former owner of its tasks is known to have stopped, and its group is away.
 
-    Source: design 5, "stop evidence of every previous owner of a task".
+    Source: design 5, "stop evidence of every previous owner of a task"; STANDBY, Invariant-2.
     """
-    return next(former_owners(draft, container), None) is None
+    if next(former_owners(draft, container), None) is not None:
+        return False
+    return separation.is_clear(draft, container)
 
 
 def former_owners(draft: Draft, container: ContainerState) -> Iterator[Incarnation]:
@@ -328,6 +384,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
         wanted=None,
         tried=(),
         launch_failures=0,
+        lag=None,
     )
     draft.records.append(
         WriteProcessorEpoch(container.processor_id, incarnation.epoch, version, fence, draft.cause)
@@ -376,15 +433,21 @@ def note_stop(draft: Draft, incarnation: Incarnation) -> None:
 def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
     """The container runs where it was found, under the epoch it has; its request is cancelled.
 
-    One that a model has overtaken is to stop.
+    One that a model has overtaken is to stop; and one that another of its group runs beside, which
+    can only be what a message tells that was long on its way.
     """
     draft.resources[launcher.resource_id] = launcher
     draft.end_request(container, is_served=container.request_id == launcher.request_id)
     draft.cancel_timer(retry_delay_timer(container.processor_id))
+    container = standbys.found_running(draft, container, launcher.host)
+    is_to_stop = container.is_overtaken or any(
+        separation.held_host(draft, other) == launcher.host
+        for other in separation.others(draft, container)
+    )
     adopted = draft.move(
         container,
         Happening.CHECKED_IN,
-        ContainerPhase.STOPPING if container.is_overtaken else ContainerPhase.RUNNING,
+        ContainerPhase.STOPPING if is_to_stop else ContainerPhase.RUNNING,
         request_id=None,
         resource_id=launcher.resource_id,
         home=launcher.host if draft.settings.host_affinity_enabled else None,
@@ -398,14 +461,16 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
         host=launcher.host,
         detail=f"epoch {adopted.epoch}",
     )
-    if adopted.is_overtaken:
+    if is_to_stop:
         order_stop(draft, adopted)
         draft.because(ReasonKind.OVERTAKEN, container.processor_id, host=launcher.host)
 
 
 def release_idle(draft: Draft) -> None:
-    """Every launcher that nobody holds is told to go."""
+    """Every launcher that nobody holds, and nobody seeks, is told to go."""
     for launcher in draft.idle_resources():
+        if draft.phase is JobPhase.ACTIVE and _is_sought(draft, launcher):
+            continue
         draft.resources[launcher.resource_id] = ResourceState(
             launcher.resource_id, launcher.host, launcher.request_id, is_released=True
         )
@@ -415,6 +480,12 @@ def release_idle(draft: Draft) -> None:
         )
 
 
-def is_anybody_seeking(draft: Draft) -> bool:
+def _is_sought(draft: Draft, launcher: ResourceState) -> bool:
     """Whether a launcher that nobody holds may still be of use."""
-    return bool(draft.count(_SEEKING)) or bool(draft.early)
+    if draft.early:
+        return True
+    return any(
+        separation.may_have(draft, container, launcher.host)
+        for phase in _MATCH_ORDER
+        for container in draft.containers.each_row(Containers.PHASE, phase)
+    )

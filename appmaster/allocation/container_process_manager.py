@@ -41,6 +41,7 @@ from homeport.appmaster.allocation import (
     placement,
 )
 from homeport.appmaster.allocation import container_allocator as allocator
+from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import (
     ContainerStarted,
@@ -79,22 +80,24 @@ from homeport.appmaster.allocation.job_end import (
     end_if_over,
     end_of_all,
     finish,
+    has_nothing_left,
     order_stop,
 )
 from homeport.appmaster.allocation.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.retries import (
     fail,
+    is_failure,
     longer_series,
     story_of_end,
     story_of_loss,
 )
 from homeport.appmaster.allocation.state import (
     LIVE,
-    TERMINAL,
     WAITING,
     AllocatorState,
     Changes,
     ContainerPhase,
+    Containers,
     ContainerState,
     JobPhase,
     ResourceState,
@@ -106,9 +109,6 @@ from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
-
-CHARGED_CAUSES = frozenset({StopCause.FAILED, StopCause.KILLED})
-"""Causes of a stop that count as failures of the processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def step(state: AllocatorState, event: Event) -> Decision:
 
 def _settle(draft: Draft) -> None:
     """Placing, releasing and the job's end follow from the state, whatever the event was."""
-    if draft.phase is JobPhase.ACTIVE and draft.count(TERMINAL) == len(draft.containers):
+    if draft.phase is JobPhase.ACTIVE and not draft.containers.filed(Containers.GOING, value=True):
         end_of_all(draft)
     if draft.phase is not JobPhase.ACTIVE:
         exclusion.forget_all(draft)
@@ -158,8 +158,7 @@ def _settle(draft: Draft) -> None:
     if draft.phase is JobPhase.ACTIVE:
         allocator.place(draft)
     capacity.settle(draft)
-    if draft.phase is not JobPhase.ACTIVE or not allocator.is_anybody_seeking(draft):
-        allocator.release_idle(draft)
+    allocator.release_idle(draft)
     end_if_over(draft)
 
 
@@ -207,6 +206,8 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
         if timer.kind is TimerKind.RETRY_DELAY:
             draft.move(container, Happening.RESTED, ContainerPhase.QUEUED)
             draft.because(ReasonKind.RESTED, container.processor_id)
+        elif timer.kind is TimerKind.STANDBY_STOP:
+            standbys.give_up_waiting(draft, container)
         else:
             draft.change(container, failures=0)
             draft.because(ReasonKind.FORGIVEN, timer.processor_id, detail="none within the window")
@@ -246,7 +247,8 @@ def _launch_failed(
         Happening.LAUNCH_FAILED,
         ContainerPhase.QUEUED,
         story=f"no launcher checked in for request {container.request_id} ({place}){told}",
-        is_charged=not exclusion.is_lost(draft, container.wanted),
+        is_charged=not exclusion.is_lost(draft, container.wanted)
+        and not (ended is not None and ended.is_taken_back),
     )
     exclusion.probe_failed(draft, container.wanted)
 
@@ -362,6 +364,8 @@ def _launcher_gone(
     is_own_fault = ended is not None and ended.is_own_fault
     if holder is None:
         return
+    if ended is not None and ended.is_taken_back:
+        holder = standbys.taken_back(draft, holder, launcher.host)
     if holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
         draft.move(holder, Happening.RESOURCE_LOST, ContainerPhase.QUEUED, resource_id=None)
         draft.because(
@@ -375,7 +379,11 @@ def _launcher_gone(
     else:
         # Without any word of an end it is a lease that ran out (safety C6): perhaps Kafka was away,
         # for all at once.
-        is_told = ended is not None and not exclusion.is_lost(draft, launcher.host)
+        is_told = (
+            ended is not None
+            and not ended.is_taken_back
+            and not exclusion.is_lost(draft, launcher.host)
+        )
         fail(
             draft,
             draft.change(holder, resource_id=None),
@@ -403,6 +411,7 @@ def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
     if container is None:
         return
     is_starting = container.phase is ContainerPhase.STARTING
+    container = standbys.arrived(draft, container)
     draft.move(
         container,
         Happening.STARTED,
@@ -430,7 +439,7 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
     launcher = draft.resources.get(container.resource_id) if container.resource_id else None
     allocator.note_stop(draft, event.incarnation)
     container = draft.containers[container.processor_id]
-    if event.cause is StopCause.FINISHED and not container.is_retired and not container.has_gained:
+    if event.cause is StopCause.FINISHED and has_nothing_left(container):
         finish(draft, container)
     elif container.phase in WAITING:
         draft.count_stale()
@@ -463,20 +472,8 @@ def _child_failed(
         next_phase,
         story=f"{named(event.incarnation)} on {launcher.host}: "
         f"{event.cause.value}, exit code {event.exit_code}",
-        is_charged=event.cause in CHARGED_CAUSES and not is_moving,
+        is_charged=is_failure(container, event.cause) and not is_moving,
     )
-
-
-def _on_lags_reported(draft: Draft, event: LagsReported) -> None:
-    """Lags of standbys are known; of who is none, nothing is remembered."""
-    known = (draft.containers.get(processor_id) for processor_id in sorted(event.lags))
-    changed = [
-        c for c in known if c and c.replica_of is not None and c.lag != event.lags[c.processor_id]
-    ]
-    for container in changed:
-        draft.change(container, lag=event.lags[container.processor_id])
-    if not changed:
-        draft.count_stale()
 
 
 _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
@@ -493,7 +490,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     RetiredStopped: model_change.retired_stopped,
     FencesReported: allocator.fences_reported,
     FencedByDriver: allocator.fenced_by_driver,
-    LagsReported: _on_lags_reported,
+    LagsReported: standbys.lags_reported,
     PlacementRequested: placement.requested,
     ShutdownRequested: _on_shutdown_requested,
 }

@@ -7,7 +7,7 @@ Source: samza-behaviours 4.9, "Destinations".
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation import constraints
+from homeport.appmaster.allocation import constraints, separation
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.state import (
     ContainerPhase,
@@ -74,19 +74,12 @@ def host_fault(draft: Draft, host: Host) -> str | None:
 
 def group_fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
     """Who of its group is on this host, or on its way there (Invariant-1)."""
-    other = _hosts_of_group(draft, container).get(host)
-    return other and f"{host} has processor {other}, a replica of the same tasks, or is to have it"
-
-
-def _hosts_of_group(draft: Draft, container: ContainerState) -> dict[Host | None, ProcessorId]:
-    """{host: who of its group, but for itself, is there or on its way there}."""
-    group = group_id(draft, container.processor_id)
-    others = [
-        c
-        for c in draft.each()
-        if (c.replica_of or c.processor_id) == group and c.processor_id != container.processor_id
-    ]
-    return {draft.host_of(c) or c.wanted: c.processor_id for c in others}
+    other = next(separation.in_the_way(draft, container, host), None)
+    if other is None:
+        return None
+    return (
+        f"{host} has processor {other.processor_id}, a replica of the same tasks, or is to have it"
+    )
 
 
 def word(draft: Draft, request: PlacementRequest) -> str:
@@ -104,8 +97,8 @@ def destination(draft: Draft, placement: Placement, container: ContainerState) -
         known = placement.source.host if placement.source is not None else None
         if known or own:
             return known or own
-    taken = _hosts_of_group(draft, container)
-    hosts = [h for h in draft.hosts or () if h not in taken and not host_fault(draft, h)]
+    left = separation.left_to(draft, container, draft.hosts or ())
+    hosts = [h for h in left if not host_fault(draft, h)]
     others = [h for h in hosts if h != own] or hosts
     free = [h for h in others if not draft.is_asked(h)] or others
     return constraints.best_host(free, None, draft.loads, draft.is_asked)

@@ -15,6 +15,7 @@ from homeport.appmaster.allocation.events import Timer
 from homeport.appmaster.allocation.instructions import (
     CancelRequest,
     CancelTimer,
+    EndFailover,
     Instruction,
     Record,
     SetTimer,
@@ -37,6 +38,7 @@ from homeport.appmaster.allocation.state import (
     ResourceState,
     check_in_timer,
     expiry_timer,
+    standby_stop_timer,
 )
 from homeport.appmaster.allocation.table import Edit
 from homeport.appmaster.allocation.transitions import TRANSITIONS, Happening
@@ -55,6 +57,7 @@ class Draft:
         self.phase = state.phase
         self.model_version = state.model_version
         self.hosts = state.hosts
+        self.racks = state.racks
         self.ending = state.ending
         self.next_request_id = state.next_request_id
         self.stale_events = state.stale_events
@@ -79,6 +82,7 @@ class Draft:
             phase=self.phase,
             model_version=self.model_version,
             hosts=self.hosts,
+            racks=self.racks,
             containers=containers,
             retired=self.retired,
             resources=resources,
@@ -115,6 +119,16 @@ class Draft:
         for phase in phases:
             found += len(self.containers.filed(Containers.PHASE, phase))
         return found
+
+    def group(self, active: ProcessorId) -> list[ContainerState]:
+        """This active, and its standbys in the order of their ids."""
+        first = self.containers.get(active)
+        standbys = self.standbys(active)
+        return standbys if first is None else [first, *standbys]
+
+    def standbys(self, active: ProcessorId) -> list[ContainerState]:
+        """The standbys of this active, in the order of their ids."""
+        return self.containers.rows(Containers.REPLICA_OF, active)
 
     def holder(self, resource_id: ResourceId) -> ContainerState | None:
         """The container that holds this resource; None where none does."""
@@ -237,6 +251,14 @@ class Draft:
         if timer in self.timers:
             self.timers = self.timers.without(timer)
             self.instruct(CancelTimer(timer))
+
+    def end_failover(self, container: ContainerState) -> ContainerState:
+        """No failover of it is under way: it has come to a place, or goes to none."""
+        if container.failover is None:
+            return container
+        self.cancel_timer(standby_stop_timer(container.processor_id))
+        self.records.append(EndFailover(container.processor_id, self.cause))
+        return self.change(container, failover=None)
 
     def new_request_id(self) -> RequestId:
         """A number that no request has had."""

@@ -9,8 +9,11 @@ in, the processor takes over its request, or finds the idle launcher at home.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from homeport.appmaster.allocation import separation
+from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import ResourceEnded
 from homeport.appmaster.allocation.instructions import RequestResource
@@ -27,7 +30,7 @@ from homeport.appmaster.allocation.state import (
     expiry_timer,
 )
 from homeport.appmaster.allocation.transitions import Happening
-from homeport.job_coordinator.model.ids import RequestId
+from homeport.job_coordinator.model.ids import RequestId, ResourceId
 
 _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 
@@ -49,27 +52,33 @@ def settle(draft: Draft) -> None:
     ended = draft.resources.filed(Resources.ENDED, value=True)
     if not ended and not draft.early:
         return
+    awaited = {owner.processor_id: owner for key in ended for owner in _owners(draft, key)}
     for early in list(draft.early.values()):
-        if early.is_reservation:
-            continue
-        owner = draft.containers[early.processor_id]
-        if not _awaits_evidence(draft, owner):
-            _close(draft, early, owner)
-    holders = (draft.holder(key) for key in ended)
-    for processor_id in sorted(c.processor_id for c in holders if c is not None):
-        container = draft.containers[processor_id]
-        if processor_id not in draft.early and _awaits_evidence(draft, container):
-            _ask(draft, container)
+        if early.processor_id not in awaited and not early.is_reservation:
+            _close(draft, early)
+    for processor_id in sorted(awaited):
+        if processor_id not in draft.early:
+            _ask(draft, awaited[processor_id])
 
 
-def _awaits_evidence(draft: Draft, container: ContainerState) -> bool:
-    """Whether it is only waited for the evidence that it stopped, and its home lives."""
-    if draft.phase is not JobPhase.ACTIVE or container.phase not in _RUNS:
-        return False
-    host = draft.host_of(container)
-    launcher = draft.resources.get(container.resource_id) if container.resource_id else None
-    is_ended = launcher is not None and launcher.ended is not None
-    return is_ended and host == container.home and host in (draft.hosts or ())
+def _owners(draft: Draft, ended: ResourceId) -> Iterator[ContainerState]:
+    """Who only waits for the evidence of a stop in this launcher, and will need one there at once.
+
+    The container that ran in it, where it is at home; or the active that takes its place.
+    """
+    holder, host = draft.holder(ended), draft.resources[ended].host
+    if draft.phase is not JobPhase.ACTIVE or holder is None or host not in (draft.hosts or ()):
+        return
+    active = standbys.awaiting(draft, holder)
+    if active is not None:
+        yield active
+    elif holder.phase in _RUNS and host == holder.home and _goes_home(draft, holder, ended):
+        yield holder
+
+
+def _goes_home(draft: Draft, container: ContainerState, ended: ResourceId) -> bool:
+    end = draft.resources[ended].ended
+    return end is None or not end.is_taken_back or separation.is_alone(draft, container)
 
 
 def _ask(draft: Draft, container: ContainerState) -> None:
@@ -84,13 +93,20 @@ def _ask(draft: Draft, container: ContainerState) -> None:
     draft.because(ReasonKind.ASKED_EARLY, container.processor_id, host=host)
 
 
-def _close(draft: Draft, early: EarlyRequest, owner: ContainerState) -> None:
+def _close(draft: Draft, early: EarlyRequest) -> None:
     """Its owner takes it over where it still needs it; else it is withdrawn."""
     del draft.early[early.processor_id]
     if early.phase is EarlyPhase.OVER:
         return
+    owner = draft.containers.get(early.processor_id)
     is_live = early.host in (draft.hosts or ()) and early.host not in draft.exclusions
-    if owner.phase is not ContainerPhase.QUEUED or owner.home != early.host or not is_live:
+    if (
+        owner is None
+        or owner.phase is not ContainerPhase.QUEUED
+        or owner.home != early.host
+        or not is_live
+        or not separation.may_have(draft, owner, early.host)
+    ):
         draft.forget_request(early.request_id)
         draft.because(ReasonKind.EARLY_WITHDRAWN, owner.processor_id, host=early.host)
         return

@@ -111,7 +111,7 @@ class JobModelPublished:
 
     Shapes: ``processors`` {processor_id: host it last ran on, None where unknown}; ``standbys``
     {standby among them: the active one that it replicates}, the others are active; ``failovers``
-    {active: what is under way by the stream}, read when the job is new to the allocator;
+    {active: what is under way by the stream}, read of those that are new to the allocator;
     ``epochs`` {processor_id: last epoch ever permitted} (absent: 0); ``floors`` {processor_id: the
     epoch that the stream says; the next permit is above it} (absent: as ``epochs``): where it is
     above ``epochs``, what runs must be stopped, as the model has changed for it; ``unfenced``

@@ -14,6 +14,12 @@ from dataclasses import dataclass
 from homeport.appmaster.allocation.capacity import TOO_SMALL, is_hopeless
 from homeport.appmaster.allocation.events import Timer, named
 from homeport.appmaster.allocation.exclusion import suspects_itself
+from homeport.appmaster.allocation.group_invariants import (
+    is_sought_on,
+    is_without_place,
+    of_groups,
+    of_permit,
+)
 from homeport.appmaster.allocation.occupancy import counted, occupancy_of
 from homeport.appmaster.allocation.state import (
     ASKING,
@@ -37,6 +43,7 @@ from homeport.appmaster.allocation.state import (
     retry_delay_timer,
     retry_window_timer,
     silence_timer,
+    standby_stop_timer,
 )
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -121,6 +128,7 @@ def _of_state(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[
     yield from _of_containers(rows)
     yield from _of_overtaken(state, rows)
     yield from _of_sharing(state, rows, hosts)
+    yield from of_groups(state, rows.containers)
     yield from _of_job(state)
     yield from _of_waiting(state, rows, hosts)
     yield from _of_idle_launchers(state)
@@ -201,8 +209,8 @@ def _of_job(state: AllocatorState) -> Iterator[str]:
     phases = set(state.containers.values_of(Containers.PHASE))
     if (state.ending is not None) != (state.phase in {JobPhase.ENDING, JobPhase.ENDED}):
         yield "the result stands exactly when the job is ending or has ended"
-    if state.phase is JobPhase.ACTIVE and phases <= TERMINAL:
-        yield "a job whose containers all came to their end, ends"
+    if state.phase is JobPhase.ACTIVE and not state.containers.filed(Containers.GOING, value=True):
+        yield "a job whose active containers all came to their end, ends"
     if state.phase is JobPhase.ENDING and (phases & WAITING or phases <= TERMINAL):
         yield "a job that ends waits for stops, and for nothing else"
     if state.phase is JobPhase.ENDED and not phases <= TERMINAL:
@@ -220,6 +228,9 @@ def _of_waiting(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterato
         if not _strict_requests(state, host):
             waiting.update(state.containers.filed(Containers.QUEUED, host))
     for processor_id in sorted(waiting):
+        container = state.container(processor_id)
+        if container is None or is_without_place(state, container):
+            continue
         yield f"processor {processor_id} is queued for a host being asked for"
 
 
@@ -256,9 +267,8 @@ def _of_hosts(state: AllocatorState) -> Iterator[str]:
 
 def _of_early(state: AllocatorState, rows: _Rows) -> Iterator[str]:
     for early in rows.early:
-        container = state.container(early.processor_id)
-        launcher = container and state.resources.get(container.resource_id)
-        if not early.is_reservation and (not launcher or launcher.ended is None):
+        launcher = _awaited_launcher(state, early.processor_id)
+        if not early.is_reservation and (launcher is None or launcher.ended is None):
             yield f"home is asked early for {early.processor_id} only while evidence is awaited"
 
 
@@ -278,13 +288,23 @@ def _of_placements(state: AllocatorState, rows: _Rows) -> Iterator[str]:
         yield "a launcher is kept on behalf of an action"
 
 
+def _awaited_launcher(state: AllocatorState, processor_id: ProcessorId) -> ResourceState | None:
+    """The one in which the processor ran, or the standby whose stop it waits for."""
+    container = state.container(processor_id)
+    if container is not None and container.phase is ContainerPhase.FAILING_OVER:
+        under_way = container.failover
+        container = state.containers.get(under_way.standby) if under_way else None
+    return None if container is None else state.resources.get(container.resource_id)
+
+
 def _of_idle_launchers(state: AllocatorState) -> Iterator[str]:
-    phases = set(state.containers.values_of(Containers.PHASE))
-    is_sought = bool(phases & (ASKING | {ContainerPhase.QUEUED})) or len(state.early) > 0
-    if state.phase is JobPhase.ACTIVE and is_sought:
-        return
     for resource_id in sorted(occupancy_of(state).idle):
-        yield f"{resource_id} is kept idle only while somebody seeks a resource"
+        launcher = state.resource(resource_id)
+        is_sought = len(state.early) > 0 or (
+            launcher is not None and is_sought_on(state, launcher.host)
+        )
+        if state.phase is not JobPhase.ACTIVE or not is_sought:
+            yield f"{resource_id} is kept idle only while somebody seeks a resource"
 
 
 def _of_timers(state: AllocatorState) -> Iterator[str]:
@@ -320,6 +340,8 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
             needed.add(timer(container.request_id))
         if container.phase is ContainerPhase.RESTING:
             needed.add(retry_delay_timer(container.processor_id))
+        if container.phase is ContainerPhase.FAILING_OVER:
+            needed.add(standby_stop_timer(container.processor_id))
         if container.failures and _counts_failures(state, container):
             needed.add(retry_window_timer(container.processor_id))
     for early in rows.early:
@@ -356,6 +378,7 @@ def _of_succession(
             yield f"the epoch of processor {old.processor_id} stays or is the next one"
         elif new.epoch > old.epoch:
             yield from _of_permit(before, old)
+            yield from of_permit(before, old, after.resources.get(new.resource_id))
         is_commanded = old.phase is ContainerPhase.FAILED and processor_id in commanded
         if old.phase in TERMINAL and new.phase is not old.phase and not is_changed | is_commanded:
             yield f"processor {old.processor_id} does not leave its end"

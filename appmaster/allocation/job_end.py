@@ -33,13 +33,19 @@ def end_of_all(draft: Draft) -> None:
         begin_ending(draft, JobResult.SUCCEEDED, "every processor finished")
 
 
+def has_nothing_left(container: ContainerState) -> bool:
+    """Whether what it finished is all there was to do: a standby's work ends with the job."""
+    is_active = container.replica_of is None
+    return is_active and not container.is_retired and not container.has_gained
+
+
 def finish(draft: Draft, container: ContainerState) -> None:
     """The container has come to its end, and is not started again."""
     draft.end_request(container)
     draft.cancel_timer(retry_window_timer(container.processor_id))
     draft.cancel_timer(retry_delay_timer(container.processor_id))
     draft.move(
-        container,
+        draft.end_failover(container),
         Happening.STOPPED,
         ContainerPhase.FINISHED,
         request_id=None,
@@ -61,7 +67,7 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
     for container in draft.each(WAITING):
         draft.end_request(container)
         draft.move(
-            container,
+            draft.end_failover(container),
             Happening.JOB_ENDING,
             ContainerPhase.STOPPED,
             request_id=None,
@@ -69,7 +75,9 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
             wanted=None,
         )
     for container in draft.each(LIVE):
-        stopping = draft.move(container, Happening.JOB_ENDING, ContainerPhase.STOPPING)
+        stopping = draft.move(
+            draft.end_failover(container), Happening.JOB_ENDING, ContainerPhase.STOPPING
+        )
         order_stop(draft, stopping)
 
 

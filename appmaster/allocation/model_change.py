@@ -22,6 +22,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.allocation import container_allocator as allocator
+from homeport.appmaster.allocation import separation
+from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import JobModelPublished, RetiredStopped
 from homeport.appmaster.allocation.job_end import order_stop
@@ -32,6 +34,7 @@ from homeport.appmaster.allocation.state import (
     TERMINAL,
     ContainerPhase,
     ContainerState,
+    Failover,
     JobPhase,
     Predecessor,
     ResourceState,
@@ -68,15 +71,26 @@ def published(draft: Draft, event: JobModelPublished) -> None:
         forgiven = draft.change(container, failures=0)
         if container.processor_id not in event.processors:
             _retire(draft, forgiven)
+    _take_up(draft, event)
+    if is_first:
+        charge_again(draft, event.failures)
+
+
+def _take_up(draft: Draft, event: JobModelPublished) -> None:
+    """Every processor of the model has its container, in the group that the model says."""
+    regrouped: list[ProcessorId] = []
     for processor_id, last_host in event.processors.items():
         known = draft.containers.get(processor_id)
         home = last_host if draft.settings.host_affinity_enabled else None
         if known is None:
             _enter(draft, event, processor_id, home)
         else:
+            if known.replica_of != event.standbys.get(processor_id):
+                known = draft.change(known, replica_of=event.standbys.get(processor_id))
+                regrouped.append(processor_id)
             _go_on(draft, event, known, home)
-    if is_first:
-        charge_again(draft, event.failures)
+    for processor_id in regrouped:
+        _keep_apart(draft, draft.containers[processor_id])
 
 
 def _enter(
@@ -94,8 +108,23 @@ def _enter(
         has_gained=floor > epoch,
         home=home,
     )
+    record = event.failovers.get(processor_id)
+    if record is not None and entered.replica_of is None:
+        under_way = Failover(record.step, record.standby, record.host, record.used)
+        entered = replace(entered, failover=under_way)
     draft.containers[processor_id] = replace(entered, unfenced=_unfenced(event, entered))
     draft.because(ReasonKind.ENTERED, processor_id, host=home, detail=f"version {event.version}")
+
+
+def _keep_apart(draft: Draft, container: ContainerState) -> None:
+    """Its group is another one now: it must not be where one of that is."""
+    host = separation.held_host(draft, container)
+    if host is None or separation.may_have(draft, container, host):
+        return
+    if container.phase in LIVE:
+        _stop(draft, container)
+    else:
+        standbys.step_aside(draft, container)
 
 
 def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Predecessor, ...]:
@@ -144,7 +173,8 @@ def _tell(draft: Draft, kind: ReasonKind, container: ContainerState) -> None:
 
 def _stop(draft: Draft, container: ContainerState) -> None:
     if container.phase is not ContainerPhase.STOPPING:
-        stopping = draft.move(container, Happening.MODEL_CHANGED, ContainerPhase.STOPPING)
+        placed = draft.end_failover(container)
+        stopping = draft.move(placed, Happening.MODEL_CHANGED, ContainerPhase.STOPPING)
         order_stop(draft, stopping)
 
 
@@ -156,7 +186,7 @@ def _retire(draft: Draft, container: ContainerState) -> None:
         _stop(draft, draft.change(container, is_retired=True, has_gained=False))
     else:
         draft.end_request(container)
-        del draft.containers[container.processor_id]
+        del draft.containers[draft.end_failover(container).processor_id]
 
 
 def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -> None:
@@ -195,13 +225,21 @@ def stopped(
     )
     if launcher is not None and not is_kept:
         del draft.resources[launcher.resource_id]
+    active = standbys.awaiting(draft, container)
     if container.is_retired:
         del draft.containers[container.processor_id]
     elif draft.phase is not JobPhase.ACTIVE:
         draft.move(container, how, ContainerPhase.STOPPED, resource_id=None)
-    elif launcher is not None and is_kept:
+    elif launcher is not None and is_kept and active is None and _may_stay(draft, container):
         draft.move(container, how, ContainerPhase.ASSIGNED)
         draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=launcher.host)
         allocator.tell_whom_it_waits_for(draft, container, launcher)
     else:
         draft.move(container, how, ContainerPhase.QUEUED, resource_id=None)
+    if active is not None:
+        standbys.way_is_clear(draft, active, launcher if is_kept else None)
+
+
+def _may_stay(draft: Draft, container: ContainerState) -> bool:
+    host = draft.host_of(container)
+    return host is not None and separation.may_have(draft, container, host)

@@ -74,6 +74,7 @@ class ReasonKind(Enum):
     WAY_IS_CLEAR = "way-is-clear"
     STEPS_ASIDE = "steps-aside"
     FAILOVER_OVER = "failover-over"
+    KEPT_APART = "kept-apart"
 
     ENTERED = "entered"
     OVERTAKEN = "overtaken"
@@ -153,6 +154,7 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.CHOICE_LOST: "{Who} cannot take the place of {other} on {host}, and chooses anew",
         _K.WAY_IS_CLEAR: "{Other}, whose place {who} takes on {host}, has stopped",
         _K.STEPS_ASIDE: "{Who} leaves {host} to {other}",
+        _K.KEPT_APART: "{Who} must not be on {host}, where another of its group is (Invariant-1)",
         _K.FAILOVER_OVER: "The failover of {who} is over: it has started on {host}",
         _K.CLUSTER_TOO_SMALL: "No host is asked for, as none can hold a container",
         _K.ENTERED: "{Who} is in the JobModel, and is to be placed",

@@ -29,6 +29,7 @@ from homeport.appmaster.allocation.state import (
     retry_window_timer,
 )
 from homeport.appmaster.allocation.transitions import Happening
+from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId
 
 LAUNCH_RETRY_MS = 1_000
@@ -50,6 +51,16 @@ def delay_ms(settings: AllocatorSettings, failed: ContainerState, happening: Hap
 def longer_series(container: ContainerState) -> int:
     """``launch_failures`` after one more; bounded, so that it is so without a limit of retries."""
     return min(container.launch_failures + 1, _LONGEST_SERIES)
+
+
+CHARGED_CAUSES = frozenset({StopCause.FAILED, StopCause.KILLED})
+"""Causes of a stop that count as failures of the processor."""
+
+
+def is_failure(container: ContainerState, cause: StopCause) -> bool:
+    """Whether a stop of the container by itself is charged; a standby has nothing to finish."""
+    is_standby = container.replica_of is not None
+    return cause in CHARGED_CAUSES or (cause is StopCause.FINISHED and is_standby)
 
 
 def fail(
@@ -93,7 +104,7 @@ def fail(
     )
     draft.cancel_timer(timer)
     draft.move(
-        container,
+        draft.end_failover(container),
         happening,
         ContainerPhase.FAILED,
         failures=failures,
@@ -143,6 +154,7 @@ def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) 
                 f"processor {container.processor_id} failed {charged.count} times, "
                 f"cluster-manager.container.retry.count is {retry_count}"
             )
+            again = draft.end_failover(again)
             given_up = replace(again, phase=ContainerPhase.FAILED, last_failure=story)
             draft.containers[container.processor_id] = given_up
             draft.because(ReasonKind.GIVEN_UP, container.processor_id, detail=story)

@@ -180,6 +180,11 @@ class ContainerState:
         return ContainerRole.ACTIVE if self.replica_of is None else ContainerRole.STANDBY
 
     @property
+    def group(self) -> ProcessorId:
+        """The active of its group: of an active and its standbys."""
+        return self.processor_id if self.replica_of is None else self.replica_of
+
+    @property
     def incarnation(self) -> Incarnation:
         """The incarnation of the last permit."""
         return Incarnation(self.processor_id, self.epoch)
@@ -290,11 +295,22 @@ class Containers(Table[ProcessorId, ContainerState]):
 
     __slots__ = ()
 
-    facets = 9
-    PHASE, RESOURCE, REQUEST, REPLICA_OF, ASKED, ASKING, QUEUED, SEEKS_HOME, SEEKS_AWAY = range(9)
-    """Its phase, resource, request, active; the host that a request not allocated names, any
-    request names, and that it is queued for; of a seeker its home, and, if it does not ask for
-    that, its phase."""
+    facets = 10
+    (
+        PHASE,
+        RESOURCE,
+        REQUEST,
+        REPLICA_OF,
+        GOING,
+        ASKED,
+        ASKING,
+        QUEUED,
+        SEEKS_HOME,
+        SEEKS_AWAY,
+    ) = range(facets)
+    """Its phase, resource, request, active; True for an active that has not come to its end; the
+    host that a request not allocated names, any request names, and that it is queued for; of a
+    seeker its home, and, if it does not ask for that, its phase."""
 
     @staticmethod
     def key_of(row: ContainerState) -> ProcessorId:
@@ -305,7 +321,8 @@ class Containers(Table[ProcessorId, ContainerState]):
     def facets_of(row: ContainerState) -> Facets:
         """In the order of their names above."""
         phase, wanted = row.phase, row.wanted
-        shared: Facets = (phase, row.resource_id, row.request_id, row.replica_of)
+        going = True if row.replica_of is None and phase not in TERMINAL else None
+        shared: Facets = (phase, row.resource_id, row.request_id, row.replica_of, going)
         asked = asking = queued = None
         if phase is ContainerPhase.QUEUED:
             queued = wanted
@@ -393,7 +410,8 @@ class AllocatorState:
     Order: containers, resources, early requests and placements by id, exclusions and hosts by name;
     ``hosts`` is None until observed. ``silent`` are the hosts that fell silent just now.
     ``retired`` are incarnations of processors that the model does not have, which an earlier driver
-    has perhaps left running. ``room`` is what the hosts have for a container. ``occupancy`` is
+    has perhaps left running. ``racks`` {host: its rack}, where it is known. ``room`` is what the
+    hosts have for a container. ``occupancy`` is
     derived, and None where nobody has needed it yet.
     """
 
@@ -401,6 +419,7 @@ class AllocatorState:
     phase: JobPhase = JobPhase.NEW
     model_version: int = 0
     hosts: tuple[Host, ...] | None = None
+    racks: Map[Host, str] = field(default_factory=Map)
     containers: Containers = field(default_factory=Containers)
     retired: frozenset[Incarnation] = frozenset()
     resources: Resources = field(default_factory=Resources)
@@ -461,6 +480,11 @@ def retry_window_timer(processor_id: ProcessorId) -> Timer:
 def retry_delay_timer(processor_id: ProcessorId) -> Timer:
     """The timer whose end has this processor placed again."""
     return Timer(TimerKind.RETRY_DELAY, processor_id=processor_id)
+
+
+def standby_stop_timer(processor_id: ProcessorId) -> Timer:
+    """The timer that limits how long a standby may take to make way for this active."""
+    return Timer(TimerKind.STANDBY_STOP, processor_id=processor_id)
 
 
 def silence_timer(host: Host) -> Timer:

@@ -169,6 +169,10 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
         """The rows with this value of the facet, in the order of their keys."""
         return [self._map[key] for key in sorted(self.filed(facet, value))]
 
+    def each_row(self, facet: int, value: object) -> Iterator[V]:
+        """The rows with this value of the facet, as ``rows``, but one by one."""
+        return (self._map[key] for key in sorted(self.filed(facet, value)))
+
     def first(self, facet: int, value: object) -> V | None:
         """The row with this value of the facet, the first one by key; None where there is none."""
         keys = self._filed[facet].get(value)

@@ -29,6 +29,7 @@ class Happening(Enum):
     FAILS_OVER = "fails over to a standby"
     MAKES_WAY = "makes way for its active"
     WAY_IS_CLEAR = "its standby has stopped"
+    WAY_IS_BLOCKED = "its standby's place cannot be had"
     GIVEN_AWAY = "its grant served another"
     MODEL_CHANGED = "model changed"
     COMMANDED = "moved or restarted by command"
@@ -46,6 +47,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
         {
             _P.FAILING_OVER: {
                 _H.WAY_IS_CLEAR: frozenset({_P.QUEUED, _P.ASSIGNED}),
+                _H.WAY_IS_BLOCKED: frozenset({_P.QUEUED}),
                 _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
@@ -70,7 +72,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.RESTING}),
                 _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
@@ -79,7 +81,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
                 _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.RESTING}),
                 _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },

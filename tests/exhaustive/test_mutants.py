@@ -15,6 +15,7 @@ import pytest
 from homeport.appmaster.allocation import (
     container_allocator,
     container_process_manager,
+    retries,
 )
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.draft import Draft
@@ -156,8 +157,8 @@ def ask_once_only(patch: Patch) -> None:
 @mutant("a job fails only for what counts as a failure", retry_count=0)
 def charge_a_lost_lease(patch: Patch) -> None:
     """C6: that the lease ran out counts as a failure of the processor."""
-    charged = container_process_manager.CHARGED_CAUSES | {StopCause.LEASE_LOST}
-    patch.setattr(container_process_manager, "CHARGED_CAUSES", charged)
+    charged = retries.CHARGED_CAUSES | {StopCause.LEASE_LOST}
+    patch.setattr(retries, "CHARGED_CAUSES", charged)
 
 
 @mutant("is ended without need")

@@ -44,10 +44,12 @@ def changed(world: World, assignment: Assignment) -> World:
 
 
 def _announced(world: World, gainers: frozenset[ProcessorId] = frozenset()) -> World:
-    homes = {c.processor_id: c.home for c in world.state.containers}
+    homes = dict(world.localities)
     processors = {p: homes.get(p) for p in _tasks(world.models[-1])}
     owners = Owners(dict(world.records), {})
-    return fed(world, announcement(len(world.models), processors, owners, gainers))
+    told = announcement(len(world.models), processors, owners, gainers)
+    standbys = {s: active for s, active in world.standbys if s in processors}
+    return fed(world, replace(told, standbys=standbys, failovers=dict(world.failovers)))
 
 
 def changes(world: World) -> Moves:

@@ -23,6 +23,7 @@ from homeport.appmaster.allocation.events import (
     TimerFired,
     describe,
 )
+from homeport.appmaster.allocation.group_invariants import is_without_place
 from homeport.appmaster.allocation.instructions import (
     CancelRequest,
     EndJob,
@@ -51,6 +52,7 @@ from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.appmaster.allocation.conftest import SETTINGS, model
+from tests.unit.appmaster.allocation.written_records import Failovers, Localities, written
 
 Assignment = tuple[tuple[str, str], ...]
 """(task, its processor), sorted."""
@@ -84,7 +86,8 @@ class World:
     ``silent``: hosts that stand still while the RM calls them live; ``asleep``: their launchers.
     ``models``: by version, the first one first; ``plan``: those that are still to come, in order.
     ``records``: the last epoch of each processor, as the stream has it. ``adopting``: incarnations
-    that a driver before this one permitted, and that nobody has spoken for.
+    that a driver before this one permitted, and that nobody has spoken for. ``standbys``: (standby,
+    its active), sorted; ``localities``, ``failovers``: what the stream says of either.
     """
 
     state: AllocatorState
@@ -102,10 +105,17 @@ class World:
     plan: tuple[Assignment, ...] = ()
     records: tuple[tuple[ProcessorId, ProcessorEpoch], ...] = ()
     adopting: frozenset[Incarnation] = frozenset()
+    standbys: tuple[tuple[ProcessorId, ProcessorId], ...] = ()
+    localities: Localities = ()
+    failovers: Failovers = ()
 
     def tasks_of(self, processor_id: ProcessorId) -> frozenset[str]:
         """What the processor has in the present model."""
         return frozenset(task for task, p in self.models[-1] if p == processor_id)
+
+    def group(self, processor_id: ProcessorId) -> ProcessorId:
+        """The active one of the processor's group."""
+        return dict(self.standbys).get(processor_id, processor_id)
 
     def key(self) -> World:
         """The world without the counter that only grows."""
@@ -128,6 +138,8 @@ class World:
         everyone = sorted([*others, launcher], key=lambda x: x.resource_id)
         children = [x.child.processor_id for x in everyone if x.child]
         assert len(children) == len(set(children)), f"two live children of one processor: {self}"
+        groups = [(self.group(x.child.processor_id), x.host) for x in everyone if x.child]
+        assert len(groups) == len(set(groups)), f"two of a group on one host: {self}"
         owned = [task for x in everyone if x.child for task in sorted(x.tasks)]
         assert len(owned) == len(set(owned)), f"two live children of one task: {self}"
         return replace(self, launchers=tuple(everyone))
@@ -166,6 +178,8 @@ def _fed(world: World, event: Event) -> tuple[World, LauncherOrder | None]:
         r.processor_id: ProcessorEpoch(r.epoch, r.model_version, r.fence) for r in raised
     }
     world = replace(world, state=decision.state, records=tuple(sorted(records.items())))
+    localities, failovers = written(world.localities, world.failovers, decision.records)
+    world = replace(world, localities=localities, failovers=failovers)
     for instruction in decision.instructions:
         if isinstance(instruction, RequestResource):
             asleep = [x for x in world.asleep if x.has_checked_in and not x.is_denied]
@@ -284,6 +298,8 @@ def progress(world: World) -> Moves:
     for launcher in world.launchers:
         if launcher.child and not launcher.is_started:
             ready = world.with_launcher(replace(launcher, is_started=True))
+            settled = dict(ready.localities) | {launcher.child.processor_id: launcher.host}
+            ready = replace(ready, localities=tuple(sorted(settled.items())))
             yield f"{launcher.child} starts", fed(ready, ContainerStarted(launcher.child))
         yield f"{launcher.resource_id} polls", polled(world, launcher)
     if world.late is not None:
@@ -419,7 +435,8 @@ def is_well(world: World) -> bool:
         if x.child and x.is_started and x.tasks == world.tasks_of(x.child.processor_id)
     }
     return all(
-        c.phase is ContainerPhase.FINISHED
+        (c.replica_of is not None and is_without_place(world.state, c))
+        or c.phase is ContainerPhase.FINISHED
         or (c.phase is ContainerPhase.RUNNING and c.incarnation in children)
         for c in world.state.containers
     )
@@ -439,11 +456,24 @@ def deployed(
     homes: Mapping[str, str | None],
     hosts: tuple[str, ...],
     plan: tuple[Assignment, ...] = (),
+    standbys: Mapping[str, str] | None = None,
     **settings: bool | int,
 ) -> World:
-    """A world in which this job was just submitted; each processor has the task of its name."""
+    """A world in which this job was just submitted; each processor has the task of its name.
+
+    ``standbys`` {standby among the processors: its active}.
+    """
     everywhere = tuple(Host(h) for h in hosts)
     state = initial_state(replace(SETTINGS, **settings))  # type: ignore[arg-type] # by field name
     first = tuple((processor, processor) for processor in sorted(homes))
-    world = World(state, everywhere, frozenset(everywhere), models=(first,), plan=plan)
-    return fed(world, model(homes))
+    replicas = tuple((ProcessorId(s), ProcessorId(a)) for s, a in sorted((standbys or {}).items()))
+    world = World(
+        state,
+        everywhere,
+        frozenset(everywhere),
+        models=(first,),
+        plan=plan,
+        standbys=replicas,
+        localities=tuple((ProcessorId(p), Host(h)) for p, h in sorted(homes.items()) if h),
+    )
+    return fed(world, replace(model(homes), standbys=dict(replicas)))

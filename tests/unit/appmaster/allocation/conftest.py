@@ -16,6 +16,7 @@ from homeport.appmaster.allocation.events import (
     JobModelPublished,
     LauncherCheckedIn,
     ResourceAllocated,
+    ResourceEnded,
     TimerFired,
     describe,
 )
@@ -285,3 +286,27 @@ def remembers_failure(processor: str) -> tuple[Instruction, ...]:
 def forgets_failures(processor: str) -> tuple[Instruction, ...]:
     """The retry window of this processor is over before its time."""
     return (CancelTimer(retry_window_timer(ProcessorId(processor))),)
+
+
+TAKEN_BACK = ResourceEnded(RequestId(1), ResourceId("r0"), "preempted", is_taken_back=True)
+"""The cluster took back the launcher r0."""
+
+
+def job(homes: dict[str, str | None], version: int = 1, **epochs: int) -> JobModelPublished:
+    """A model of 0 and its standbys."""
+    standbys = {ProcessorId(p): ProcessorId("0") for p in homes if p != "0"}
+    return replace(model(homes, version, **epochs), standbys=standbys)
+
+
+def deployed(machine: Machine, homes: dict[str, str | None], *hosts: str) -> Machine:
+    """Each runs at home: the first one in r0, the second in r1, and so on."""
+    machine.feed(job(homes), live(*hosts))
+    for number, (processor, host) in enumerate(homes.items()):
+        machine.run(processor, f"r{number}", str(host), number + 1)
+    return machine
+
+
+@pytest.fixture
+def pair(machine: Machine) -> Machine:
+    """0 runs on a in r0, 0-0 on b in r1; c is live, too."""
+    return deployed(machine, {"0": "a", "0-0": "b"}, "a", "b", "c")

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from homeport.appmaster.allocation import container_process_manager
+from homeport.appmaster.allocation import retries
 from homeport.appmaster.runtime import lease_table
 from homeport.config.errors import WireError
 from homeport.container.api import MessageCollector
@@ -300,8 +300,8 @@ def leaves_with_the_lease(patch: pytest.MonkeyPatch) -> None:
 
 def charges_lost_leases(patch: pytest.MonkeyPatch) -> None:
     """A stop by lease loss counts as a failure of the processor."""
-    causes = {*container_process_manager.CHARGED_CAUSES, StopCause.LEASE_LOST}
-    patch.setattr(container_process_manager, "CHARGED_CAUSES", frozenset(causes))
+    causes = {*retries.CHARGED_CAUSES, StopCause.LEASE_LOST}
+    patch.setattr(retries, "CHARGED_CAUSES", frozenset(causes))
 
 
 @schedule("C6", charges_lost_leases, "the job was given up", config=NO_RETRIES)

@@ -1,0 +1,101 @@
+"""What must hold of an active and its standbys, as sentences: Invariant-1, Invariant-2, failovers.
+
+PURE. Part of ``invariants``, which says when a state is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import combinations
+
+from homeport.appmaster.allocation import host_search, separation
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.state import (
+    ASKING,
+    LIVE,
+    WAITING,
+    AllocatorState,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+    ResourceState,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+
+_ON_ITS_WAY = WAITING | {ContainerPhase.STARTING}
+
+
+def of_groups(state: AllocatorState, changed: Iterable[ContainerState]) -> Iterator[str]:
+    """The broken sentences about the groups of these containers."""
+    draft = Draft(state, "")
+    for active_id in sorted({c.group for c in changed}):
+        group = draft.group(active_id)
+        if len(group) > 1:
+            yield from _of_group(draft, active_id)
+        for container in group:
+            if container.failover is not None or container.phase is ContainerPhase.FAILING_OVER:
+                yield from _of_failover(draft, container)
+
+
+def _of_group(draft: Draft, active_id: ProcessorId) -> Iterator[str]:
+    active = draft.containers.get(active_id)
+    if active is not None and active.replica_of is not None:
+        yield f"{active_id}, which has standbys, is no standby itself"
+    for one, other in combinations(draft.group(active_id), 2):
+        host = separation.held_host(draft, one)
+        if host is None or host != separation.held_host(draft, other):
+            continue
+        names = f"{one.processor_id} and {other.processor_id}"
+        phases = {one.phase, other.phase}
+        if ContainerPhase.STOPPING not in phases or not phases <= LIVE:
+            yield f"Invariant-1: {names} are not on one host, {host}, unless one is found there"
+
+
+def _of_failover(draft: Draft, container: ContainerState) -> Iterator[str]:
+    name = f"processor {container.processor_id}"
+    under_way = container.failover
+    if under_way is None:
+        yield f"{name} fails over only by a failover"
+        return
+    if container.replica_of is not None or container.phase not in _ON_ITS_WAY:
+        yield f"a failover of {name} is under way only while it is active and on its way"
+    if container.phase is not ContainerPhase.FAILING_OVER:
+        return
+    standby = draft.containers.get(under_way.standby) if under_way.standby else None
+    if standby is None or standby.phase is not ContainerPhase.STOPPING:
+        yield f"{name} waits for the stop of a standby that stops"
+    elif not draft.host_of(standby) == under_way.host == container.home:
+        yield f"{name} waits for the standby on the host that is its home now"
+
+
+def of_permit(
+    before: AllocatorState, old: ContainerState, launcher: ResourceState | None
+) -> Iterator[str]:
+    """The broken sentences about a step's permit of what was ``old`` before, on this launcher."""
+    draft = Draft(before, "")
+    for other in separation.others(draft, old):
+        host = separation.held_host(draft, other)
+        if launcher is not None and other.phase in LIVE and host == launcher.host:
+            yield f"Invariant-2: {old.processor_id} starts after {other.processor_id} has stopped"
+
+
+def is_without_place(state: AllocatorState, container: ContainerState) -> bool:
+    """Whether its group leaves the container no host that it could ask for, and be let stay on."""
+    draft = Draft(state, "")
+    if separation.is_alone(draft, container):
+        return False
+    fresh = replace(container, tried=())
+    return not host_search.candidates_for(draft, fresh) and not host_search.may_ask_any(
+        draft, fresh
+    )
+
+
+def is_sought_on(state: AllocatorState, host: Host) -> bool:
+    """Whether a launcher on this host may be of use to somebody."""
+    draft = Draft(state, "")
+    return any(
+        separation.may_have(draft, container, host)
+        for phase in (*ASKING, ContainerPhase.QUEUED)
+        for container in draft.containers.each_row(Containers.PHASE, phase)
+    )

@@ -1,0 +1,112 @@
+"""An active container and its standbys stay apart: what the others of a group leave to one of them.
+
+PURE. Invariant-1 (STANDBY, part 2: "An active and its corresponding standby task/container should
+not be on the same host"), kept for every pair of a group, since two replicas of one active would
+share a directory too. It counts what a container holds and what it asks for, whatever its phase: a
+launcher that is set aside, an incarnation that stops. Racks: with fault domains apart (hard) a rack
+counts as a host does; with fault domains known (soft) a host in another rack is preferred.
+
+An active comes first: while it waits, the host with its state is kept free of its standbys, and
+what its standbys merely ask for does not stand in its way when nothing else is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.state import (
+    ASKING,
+    LIVE,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+)
+from homeport.job_coordinator.model.ids import Host
+
+_EXPECTS_HOME = frozenset(
+    {ContainerPhase.QUEUED, ContainerPhase.RESTING, ContainerPhase.FAILING_OVER}
+)
+
+
+def others(draft: Draft, container: ContainerState) -> list[ContainerState]:
+    """The rest of its group, its active first."""
+    if is_alone(draft, container):
+        return []
+    group = draft.group(container.group)
+    return [c for c in group if c.processor_id != container.processor_id]
+
+
+def is_alone(draft: Draft, container: ContainerState) -> bool:
+    """Whether it is an active without standbys, which nobody has to be apart from."""
+    is_active = container.replica_of is None
+    return is_active and not draft.containers.filed(Containers.REPLICA_OF, container.processor_id)
+
+
+def held_host(draft: Draft, container: ContainerState) -> Host | None:
+    """The host that the container is on, or asks for; None: none."""
+    if container.resource_id is not None:
+        return draft.host_of(container)
+    return container.wanted if container.phase in ASKING else None
+
+
+def _kept_host(draft: Draft, container: ContainerState) -> Host | None:
+    """The host that is kept free of others of the group for this one."""
+    if container.replica_of is None and container.phase in _EXPECTS_HOME:
+        return container.wanted or container.home
+    return held_host(draft, container)
+
+
+def in_the_way(draft: Draft, container: ContainerState, host: Host) -> Iterator[ContainerState]:
+    """The others of the group that keep the container from this host."""
+    for other, taken in _taken_hosts(draft, container):
+        if _is_too_near(draft, taken, host):
+            yield other
+
+
+def _taken_hosts(draft: Draft, container: ContainerState) -> Iterator[tuple[ContainerState, Host]]:
+    for other in others(draft, container):
+        taken = _kept_host(draft, other)
+        if taken is not None:
+            yield other, taken
+
+
+def left_to(draft: Draft, container: ContainerState, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
+    """Those of these hosts that Invariant-1 leaves to the container, in the same order."""
+    taken = [taken for _, taken in _taken_hosts(draft, container)]
+    if not draft.settings.racks_are_apart:
+        return tuple(host for host in hosts if host not in taken)
+    return tuple(h for h in hosts if not any(_is_too_near(draft, other, h) for other in taken))
+
+
+def may_have(draft: Draft, container: ContainerState, host: Host) -> bool:
+    """Whether Invariant-1 lets the container have a launcher there."""
+    return next(in_the_way(draft, container, host), None) is None
+
+
+def is_clear(draft: Draft, container: ContainerState) -> bool:
+    """Whether no other one of its group may run on the host that the container holds.
+
+    Source: STANDBY, Invariant-2: "should be started only after its corresponding standby has been
+    successfully stopped".
+    """
+    host = draft.host_of(container)
+    return not any(c.phase in LIVE and draft.host_of(c) == host for c in others(draft, container))
+
+
+def shares_rack(draft: Draft, container: ContainerState, host: Host) -> bool:
+    """Whether another one of the group is in this host's rack, where racks are looked at."""
+    if not draft.settings.racks_are_preferred:
+        return False
+    taken = (held_host(draft, other) for other in others(draft, container))
+    return any(h is not None and _is_same_rack(draft, h, host) for h in taken)
+
+
+def _is_too_near(draft: Draft, taken: Host, host: Host) -> bool:
+    return taken == host or (draft.settings.racks_are_apart and _is_same_rack(draft, taken, host))
+
+
+def _is_same_rack(draft: Draft, one: Host, another: Host) -> bool:
+    """Of a host whose rack is not known nothing is said."""
+    rack = draft.racks.get(one)
+    return rack is not None and rack == draft.racks.get(another)

@@ -1,0 +1,298 @@
+"""An active that cannot go home takes the place of a standby, once that has stopped.
+
+PURE. Theory. A failover begins where an active is to be placed and its home is no choice: the
+request for it expired, the host is lost, silent or excluded, the cluster took its container back,
+or its own standby runs there. It lasts until the active has started, wherever, and is known by
+``ContainerState.failover``. Two ways lead to a standby's place:
+
+* the standby runs: it is ordered to stop and the active waits in FAILING_OVER. The evidence of the
+  stop leaves the active the standby's launcher, if that lives (no grant, no full host); else the
+  active asks for the host, which is its home by then, as for any home;
+* it does not run: what it asks for, or has been set aside for it, is given back, and the active is
+  placed on the standby's last host as on its home.
+
+A choice that fails (host lost meanwhile, grant expired, launch failed, stop not confirmed in time)
+leads to the next one, and after the last one to any other host: the active could not be failed to
+a standby. Only where nothing else is left at all does a failover begin anew.
+
+The step of the choice deletes the standby's locality, points the active's there, and writes the
+failover: whatever comes of the AM then, the next driver finds the active's home at that place, and
+the standby, if that still runs, in its way (STANDBY, part 3, A.1 to A.7; design 7).
+
+The stop of a standby that makes way is ordered: it is not charged.
+"""
+
+from __future__ import annotations
+
+from homeport.appmaster.allocation import failover, separation
+from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.events import FailoverStep, LagsReported
+from homeport.appmaster.allocation.instructions import (
+    DeleteLocality,
+    WriteFailover,
+    WriteLocality,
+)
+from homeport.appmaster.allocation.job_end import order_stop
+from homeport.appmaster.allocation.reasons import ReasonKind
+from homeport.appmaster.allocation.state import (
+    ASKING,
+    LIVE,
+    ContainerPhase,
+    ContainerState,
+    Failover,
+    ResourceState,
+    standby_stop_timer,
+)
+from homeport.appmaster.allocation.transitions import Happening
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+
+
+def lags_reported(draft: Draft, event: LagsReported) -> None:
+    """Lags of standbys are known; of who is none, nothing is remembered."""
+    is_news = False
+    for processor_id in sorted(event.lags):
+        standby, lag = draft.containers.get(processor_id), event.lags[processor_id]
+        if standby is not None and standby.replica_of is not None and standby.lag != lag:
+            is_news = True
+            draft.change(standby, lag=lag)
+    if not is_news:
+        draft.count_stale()
+
+
+def taken_back(draft: Draft, container: ContainerState, host: Host) -> ContainerState:
+    """The host has given the container up: one that has replicas does not ask there first."""
+    if separation.is_alone(draft, container):
+        return container
+    return draft.change(container, tried=tuple(sorted({*container.tried, host})))
+
+
+def has_state_somewhere(active: ContainerState) -> bool:
+    """Whether a standby may hold state that this active needs: it has run, or is known to have."""
+    return active.epoch > 0 or active.home is not None or active.failover is not None
+
+
+def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> ContainerState:
+    """The active, queued and not able to go home, is on its way to another place.
+
+    Afterwards it waits in FAILING_OVER, or is still queued: with the standby's last host as its
+    home, or, failed to nobody, for whatever host there is. ``is_last_resort``: no host is left.
+    """
+    under_way = active.failover
+    if under_way is not None and _is_to_be_awaited(draft, active, under_way):
+        return _await(draft, active)
+    if under_way is not None and under_way.standby is not None:
+        _tell(draft, ReasonKind.CHOICE_LOST, active)
+    used = () if under_way is None else under_way.used
+    choice = _choice(draft, active, used)
+    if choice is None and is_last_resort:
+        used = ()
+        choice = _choice(draft, active, used)
+    if choice is None:
+        return _failed_to_nobody(draft, active, used)
+    return _take_place(draft, active, choice, used)
+
+
+def _choice(
+    draft: Draft, active: ContainerState, used: tuple[ProcessorId, ...]
+) -> failover.Choice | None:
+    standbys = [(s, draft.host_of(s)) for s in separation.others(draft, active)]
+    return failover.choose(
+        active.home, standbys, used, lambda standby, host: _may_take(draft, active, standby, host)
+    )
+
+
+def _may_take(draft: Draft, active: ContainerState, standby: ContainerState, host: Host) -> bool:
+    known = draft.settings.strict_hosts
+    if host not in (draft.hosts or ()) or draft.is_closed(host) or host in draft.room.small:
+        return False
+    if standby.phase not in LIVE and (
+        host in active.tried or (known is not None and host not in known)
+    ):
+        return False
+    return all(
+        other.processor_id == standby.processor_id
+        for other in separation.in_the_way(draft, active, host)
+    )
+
+
+def _is_to_be_awaited(draft: Draft, active: ContainerState, under_way: Failover) -> bool:
+    """Whether the standby that was chosen still runs there: an earlier driver has seen to the rest.
+
+    Also a launcher that was thought gone may come back with it.
+    """
+    standby = draft.containers.get(under_way.standby) if under_way.standby is not None else None
+    return (
+        standby is not None
+        and standby.replica_of == active.processor_id
+        and standby.phase in LIVE
+        and active.home is not None
+        and draft.host_of(standby) == active.home == under_way.host
+        and _may_take(draft, active, standby, active.home)
+    )
+
+
+def _take_place(
+    draft: Draft, active: ContainerState, choice: failover.Choice, used: tuple[ProcessorId, ...]
+) -> ContainerState:
+    standby, host = choice.standby, choice.host
+    under_way = Failover(
+        choice.step, standby.processor_id, host, tuple(sorted({*used, standby.processor_id}))
+    )
+    draft.records.append(DeleteLocality(standby.processor_id, draft.cause))
+    draft.records.append(WriteLocality(active.processor_id, host, active.epoch, draft.cause))
+    tried = tuple(h for h in active.tried if h != host)
+    active = _record(draft, draft.change(active, home=host, tried=tried, wanted=None), under_way)
+    draft.change(standby, home=None)
+    is_to_stop = choice.step is FailoverStep.STANDBY
+    draft.because(
+        ReasonKind.FAILOVER_TO_STANDBY if is_to_stop else ReasonKind.FAILOVER_TO_STANDBY_HOST,
+        active.processor_id,
+        host=host,
+        other=standby.processor_id,
+    )
+    if choice.step is FailoverStep.STANDBY:
+        return _await(draft, active)
+    step_aside(draft, draft.containers[standby.processor_id])
+    return active
+
+
+def _record(draft: Draft, active: ContainerState, under_way: Failover) -> ContainerState:
+    draft.records.append(
+        WriteFailover(
+            active.processor_id,
+            active.epoch,
+            under_way.standby,
+            under_way.host,
+            under_way.step,
+            under_way.used,
+            draft.cause,
+        )
+    )
+    return draft.change(active, failover=under_way)
+
+
+def _failed_to_nobody(
+    draft: Draft, active: ContainerState, used: tuple[ProcessorId, ...]
+) -> ContainerState:
+    under_way = Failover(FailoverStep.OTHER_HOST, used=used)
+    if active.failover == under_way:
+        return active
+    draft.because(ReasonKind.FAILOVER_TO_NOBODY, active.processor_id)
+    return _record(draft, active, under_way)
+
+
+def _await(draft: Draft, active: ContainerState) -> ContainerState:
+    """The standby is ordered to stop, and the active waits for the evidence (Invariant-2)."""
+    under_way = active.failover
+    assert under_way is not None and under_way.standby is not None  # noqa: S101, PT018
+    standby = draft.containers[under_way.standby]
+    if standby.phase is not ContainerPhase.STOPPING:
+        standby = draft.move(standby, Happening.MAKES_WAY, ContainerPhase.STOPPING)
+        draft.because(
+            ReasonKind.STEPS_ASIDE,
+            standby.processor_id,
+            host=draft.host_of(standby),
+            other=active.processor_id,
+        )
+    order_stop(draft, standby)
+    waiting = draft.move(active, Happening.FAILS_OVER, ContainerPhase.FAILING_OVER, wanted=None)
+    draft.set_timer(standby_stop_timer(active.processor_id), draft.settings.stop_timeout_ms)
+    return waiting
+
+
+def awaiting(draft: Draft, standby: ContainerState) -> ContainerState | None:
+    """The active that waits for this standby's stop; None where none does."""
+    active = draft.containers.get(standby.replica_of) if standby.replica_of is not None else None
+    if active is None or active.phase is not ContainerPhase.FAILING_OVER:
+        return None
+    under_way = active.failover
+    is_it = under_way is not None and under_way.standby == standby.processor_id
+    return active if is_it else None
+
+
+def way_is_clear(draft: Draft, active: ContainerState, launcher: ResourceState | None) -> None:
+    """The standby has stopped, with evidence, and left its launcher, or None: the active's turn."""
+    draft.cancel_timer(standby_stop_timer(active.processor_id))
+    _tell(draft, ReasonKind.WAY_IS_CLEAR, active)
+    if launcher is None:
+        draft.move(active, Happening.WAY_IS_CLEAR, ContainerPhase.QUEUED)
+        return
+    draft.move(
+        active,
+        Happening.WAY_IS_CLEAR,
+        ContainerPhase.ASSIGNED,
+        resource_id=launcher.resource_id,
+        launch_failures=0,
+    )
+
+
+def _tell(draft: Draft, kind: ReasonKind, active: ContainerState) -> None:
+    chosen = active.failover.standby if active.failover is not None else None
+    draft.because(kind, active.processor_id, host=active.home, other=chosen)
+
+
+def settle(draft: Draft) -> None:
+    """Nobody waits for a standby whose place cannot be had any more: its host is lost, or another.
+
+    Those go on to the next choice, when they are placed.
+    """
+    for active in draft.each(frozenset({ContainerPhase.FAILING_OVER})):
+        if active.failover is None or not _is_to_be_awaited(draft, active, active.failover):
+            draft.cancel_timer(standby_stop_timer(active.processor_id))
+            give_up_waiting(draft, active)
+
+
+def give_up_waiting(draft: Draft, active: ContainerState) -> None:
+    """The standby has not stopped in time, or in vain: it is not chosen again in this failover."""
+    used = () if active.failover is None else active.failover.used
+    chosen_no_more = Failover(FailoverStep.OTHER_HOST, used=used)
+    queued = draft.move(active, Happening.WAY_IS_BLOCKED, ContainerPhase.QUEUED)
+    _tell(draft, ReasonKind.CHOICE_LOST, active)
+    _record(draft, queued, chosen_no_more)
+
+
+def arrived(draft: Draft, container: ContainerState) -> ContainerState:
+    """It has started, so that no failover of it is under way any more."""
+    if container.failover is not None:
+        host = draft.host_of(container)
+        draft.because(ReasonKind.FAILOVER_OVER, container.processor_id, host=host)
+    return draft.end_failover(container)
+
+
+def found_running(draft: Draft, container: ContainerState, host: Host) -> ContainerState:
+    """It was found running on this host; what others of its group have asked for there is given up.
+
+    A failover is over by that: what the stream says of its locality is put right.
+    """
+    if container.failover is not None and container.home != host:
+        draft.records.append(
+            WriteLocality(container.processor_id, host, container.epoch, draft.cause)
+        )
+    container = draft.end_failover(container)
+    for other in separation.others(draft, container):
+        if other.phase not in LIVE and separation.held_host(draft, other) == host:
+            step_aside(draft, other)
+    return draft.containers[container.processor_id]
+
+
+def make_room(draft: Draft, active: ContainerState, hosts: frozenset[Host]) -> Host | None:
+    """A host among these that a standby merely asked for, and no more; None where there is none."""
+    for standby in separation.others(draft, active):
+        host = separation.held_host(draft, standby)
+        if host in hosts and standby.phase not in LIVE:
+            step_aside(draft, standby)
+            return host
+    return None
+
+
+def step_aside(draft: Draft, standby: ContainerState) -> None:
+    """What the standby asks for, or what was set aside for it, is its own no more."""
+    if standby.phase in ASKING:
+        draft.end_request(standby)
+        draft.move(
+            standby, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, wanted=None
+        )
+    elif standby.phase is ContainerPhase.ASSIGNED:
+        draft.move(standby, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, resource_id=None)
+    elif standby.phase is ContainerPhase.QUEUED:
+        draft.change(standby, wanted=None)

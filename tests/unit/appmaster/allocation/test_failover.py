@@ -1,0 +1,443 @@
+"""An active that cannot go home: each flow of STANDBY, part 3, A, and what may fail in it.
+
+Names as S4 are the scenarios of the reference, 14.5; where ours does otherwise, it is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.events import (
+    FailoverRecord,
+    FailoverStep,
+    JobModelPublished,
+    LagsReported,
+    LauncherSilent,
+    ResourceEnded,
+    ShutdownRequested,
+    TimerFired,
+)
+from homeport.appmaster.allocation.instructions import (
+    CancelTimer,
+    DeleteLocality,
+    EndFailover,
+    Instruction,
+    Record,
+    SetTimer,
+    WriteFailover,
+    WriteLocality,
+)
+from homeport.appmaster.allocation.state import ContainerPhase, Failover, standby_stop_timer
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from tests.unit.appmaster.allocation.conftest import (
+    SETTINGS,
+    TAKEN_BACK,
+    Machine,
+    MachineWith,
+    allocated,
+    asks,
+    cancels,
+    check_in,
+    deployed,
+    expired,
+    inc,
+    job,
+    live,
+    model,
+    never_came,
+    permits,
+    releases,
+    started,
+    stopped,
+    stops,
+)
+
+A, B, C = Host("a"), Host("b"), Host("c")
+ZERO, FIRST, SECOND = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("0-1")
+P = ContainerPhase
+MADE_WAY = stopped("0-0", 1, StopCause.ORDERED, 143)
+
+
+@pytest.fixture
+def triple(machine: Machine) -> Machine:
+    """0 runs on a in r0, 0-0 on b in r1, 0-1 on c in r2; d is live, too."""
+    return deployed(machine, {"0": "a", "0-0": "b", "0-1": "c"}, "a", "b", "c", "d")
+
+
+def waits() -> tuple[Instruction, ...]:
+    """The active waits for its standby to make way."""
+    return (SetTimer(standby_stop_timer(ZERO), SETTINGS.stop_timeout_ms),)
+
+
+def waits_no_more() -> tuple[Instruction, ...]:
+    """It does not any more."""
+    return (CancelTimer(standby_stop_timer(ZERO)),)
+
+
+def chooses(
+    standby: ProcessorId,
+    host: Host,
+    *used: ProcessorId,
+    epoch: int = 1,
+    step: FailoverStep = FailoverStep.STANDBY,
+) -> tuple[Record, ...]:
+    """What the stream is told before the standby is touched; ``used``: before, in this failover."""
+    return (
+        DeleteLocality(standby),
+        WriteLocality(ZERO, host, epoch),
+        WriteFailover(ZERO, epoch, standby, host, step, tuple(sorted((*used, standby)))),
+    )
+
+
+def news(machine: Machine, *events: object) -> tuple[Record, ...]:
+    """The records that these events lead to."""
+    count = len(machine.records)
+    machine.feed(*events)  # type: ignore[arg-type] # events, whatever their types
+    return machine.records[count:]
+
+
+# --- the flow of the document
+
+
+def test_an_active_that_stops_goes_on_at_its_launcher_and_nothing_befalls_its_standby(
+    pair: Machine,
+) -> None:
+    """S5: "container will be re-spawned -- problem solved"; no failover is written."""
+    standby = pair.container("0-0")
+    records = news(pair, stopped("0", 1))
+    assert pair.feed(check_in("r0", "a")) == permits("r0", "0", 2, (inc("0", 1),))
+    assert records == ()
+    assert pair.container("0-0") == standby
+
+
+def test_home_is_asked_first_and_when_it_answers_nothing_befalls_the_standby(
+    pair: Machine,
+) -> None:
+    """S5: its host lives, so a launcher there is asked for; the standby runs on."""
+    ended = ResourceEnded(RequestId(1), ResourceId("r0"), "killed")
+    assert pair.feed(ended)[-2:] == asks(3, "a")
+    standby = pair.container("0-0")
+    pair.run("0", "r3", "a", 3)
+    assert (pair.container("0-0"), pair.container("0").failover) == (standby, None)
+
+
+def test_when_home_expires_the_standby_makes_way_and_leaves_its_launcher(pair: Machine) -> None:
+    """S6: records first, then the stop. Its launcher is reused: no request, no full host."""
+    pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"))
+    decision = pair.decide(expired(3))
+    assert decision.records == chooses(FIRST, B)
+    assert decision.instructions == (*cancels(3), *stops("r1", "0-0", 1), *waits())
+    assert pair.phases == (P.FAILING_OVER, P.STOPPING)
+    assert (pair.container("0").home, pair.container("0-0").home) == (B, None)
+    assert pair.feed(MADE_WAY)[:1] == waits_no_more()
+    assert pair.feed(check_in("r1", "b")) == permits("r1", "0", 2, (inc("0", 1),))
+    assert news(pair, started("0", 2)) == (EndFailover(ZERO),)
+
+
+def test_what_the_cluster_took_back_is_failed_over_at_once(pair: Machine) -> None:
+    """S4: -100, -101, -102: the old host is not tried, and nothing is charged.
+
+    The standby, whose stop was ordered and is not charged either, is placed anew under Invariant-1.
+    """
+    decision = pair.decide(TAKEN_BACK)
+    assert decision.records == chooses(FIRST, B)
+    assert decision.instructions == (*stops("r1", "0-0", 1), *waits())
+    assert pair.feed(MADE_WAY) == (*waits_no_more(), *asks(3, "a"))
+    assert pair.phases == (P.ASSIGNED, P.REQUESTED)
+    pair.feed(check_in("r1", "b"), started("0", 2))
+    pair.run("0-0", "r3", "a", 3)
+    assert pair.phases == (P.RUNNING, P.RUNNING)
+    assert pair.container("0").failures == pair.container("0-0").failures == 0
+
+
+@pytest.mark.parametrize("lost", [live("b", "c"), LauncherSilent(ResourceId("r0"))], ids=str)
+def test_a_host_that_is_lost_or_silent_is_not_tried(pair: Machine, lost: object) -> None:
+    """The ResourceManager's word, or the keeper's: the failover begins with the evidence."""
+    records = news(pair, lost, LauncherSilent(ResourceId("r0")))
+    assert records == chooses(FIRST, B)
+
+
+def test_a_launch_that_fails_at_home_leads_to_the_standby(pair: Machine) -> None:
+    """S14: launch of 0 fails."""
+    pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"), allocated(3))
+    assert news(pair, never_came(3)) == chooses(FIRST, B)
+
+
+def test_a_surplus_launcher_elsewhere_is_not_preferred_to_a_standby(pair: Machine) -> None:
+    """S12: the state is at the standby's. Nobody seeks the surplus then."""
+    pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"), check_in("r9", "c"))
+    assert pair.feed(expired(3)) == (*cancels(3), *stops("r1", "0-0", 1), *waits(), *releases("r9"))
+
+
+def test_a_first_start_has_no_state_to_fail_over_to(machine: Machine) -> None:
+    """Nobody knows of a home, nor has it ever run: another host, not the standby's place."""
+    machine.feed(job({"0": None, "0-0": None}), live("a", "b", "c"))
+    assert [machine.container(p).wanted for p in ("0", "0-0")] == ["a", "b"]
+    machine.run("0-0", "r2", "b", 2)
+    assert machine.feed(expired(1)) == (*cancels(1), *asks(3, "c"))
+    assert machine.container("0").failover is None
+
+
+def test_the_last_host_of_a_standby_that_does_not_run_is_next(pair: Machine) -> None:
+    """S7: its own request there is withdrawn; the active asks for that host as for its home."""
+    pair.feed(ResourceEnded(RequestId(2), ResourceId("r1"), "killed"))
+    assert pair.container("0-0").wanted == "b"
+    decision = pair.decide(TAKEN_BACK)
+    assert decision.records == chooses(FIRST, B, step=FailoverStep.STANDBY_HOST)
+    assert decision.instructions == (*cancels(3, "expiry"), *asks(4, "b"), *asks(5, "a"))
+    assert pair.phases == (P.REQUESTED, P.REQUESTED)
+
+
+def test_a_launcher_that_was_set_aside_for_the_standby_serves_the_active(pair: Machine) -> None:
+    """The standby has just stopped by itself: what it would go on with is the active's."""
+    pair.feed(stopped("0-0", 1))
+    records = news(pair, TAKEN_BACK)
+    assert records == chooses(FIRST, B, step=FailoverStep.STANDBY_HOST)
+    assert pair.container("0").resource_id == "r1"
+    assert pair.feed(check_in("r1", "b")) == permits("r1", "0", 2, (inc("0", 1),))
+
+
+def test_where_no_standby_can_be_taken_any_other_host_is(pair: Machine) -> None:
+    """S16: no standby runs, and none is known to have run anywhere that lives."""
+    pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c"))
+    records = news(pair, TAKEN_BACK)
+    assert records == (WriteFailover(ZERO, 1, None, None, FailoverStep.OTHER_HOST, ()),)
+    assert pair.container("0").phase is P.REQUESTED
+
+
+def test_a_standby_that_runs_on_the_home_of_its_active_is_the_one_to_take(
+    machine: Machine,
+) -> None:
+    """S10: 0 is offered the host that 0-0 runs on: a failover to that one, whatever its lag."""
+    machine.feed(job({"0": "b", "0-0": "b", "0-1": "c"}, p0=1, **{"p0-0": 1, "p0-1": 1}))
+    machine.feed(check_in("r1", "b", inc("0-0", 1)), check_in("r2", "c", inc("0-1", 1)))
+    machine.feed(LagsReported({SECOND: 0}))
+    assert news(machine, live("a", "b", "c")) == chooses(FIRST, B)
+
+
+# --- replication 2
+
+
+@pytest.mark.parametrize(
+    ("lags", "chosen"),
+    [
+        ({FIRST: 5, SECOND: 3}, (SECOND, C)),
+        ({FIRST: 3, SECOND: 3}, (FIRST, B)),
+        ({SECOND: 900}, (SECOND, C)),
+        ({}, (FIRST, B)),
+    ],
+    ids=str,
+)
+def test_the_standby_with_the_least_lag_is_taken(
+    triple: Machine, lags: dict[ProcessorId, int], chosen: tuple[ProcessorId, Host]
+) -> None:
+    """Unknown lags sort last; the id decides between equals."""
+    triple.feed(LagsReported(lags))
+    assert news(triple, TAKEN_BACK) == chooses(*chosen)
+
+
+def test_a_lag_is_that_of_one_incarnation_of_a_standby(triple: Machine) -> None:
+    """It is unknown again with the next permit; of an active, or of nobody, nothing is kept."""
+    triple.stale(LagsReported({ZERO: 3}), LagsReported({ProcessorId("9"): 3}), LagsReported({}))
+    triple.feed(LagsReported({FIRST: 4}))
+    triple.stale(LagsReported({FIRST: 4}))
+    assert triple.container("0-0").lag == 4
+    triple.feed(stopped("0-0", 1), check_in("r1", "b"))
+    assert triple.container("0-0").lag is None
+
+
+def test_the_next_standby_is_taken_when_the_first_ones_host_does_not_answer(
+    triple: Machine,
+) -> None:
+    """S7: 0-0 is not chosen again in this failover, wherever it is; then any other host."""
+    triple.feed(TAKEN_BACK, LauncherSilent(ResourceId("r1")))
+    records = triple.records
+    assert records[-3:] == chooses(SECOND, C, FIRST)
+    triple.feed(LauncherSilent(ResourceId("r2")))
+    last = triple.records[-1]
+    assert last == WriteFailover(ZERO, 1, None, None, FailoverStep.OTHER_HOST, (FIRST, SECOND))
+    assert triple.container("0").failover == Failover(FailoverStep.OTHER_HOST, used=(FIRST, SECOND))
+
+
+# --- what fails in a failover
+
+
+def test_the_standbys_launcher_may_be_gone_when_it_has_stopped(pair: Machine) -> None:
+    """YARN says so before the evidence is in: a launcher is asked for there at once (safety P2)."""
+    pair.feed(TAKEN_BACK)
+    assert pair.feed(ResourceEnded(RequestId(2))) == asks(3, "b")
+    pair.feed(MADE_WAY)
+    assert pair.container("0").request_id == 3
+    assert pair.container("0").wanted == "b"
+    pair.run("0", "r3", "b", 3)
+    assert pair.container("0").failover is None
+
+
+def test_a_stop_that_is_not_confirmed_in_time_leads_to_the_next_choice(triple: Machine) -> None:
+    """S8: 0-0 runs on; when it stops after all it goes on at its launcher."""
+    triple.feed(TAKEN_BACK)
+    assert news(triple, TimerFired(standby_stop_timer(ZERO)))[-3:] == chooses(SECOND, C, FIRST)
+    assert triple.phases == (P.FAILING_OVER, P.STOPPING, P.STOPPING)
+    triple.feed(MADE_WAY)
+    assert triple.phase("0-0") is P.ASSIGNED
+    triple.stale(TimerFired(standby_stop_timer(ProcessorId("9"))))
+
+
+def test_the_standbys_host_may_die_while_its_stop_is_waited_for(triple: Machine) -> None:
+    """Its evidence is not waited for: the next standby is there."""
+    triple.feed(TAKEN_BACK)
+    assert news(triple, live("a", "c", "d"))[-3:] == chooses(SECOND, C, FIRST)
+
+
+def test_the_launcher_may_be_lost_before_the_active_has_started(triple: Machine) -> None:
+    """Its host lives: the active, at home there now, asks for it; then the next standby."""
+    triple.feed(TAKEN_BACK, MADE_WAY)
+    told = triple.feed(ResourceEnded(RequestId(2)))
+    assert triple.container("0").wanted == "b"
+    assert told[-2:] == asks(5, "b")
+    assert news(triple, expired(5)) == chooses(SECOND, C, FIRST)
+
+
+def test_an_active_that_fails_before_it_has_started_goes_on_where_it_is(pair: Machine) -> None:
+    """The failover lasts until it has started."""
+    pair.feed(TAKEN_BACK, MADE_WAY, check_in("r1", "b"), stopped("0", 2))
+    assert pair.container("0").failover is not None
+    pair.feed(check_in("r1", "b"))
+    assert news(pair, started("0", 3)) == (EndFailover(ZERO),)
+
+
+def test_when_nothing_else_is_left_a_failover_begins_anew(pair: Machine) -> None:
+    """The only live host has the standby that was used already: its place is taken once more."""
+    pair.feed(TAKEN_BACK, MADE_WAY)
+    pair.run("0-0", "r3", "a", 3)
+    pair.feed(live("a"))
+    assert news(pair, LauncherSilent(ResourceId("r1"))) == chooses(FIRST, A)
+
+
+def test_what_a_standby_merely_asks_for_is_the_actives_when_nothing_else_is_left(
+    pair: Machine,
+) -> None:
+    """A standby is never in the way of its active, but where it may still run."""
+    pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c"))
+    assert pair.container("0-0").wanted == "c"
+    pair.feed(LauncherSilent(ResourceId("r0")), live("c"))
+    assert (pair.container("0").wanted, pair.phase("0-0")) == ("c", P.QUEUED)
+
+
+def test_actives_that_want_the_same_host_take_each_its_own_standbys_launcher(
+    machine: Machine,
+) -> None:
+    """0 and 1 fail at once, and both have their standby on c."""
+    homes = {"0": "a", "1": "b", "0-0": "c", "1-0": "c"}
+    published = replace(model(homes), standbys={FIRST: ZERO, ProcessorId("1-0"): ProcessorId("1")})
+    machine.feed(published, live("a", "b", "c", "d"))
+    for processor, resource, host, request in (
+        ("0", "r0", "a", 1),
+        ("1", "r1", "b", 2),
+        ("0-0", "r2", "c", 3),
+    ):
+        machine.run(processor, resource, host, request)
+    machine.run("1-0", "r3", "c", 4)
+    gone = ResourceEnded(RequestId(2), ResourceId("r1"), "preempted", is_taken_back=True)
+    machine.feed(TAKEN_BACK, gone, MADE_WAY, stopped("1-0", 1, StopCause.ORDERED))
+    assert [machine.container(p).resource_id for p in ("0", "1")] == ["r2", "r3"]
+
+
+def test_an_active_that_is_found_running_after_all_stays(pair: Machine) -> None:
+    """Its launcher was thought gone. The stream is put right, and the standby starts again."""
+    pair.feed(TAKEN_BACK)
+    records = news(pair, check_in("r0", "a", inc("0", 1)))
+    assert records == (WriteLocality(ZERO, A, 1), EndFailover(ZERO))
+    pair.feed(MADE_WAY)
+    assert pair.phases == (P.RUNNING, P.ASSIGNED)
+
+
+def test_a_standby_that_is_found_beside_its_active_is_stopped(machine: Machine) -> None:
+    """Whatever is on its way so long: Invariant-1 is mended, with evidence."""
+    machine.feed(job({"0": "a", "0-0": "b"}, p0=1, **{"p0-0": 1}))
+    machine.feed(check_in("r0", "a", inc("0", 1)))
+    assert machine.feed(check_in("r1", "a", inc("0-0", 1))) == stops("r1", "0-0", 1)
+    machine.feed(live("a", "b"), stopped("0-0", 1, StopCause.ORDERED))
+    assert machine.container("0-0").wanted == "b"
+
+
+# --- the AM, the model and the job
+
+
+def interrupted(*, step: FailoverStep = FailoverStep.STANDBY) -> JobModelPublished:
+    """What a driver finds that starts after the records of a failover."""
+    record = FailoverRecord(1, FIRST, B, step, (FIRST,))
+    found = job({"0": "b", "0-0": None, "0-1": "c"}, p0=1, **{"p0-0": 1, "p0-1": 1})
+    return replace(found, failovers={ZERO: record})
+
+
+def test_a_driver_that_starts_after_the_records_stops_the_standby(machine: Machine) -> None:
+    """The standby runs: no new record, the stop is ordered (again), and the failover goes on."""
+    machine.feed(interrupted(), check_in("r1", "b", inc("0-0", 1)))
+    machine.feed(check_in("r2", "c", inc("0-1", 1)))
+    decision = machine.decide(live("b", "c", "d"))
+    assert decision.records == ()
+    assert decision.instructions == (*stops("r1", "0-0", 1), *waits())
+    machine.feed(MADE_WAY)
+    assert machine.container("0").resource_id == "r1"
+
+
+def test_a_driver_that_starts_when_the_standby_has_stopped_asks_for_its_host(
+    machine: Machine,
+) -> None:
+    """Its containers are gone with the attempt before: home is the standby's host by now."""
+    machine.feed(interrupted(), live("b", "c", "d"))
+    assert [machine.container(p).wanted for p in ("0", "0-0", "0-1")] == ["b", "d", "c"]
+    assert news(machine, expired(1)) == chooses(SECOND, C, FIRST, step=FailoverStep.STANDBY_HOST)
+
+
+def test_a_driver_that_starts_when_the_active_has_started_ends_the_failover(
+    machine: Machine,
+) -> None:
+    """It is found running there."""
+    machine.feed(replace(interrupted(), epochs={ZERO: 2, FIRST: 1}))
+    assert news(machine, check_in("r1", "b", inc("0", 2))) == (EndFailover(ZERO),)
+
+
+def test_a_model_may_change_in_a_failover(pair: Machine) -> None:
+    """The standby is retired while it stops: its launcher is the active's all the same."""
+    pair.feed(TAKEN_BACK, job({"0": "b"}, 2, p0=1))
+    pair.feed(MADE_WAY)
+    assert pair.state.container(FIRST) is None
+    assert pair.container("0").resource_id == "r1"
+
+
+def test_a_model_may_retire_the_active_in_a_failover(pair: Machine) -> None:
+    """The failover is over; the standby, retired too, stops."""
+    pair.feed(TAKEN_BACK)
+    assert news(pair, model({"1": None}, 2)) == (EndFailover(ZERO),)
+    assert pair.state.container(ZERO) is None
+    pair.feed(MADE_WAY)
+    assert [c.processor_id for c in pair.state.containers] == ["1"]
+
+
+def test_a_job_may_end_in_a_failover(pair: Machine) -> None:
+    """Nothing is waited for but the stop; no failover is left in the stream."""
+    pair.feed(TAKEN_BACK)
+    assert news(pair, ShutdownRequested()) == (EndFailover(ZERO),)
+    assert pair.phases == (P.STOPPED, P.STOPPING)
+    pair.feed(MADE_WAY)
+    assert pair.phases == (P.STOPPED, P.STOPPED)
+
+
+def test_an_active_that_is_given_up_fails_over_no_more(machine_with: MachineWith) -> None:
+    """Its retries are used up on the standby's host; the standby runs on."""
+    machine = machine_with(retry_count=0, fail_job_after_retries=False)
+    deployed(machine, {"0": "a", "0-0": "b"}, "a", "b", "c")
+    machine.feed(TAKEN_BACK, MADE_WAY, check_in("r1", "b"))
+    assert news(machine, stopped("0", 2)) == (EndFailover(ZERO),)
+    assert machine.phase("0") is P.FAILED
+
+
+def test_an_active_whose_finish_is_told_late_fails_over_no_more(pair: Machine) -> None:
+    """Its launcher said so to the AM after the cluster took it back."""
+    pair.feed(TAKEN_BACK)
+    assert news(pair, stopped("0", 1, StopCause.FINISHED, 0)) == (EndFailover(ZERO),)
