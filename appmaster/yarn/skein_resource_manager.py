@@ -116,6 +116,7 @@ class SkeinResourceManager:
         self._requests: dict[str, RequestId] = dict(ledger.read())
         self._skein_ids = {request_id: skein_id for skein_id, request_id in self._requests.items()}
         self._inherited = frozenset(self._requests)
+        self._known = set(self._skein_ids)
 
     def hosts(self) -> tuple[HostReport, ...]:
         """The hosts that the ResourceManager knows; live are those that it calls RUNNING."""
@@ -129,6 +130,8 @@ class SkeinResourceManager:
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
     ) -> None:
         """A container is asked for; see the protocol."""
+        if request_id in self._known:
+            return
         service = ANY_SERVICE if host is None else self._services.get(host)
         if service is None:
             raise UnavailableError(
@@ -137,12 +140,13 @@ class SkeinResourceManager:
         container = self._call(lambda: self._client.add_container(service, env=dict(environment)))
         self._ledger.add(container.id, request_id)
         self._requests[container.id] = request_id
+        self._known.add(request_id)
         self._skein_ids[request_id] = container.id
 
     @property
     def next_request_id(self) -> int:
         """See the protocol."""
-        return max(self._requests.values(), default=0) + 1
+        return max(self._known, default=0) + 1
 
     def cancel(self, request_id: RequestId) -> None:
         """The request is withdrawn or its container is being ended; see the protocol."""
