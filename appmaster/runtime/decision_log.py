@@ -16,11 +16,13 @@ from homeport.appmaster.allocation.instructions import (
     StopContainer,
     brief,
 )
+from homeport.appmaster.allocation.state import ContainerRole
 from homeport.appmaster.runtime.allocator_metrics import AllocatorMetrics
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.event_log import EventLog
 from homeport.appmaster.runtime.launcher_table import LauncherTable
 from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 log = logging.getLogger("driver")
@@ -63,8 +65,8 @@ class DecisionLog:
             return instruction.incarnation in self._stopped
         return isinstance(instruction, ReleaseResource)
 
-    def permitted(self, permit: PermitContainer) -> None:
-        """A permit is on its way."""
+    def permitted(self, permit: PermitContainer, replica_of: ProcessorId | None) -> None:
+        """A permit is on its way; ``replica_of``: of a standby, its active one."""
         incarnation = permit.incarnation
         if incarnation not in self._permitted:
             self._permitted.add(incarnation)
@@ -75,6 +77,7 @@ class DecisionLog:
                 resource=permit.resource_id,
                 on_host=launcher.host if launcher else None,
                 model_version=permit.model_version,
+                **({} if replica_of is None else _role_of_standby(replica_of)),
             )
 
     def stop_ordered(self, order: StopContainer) -> None:
@@ -88,3 +91,8 @@ class DecisionLog:
         if name == REVOKED:
             self.metrics.lease_expired()
         self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
+
+
+def _role_of_standby(active: ProcessorId) -> dict[str, str]:
+    """By these the history is judged: whose standby it is, is in no id."""
+    return {"processor_role": ContainerRole.STANDBY.value, "active_processor_id": active}

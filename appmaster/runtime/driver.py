@@ -298,7 +298,8 @@ class Driver:
             case CancelTimer(timer=timer):
                 self._timers.cancel(timer)
             case PermitContainer():
-                self.decisions.permitted(instruction)
+                container = self._state.container(instruction.incarnation.processor_id)
+                self.decisions.permitted(instruction, container.replica_of if container else None)
             case StopContainer():
                 self.decisions.stop_ordered(instruction)
             case ReleaseResource():

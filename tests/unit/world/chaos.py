@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.am import Attempt
 from tests.unit.world.clock import Process
 from tests.unit.world.judges import counted
@@ -12,16 +13,19 @@ from tests.unit.world.scene import Scene
 from tests.unit.world.world import LEASE_MS
 
 _SIGKILL_AFTER_MS = 250
-_CALM_MS = 120_000
+CALM_MS = 120_000
 
 
 class Chaos:
-    """Faults in one scene, drawn from ``seed``. The job has one or two containers and two tasks."""
+    """Faults in one scene, drawn from ``seed``. The job has one or two containers and two tasks.
+
+    ``attempt``: the newest.
+    """
 
     def __init__(self, scene: Scene, seed: int) -> None:
         self._scene = scene
         self._random = Random(seed)  # noqa: S311 - no secret
-        self._attempt: Attempt = scene.attempt()
+        self.attempt: Attempt = scene.attempt()
         self._faults: list[Callable[[], None]] = [
             self._kill_child,
             self._kill_launcher,
@@ -29,6 +33,7 @@ class Chaos:
             self._stop_launcher,
             self._stop_host,
             self._isolate_host,
+            self._lose_host,
             self._cut_host_from_kafka,
             self._cut_am_from_hosts,
             self._broker_is_away,
@@ -67,7 +72,7 @@ class Chaos:
         for process in scene.clock.processes:
             process.go_on()
         all_counted = "all that was produced is counted"
-        scene.until(lambda: counted(scene.world) >= scene.produced, all_counted, _CALM_MS)
+        scene.until(lambda: counted(scene.world) >= scene.produced, all_counted, CALM_MS)
         scene.run(2 * LEASE_MS)
         scene.judge()
 
@@ -112,13 +117,21 @@ class Chaos:
         links.isolate(host)
         self._later(lambda: links.cut.difference_update({(host, "*"), ("*", host)}))
 
+    def _lose_host(self) -> None:
+        """The machine is switched off; it comes back later, empty but for its disk."""
+        hosts, host = self._scene.cluster.hosts, Host(self._host())
+        self._scene.cluster.lose_node_manager(host)
+        for process in self._scene.hosts.of(host):
+            process.kill()
+        self._later(lambda: hosts.update({host: True}))
+
     def _cut_host_from_kafka(self) -> None:
         cut, host = self._scene.world.network.cut, self._host()
         cut.add(host)
         self._later(lambda: cut.discard(host))
 
     def _cut_am_from_hosts(self) -> None:
-        links, am, host = self._scene.world.links, self._attempt.host, self._host()
+        links, am, host = self._scene.world.links, self.attempt.host, self._host()
         pair = self._random.choice([(host, am), (am, host)])
         links.cut.add(pair)
         self._later(lambda: links.cut.discard(pair))
@@ -140,23 +153,23 @@ class Chaos:
     # -- the AM
 
     def _kill_driver(self) -> None:
-        if process := self._attempt.children[1].process:
+        if process := self.attempt.children[1].process:
             process.kill()
 
     def _stop_driver(self) -> None:
-        self._stop(self._attempt.children[1].process)
+        self._stop(self.attempt.children[1].process)
 
     def _kill_keeper(self) -> None:
-        if process := self._attempt.children[0].process:
+        if process := self.attempt.children[0].process:
             process.kill()
 
     def _stop_keeper(self) -> None:
-        self._stop(self._attempt.children[0].process)
+        self._stop(self.attempt.children[0].process)
 
     def _am_dies(self) -> None:
         """YARN ends the containers of the attempt, as it does, and begins the next one."""
-        self._attempt.supervisor.kill()
-        for container in self._attempt.yarn.containers.values():
+        self.attempt.supervisor.kill()
+        for container in self.attempt.yarn.containers.values():
             if process := container.process:
                 process.terminate()
                 self._scene.clock.at(_SIGKILL_AFTER_MS, process.kill)
@@ -171,5 +184,5 @@ class Chaos:
         self._scene.configure("job.container.count", self._random.choice("12"))
 
     def _next_attempt(self) -> None:
-        number = self._attempt.rank.attempt + 1
-        self._attempt = self._scene.attempt(attempt=number, host=f"am{number}")
+        number = self.attempt.rank.attempt + 1
+        self.attempt = self._scene.attempt(attempt=number, host=f"am{number}")

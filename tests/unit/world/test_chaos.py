@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.world.chaos import Chaos
+from tests.unit.world.chaos import CALM_MS, Chaos
 from tests.unit.world.scene import Scene
+from tests.unit.world.standbys import HOT_STANDBY, install, judge_places, watch_places
 from tests.unit.world.world import World
 
 
@@ -16,3 +17,22 @@ def test_a_random_schedule_is_safe_and_heals(seed: int) -> None:
         chaos = Chaos(Scene(world), seed)
         chaos.suffer(8)
         chaos.calm_down()
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(8))
+def test_a_random_schedule_with_hot_standby_is_safe_and_heals(seed: int) -> None:
+    """Besides, no active was ever started beside its standby, and in the end both roles run."""
+    containers = 1 + seed % 2
+    with World(containers, 2, HOT_STANDBY) as world:
+        install(world)
+        scene = Scene(world)
+        watch_places(scene, {"0-0": "0", "1-0": "1"})
+        chaos = Chaos(scene, seed)
+        scene.until(lambda: scene.started() == 2 * containers, "all have started")
+        chaos.suffer(8)
+        chaos.calm_down()
+        scene.until(
+            lambda: chaos.attempt.status()["job"]["health"] == "deployed", "all run", CALM_MS
+        )
+        judge_places(scene)
