@@ -30,8 +30,10 @@ TOO_SMALL = Timer(TimerKind.TOO_SMALL)
 
 
 def hosts_observed(draft: Draft, event: HostsObserved) -> None:
-    """These hosts are live, and have what is reported of them."""
-    was, draft.room = draft.room, room_of(event.reports, draft.settings)
+    """These hosts are live, and have what is reported of them, or else what was known before."""
+    was = draft.room
+    if event.reports:
+        draft.room = room_of(event.reports, draft.settings)
     allocator.observe_hosts(draft, event)
     exclusion.hosts_observed(draft)
     if was.is_large_enough and not draft.room.is_large_enough:

@@ -171,7 +171,7 @@ class HostsObserved:
     """These hosts, and no others, are live: all of them, not the change.
 
     ``reports``: what is known of them, and of hosts that were lost; a host without a report counts
-    as having room.
+    as having room. None at all: what was known stays.
     """
 
     hosts: tuple[Host, ...]

@@ -28,6 +28,7 @@ from homeport.appmaster.cli import (
 )
 from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
+from homeport.appmaster.cli.shortage_told import tell_shortage
 from homeport.appmaster.cli.waiting import Waiter, say
 from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
 from homeport.appmaster.yarn.node_names import NodeNames
@@ -326,7 +327,10 @@ def log_place(application: Application) -> str:
 
 def status(job: Job) -> None:
     """Prints one of Samza's words; a job that YARN does not know has not begun."""
-    print(samza_status(job.last_application()))
+    application = job.last_application()
+    print(samza_status(application))
+    if application is not None and application.is_active:
+        tell_shortage(job.config)
 
 
 def wait(job: Job) -> int:

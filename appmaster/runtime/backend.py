@@ -187,6 +187,7 @@ class DriverBackend:
         return {
             **body,
             "coordinator_stream_age_ms": driver.desk.age_ms,
+            "waiting": driver.status.waiting(driver.state, driver.cluster.hosts),
             "coordinator_stream_damaged": driver.desk.damaged_count,
             "configuration": driver.live.to_json(),
         }

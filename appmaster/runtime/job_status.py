@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.events import named
+from homeport.appmaster.allocation.events import HostReport, named
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.health import health
+from homeport.appmaster.allocation.shortage import shortage
 from homeport.appmaster.allocation.state import (
     LIVE,
     WAITING,
@@ -46,6 +47,8 @@ class _Facts:
 
     phase: ContainerPhase | None = None
     since_ms: int = 0
+    waits_since_ms: int | None = None
+    """Since when it has been on its way to a place, through all phases of that; None: it is not."""
     host: Host | None = None
     started: Started | None = None
     last_failure: str = ""
@@ -83,6 +86,8 @@ class JobStatus:
             facts = self._facts.setdefault(container.processor_id, _Facts())
             if facts.phase is not container.phase:
                 facts.phase, facts.since_ms = container.phase, self.now_ms()
+                since_ms = facts.waits_since_ms or facts.since_ms
+                facts.waits_since_ms = since_ms if container.phase in WAITING else None
             if container.resource_id is not None:
                 launcher = launchers.find(container.resource_id)
                 if launcher is not None:
@@ -183,6 +188,20 @@ class JobStatus:
             "failovers": failovers_under_way(state),
             "placements": [placement_under_way(p) for p in state.placements],
         }
+
+    def waiting(
+        self, state: AllocatorState, reports: Iterable[HostReport]
+    ) -> Mapping[str, Any] | None:
+        """Who waits since when for a container, and what is in the way; None where nobody does.
+
+        Shapes: see ``Shortage.to_json``. ``reports``: what the last look at the hosts saw.
+        """
+        found = shortage(state, reports)
+        if found is None:
+            return None
+        facts = {w.processor_id: self._facts.get(w.processor_id, _Facts()) for w in found.waiters}
+        since_ms = {p: f.waits_since_ms for p, f in facts.items() if f.waits_since_ms is not None}
+        return found.to_json(since_ms)
 
     def _container(self, container: ContainerState, launchers: LauncherTable) -> dict[str, Any]:
         facts = self._facts.get(container.processor_id, _Facts())

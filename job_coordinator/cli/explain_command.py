@@ -124,6 +124,7 @@ def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
         yield "for its report that its stores are restored"
     elif phase == "stopping":
         yield "for the evidence that it has stopped"
+    yield from _missing(status, container)
     change = status.get("change") or {}
     owners = change.get("waits", {}).get(container["processor_id"], ())
     if owners:
@@ -131,6 +132,21 @@ def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
     excluded = status.get("excluded_hosts") or ()
     if container.get("last_host") in excluded:
         yield f"while {container['last_host']} is not asked, as its launchers fell silent"
+
+
+def _missing(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+    """What is in its way on each host, since when; nothing where it does not wait for one."""
+    told = status.get("waiting") or {}
+    found = (
+        w for w in told.get("processors", ()) if w["processor_id"] == container["processor_id"]
+    )
+    for waiter in found:
+        needs = told["needs"]
+        since = f" since {_time(waiter['since_ms'])}" if waiter["since_ms"] else ""
+        obstacles = {**waiter["obstacles"], **{h: why for h, why in told["hosts"].items() if why}}
+        shut = "; ".join(f"{host} {why}" for host, why in obstacles.items())
+        size = f"{needs['memory_mb']} MB and {needs['cores']} cores"
+        yield f"for {size}{since}: {shut or 'nothing is known to be in the way'}"
 
 
 def _time(at_ms: int) -> str:

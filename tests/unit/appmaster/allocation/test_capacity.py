@@ -171,6 +171,14 @@ def test_what_is_not_known_counts_as_room(machine: Machine) -> None:
     assert machine.phase("0") is P.REQUESTED
 
 
+def test_without_reports_what_was_known_stays(sized: Machine) -> None:
+    """As when a loss of hosts is tried out: the others have no more room for that."""
+    sized.feed(model({"0": "a"}), observed(report("a", free_mb=0), report("b", free_mb=0)))
+    assert sized.state.room.full == {"a", "b"}
+    sized.feed(live("b"))
+    assert sized.state.room.full == {"a", "b"}
+
+
 def test_the_timer_is_named_without_a_key() -> None:
     """It is the job's."""
     assert str(TOO_SMALL) == "too-small:job"

@@ -12,12 +12,14 @@ from homeport.appmaster.allocation.events import (
     ContainerStopped,
     Event,
     FailoverStep,
+    HostReport,
     HostsObserved,
     JobModelPublished,
     LauncherCheckedIn,
     LauncherSilent,
     ResourceAllocated,
     ResourceEnded,
+    TimerFired,
 )
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
@@ -26,6 +28,7 @@ from homeport.appmaster.allocation.state import (
     Containers,
     ContainerState,
     Failover,
+    expiry_timer,
     initial_state,
 )
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
@@ -269,3 +272,30 @@ def test_the_version_of_who_was_found_running_is_that_of_its_permit() -> None:
     assert version() is None
     world.status.versions[P0] = (1, 6)
     assert version() == 6
+
+
+def test_what_waits_is_told_with_how_long_it_has_waited() -> None:
+    """Through all requests and hosts that it tries; what runs has waited no longer."""
+    world = World()
+    full = HostReport(NM1, None, 4096, 8, 0, 8)
+    settings = replace(SETTINGS, container_memory_mb=1024, container_cores=1)
+    world.state = initial_state(settings)
+    assert world.status.waiting(world.state, (full,)) is None
+    world.take(JobModelPublished(7, {P0: NM1}), HostsObserved((NM1,), (full,)))
+    since_ms = world.now_ms - 1000
+    world.take(*(TimerFired(expiry_timer(RequestId(n))) for n in (1, 2, 3)))
+    body = world.status.waiting(world.state, (full,))
+    assert body is not None
+    assert body["processors"][0]["since_ms"] == since_ms
+    assert body["hosts"] == {"nm1": "has 0 of 4096 MB and 8 of 8 cores free"}
+    assert body["says"].startswith(
+        "waiting for 1 container of 1024 MB and 1 cores: processor 0; nm1"
+    )
+    world.check_in(None)
+    world.check_in(FIRST)
+    world.take(ContainerStarted(FIRST))
+    assert world.status.waiting(world.state, (full,)) is None
+    world.take(LauncherSilent(R1))
+    body = world.status.waiting(world.state, ())
+    assert body is not None
+    assert body["processors"][0]["since_ms"] == world.now_ms

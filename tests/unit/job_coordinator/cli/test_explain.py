@@ -122,6 +122,32 @@ def test_it_waits_for_hosts_and_for_former_owners() -> None:
     assert waits in explained(container(phase="assigned"), status=status)
 
 
+def test_what_is_short_is_told_host_by_host() -> None:
+    """Its own obstacles first, then everybody's; since when; of other processors nothing."""
+    waiting: dict[str, Any] = {
+        "needs": {"memory_mb": 1024, "cores": 2},
+        "processors": [
+            {"processor_id": "9", "since_ms": 5, "asks": None, "obstacles": {"c": "is full"}},
+            {
+                "processor_id": "0",
+                "since_ms": 1000,
+                "asks": "a",
+                "obstacles": {"a": "gave it no container in time"},
+            },
+        ],
+        "hosts": {"a": "", "b": "is lost"},
+    }
+    told = explained(container(phase="requested"), status={"hosts": ["a"], "waiting": waiting})
+    assert (
+        "  waits: for 1024 MB and 2 cores since 1970-01-01 00:00:01.000: "
+        "a gave it no container in time; b is lost"
+    ) in told
+    waiting["processors"][1].update(since_ms=None, obstacles={})
+    waiting["hosts"] = {"a": ""}
+    told = explained(container(phase="requested"), status={"hosts": ["a"], "waiting": waiting})
+    assert "  waits: for 1024 MB and 2 cores: nothing is known to be in the way" in told
+
+
 def test_an_unknown_processor_is_one_line() -> None:
     """It names those that there are, or the first of them."""
     known = {"containers": [{"processor_id": str(n)} for n in range(25)]}
