@@ -143,6 +143,18 @@ class Job:
             check=False,
         )
 
+    def operator(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """``homeport`` with the job's file."""
+        module = "homeport.job_coordinator.cli.homeport"
+        return subprocess.run(
+            [sys.executable, "-m", module, *arguments, f"--config-path={self.path}"],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
     def submitting(self) -> subprocess.Popen[str]:
         """``run-job`` as it begins to submit the job."""
         self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
