@@ -13,7 +13,7 @@ any; who has had no place anywhere is given up here. ``MAX_ROUNDS`` bounds it wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from homeport.appmaster.allocation.container_process_manager import step
@@ -54,9 +54,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, Res
 MAX_ROUNDS: Final = 200
 """Each round answers all that is asked for at its beginning."""
 
-_FULFILLED: Final = frozenset(
-    {ContainerPhase.RUNNING, ContainerPhase.FINISHED, ContainerPhase.STOPPED}
-)
+_FULFILLED: Final = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +97,12 @@ class Outlook:
     """What would come of it: those that would move, stop or wait, in the order of their ids.
 
     ``is_settled``: nothing was left to happen when it ended. ``job``: the job's phase then.
+    ``notes``: what was decided on the way of hosts, launchers and the job, each once.
     """
 
     hosts: tuple[Host, ...]
     fates: tuple[Fate, ...]
+    notes: tuple[Reason, ...]
     suspected: bool
     job: JobPhase
     is_settled: bool
@@ -114,6 +114,7 @@ class Outlook:
             "hosts": list(self.hosts),
             "containers": [fate.to_json() for fate in self.fates],
             "unplaced": [f.before.processor_id for f in self.fates if not f.is_placed],
+            "notes": [str(reason) for reason in self.notes],
             "suspects_itself": self.suspected,
             "job": self.job.value,
             "is_settled": self.is_settled,
@@ -135,12 +136,13 @@ def what_if(
         lost: those that are not known have no part in it.
         reports: what hosts have; one without a report has room for everything.
     """
-    future = _Future(state, lost, tuple(r for r in reports if r.host not in lost))
+    future = _Future(state, lost, tuple(_lost(r) if r.host in lost else r for r in reports))
     future.lose()
     is_settled = future.calm()
     return Outlook(
         hosts=tuple(sorted(lost)),
         fates=tuple(_fates(state, future)),
+        notes=tuple(dict.fromkeys(r for r in future.reasons if r.processor_id is None)),
         suspected=any(r.kind is ReasonKind.FAULT_HERE for r in future.reasons),
         job=future.state.phase,
         is_settled=is_settled,
@@ -288,6 +290,10 @@ def _asked(state: AllocatorState) -> dict[RequestId, Host | None]:
     }
     early = {e.request_id: e.host for e in state.early if e.phase is not EarlyPhase.OVER}
     return {**own, **early}
+
+
+def _lost(report: HostReport) -> HostReport:
+    return replace(report, is_live=False, free_memory_mb=0, free_cores=0)
 
 
 def _room(settings: AllocatorSettings, report: HostReport) -> int:

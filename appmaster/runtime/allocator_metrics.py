@@ -54,6 +54,7 @@ _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (MANAGER, "any-host-requests", "Requests for another host, by name or any."),
     (MANAGER, "expired-preferred-host-requests", "Of those for the host with the state."),
     (MANAGER, "expired-any-host-requests", "Of those for another host."),
+    (MANAGER, "failed-container-placements-actions", "Operators' commands that failed."),
     (MANAGER, "failovers-to-standby", "Choices of a standby's place for its active container."),
     (MANAGER, "failovers-to-any-host", "Active containers that could not be failed to a standby."),
     (APP_MASTER, "container-from-previous-attempt", "Containers that were found running."),
@@ -70,10 +71,11 @@ _COUNTED_BY: Final[Mapping[ReasonKind, str]] = {
     ReasonKind.OTHER_HOST_ASKED: "any-host-requests",
     ReasonKind.ANY_HOST_ASKED: "any-host-requests",
     ReasonKind.ADOPTED: "container-from-previous-attempt",
+    ReasonKind.COMMAND_FAILED: "failed-container-placements-actions",
 }
 
 _FAILURES: Final = frozenset({ReasonKind.CHARGED, ReasonKind.NOT_CHARGED})
-_LEAVES: Final = _FAILURES | {ReasonKind.OVERTAKEN}
+_LEAVES: Final = _FAILURES | {ReasonKind.OVERTAKEN, ReasonKind.STOPPED_AS_ORDERED}
 """Reasons after which a container that ran is on its way back."""
 
 _RUNS: Final = frozenset({ReasonKind.STARTED, ReasonKind.ADOPTED})

@@ -55,6 +55,8 @@ def outlook(answer: Mapping[str, Any], *, with_reasons: bool) -> Iterator[str]:
         yield f"  {_fate(fate)}"
         if with_reasons:
             yield from (f"      {sentence}" for sentence in fate["why"])
+    if answer["unplaced"] or with_reasons:
+        yield from answer["notes"]
     if answer["suspects_itself"]:
         yield (
             "that is more than half of all hosts: until the ResourceManager calls them lost, the "

@@ -181,6 +181,7 @@ def outlook(*fates: dict[str, Any], why: bool = False, **changes: object) -> lis
         "hosts": ["nm1"],
         "containers": list(fates),
         "unplaced": [f["processor_id"] for f in fates if not f["is_placed"]],
+        "notes": ["The job ends"],
         "suspects_itself": False,
         "job": "active",
         "is_settled": True,
@@ -214,8 +215,9 @@ def test_who_cannot_be_placed_and_why() -> None:
         is_settled=False,
     )
     assert lines[1] == "  0 (active): nm1 -> nowhere (requested): It asks again"
-    assert lines[2].startswith("that is more than half of all hosts")
-    assert lines[3:] == [
+    assert lines[2] == "The job ends"
+    assert lines[3].startswith("that is more than half of all hosts")
+    assert lines[4:] == [
         "cannot be placed: 0",
         "the job would be ending",
         "it was not looked any further: that much would happen",
