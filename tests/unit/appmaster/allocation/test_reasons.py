@@ -196,8 +196,8 @@ def test_a_successor_waits_for_who_owned_its_tasks(machine: Machine) -> None:
     assert told(machine, check_in("r2", "c", request=3)) == [
         "Processor 2 gets the launcher of its own request, on c",
         (
-            "Processor 2 is not permitted on c until processor 0, an owner of its tasks, has stopped: "
-            "0@1 may still run"
+            "Processor 2 is not permitted on c until processor 0, an owner of its tasks, has "
+            "stopped: 0@1 may still run"
         ),
     ]
     assert told(machine, stopped("0", 1, StopCause.ORDERED, 143)) == [
@@ -325,8 +325,8 @@ def test_yarns_word_of_an_end_is_not_believed_but_used(machine: Machine) -> None
     deployed(machine)
     assert told(machine, ResourceEnded(RequestId(1), story="killed")) == [
         (
-            "YARN calls the container of processor 0 on a ended: it is waited for the evidence that "
-            "what ran in it has stopped: killed"
+            "YARN calls the container of processor 0 on a ended: it is waited for the evidence "
+            "that what ran in it has stopped: killed"
         ),
         (
             "Host a is asked early for a launcher for processor 0: YARN calls its container there "
