@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.allocation import invariants, separation
+from homeport.appmaster.allocation.instructions import JobResult
 from homeport.container.runtime import launcher
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
+from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from tests.unit.world.am import Attempt
@@ -27,7 +29,7 @@ from tests.unit.world.standbys import HOT_STANDBY, install, judge_places, watch_
 from tests.unit.world.world import COORDINATOR, World
 
 ACTIVE, STANDBY = ProcessorId("0"), ProcessorId("0-0")
-REPLICA_OF = {"0-0": "0", "0-1": "0"}
+REPLICA_OF = {"0-0": "0", "0-1": "0", "1-0": "1"}
 DRIVERS_ID = "homeport.j.1.am"
 
 
@@ -69,6 +71,12 @@ class Pair:
             return False
         status = self.attempt.status()
         return (status["job"]["health"], status["failovers"]) == ("deployed", [])
+
+    def runs(self) -> set[str]:
+        """The processors that run, once the driver answers and no failover is under way."""
+        if not self.has_settled():
+            return set()
+        return {c["processor_id"] for c in self.attempt.status()["containers"]}
 
     def starts_of_active(self) -> int:
         """How often a launcher has begun an incarnation of the active."""
@@ -274,3 +282,64 @@ def test_the_next_attempt_goes_on_whenever_the_am_dies(world: World, moment: str
                 scene.clock.at(250, container.process.kill)
         found.attempt = scene.attempt(attempt=2, host="am2")
         found.judge()
+
+
+# --- what comes on top of a failover, each time with the driver dead too
+
+
+def test_the_job_ends_and_the_next_submission_goes_on(world: World) -> None:
+    """The end is decided while the standby still stops; where the active belongs outlives it."""
+    with world:
+        found = pair(world)
+        scene = found.scene
+        found.lose_home()
+        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is told to stop")
+        world.write(JobEndManager.message(JobEnd(1, JobResult.KILLED.value, "")), "homeport")
+        found.attempt.driver.kill()
+        scene.until(lambda: not found.attempt.supervisor.is_alive, "the job has ended")
+        assert found.starts_of_active() == 1
+        found.attempt = scene.attempt(submission=2)
+        found.judge()
+
+
+def test_the_host_that_the_active_goes_to_is_lost_too(world: World) -> None:
+    """The third one is left: the active runs there, the standby when another host is back."""
+    with world:
+        found = pair(world)
+        scene = found.scene
+        found.lose_home()
+        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is told to stop")
+        found.attempt.driver.kill()
+        scene.cluster.lose_node_manager(found.place)
+        for process in scene.hosts.of(found.place):
+            process.kill()
+        (third,) = {*scene.cluster.hosts} - {found.home, found.place}
+        scene.until(lambda: scene.has_fact("container:started", "0@2"), "the active has started")
+        scene.work(3)
+        assert scene.hosts.child("0@2").host == third
+        assert not found.has_settled()
+        scene.cluster.hosts[found.home] = True
+        scene.until(found.has_settled, "both run")
+        assert found.localities() == {ACTIVE: third, STANDBY: found.home}
+        assert found.recorded() is None
+        scene.judge()
+        judge_places(scene)
+
+
+def test_the_model_changes() -> None:
+    """A second container takes over a task, and has a standby too; all four run in the end."""
+    with World(1, 2, HOT_STANDBY) as world:
+        found = pair(world)
+        scene = found.scene
+        found.lose_home()
+        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is told to stop")
+        scene.configure("job.container.count", "2")
+        found.attempt.driver.kill()
+        scene.until(lambda: scene.has_fact("driver:model-change"), "the model changes")
+        found.attempt.driver.kill()
+        names = {"0", "1", "0-0", "1-0"}
+        scene.until(lambda: found.runs() == names, "all four run", 120_000)
+        scene.work(3)
+        assert found.recorded() is None
+        scene.judge()
+        judge_places(scene)
