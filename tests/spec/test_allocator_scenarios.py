@@ -16,6 +16,7 @@ from homeport.appmaster.allocation.instructions import (
 )
 from homeport.appmaster.allocation.state import ContainerPhase as P
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
+from tests.spec.pairs import group
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,
@@ -263,6 +264,16 @@ def test_a_launcher_that_is_released_is_told_and_forgotten(machine: Machine) -> 
     assert machine.feed(check_in("r2", "def")) == releases("r2")
     machine.feed(ResourceEnded(resource_id=ResourceId("r2")))
     assert [r.resource_id for r in machine.state.resources] == ["r1"]
+
+
+def test_actives_are_asked_for_before_standbys(machine: Machine) -> None:
+    """A22: whatever order they came in: all actives first, then the standbys; each in its order.
+
+    By their homes and ids; Samza's requests are ordered by their times.
+    """
+    homes = {"1-0": "d", "0": "a", "0-0": "b", "2": "e", "1": "c"}
+    told = machine.feed(group(homes), live("a", "b", "c", "d", "e"))
+    assert _asked(told) == ["a", "c", "e", "b", "d"]
 
 
 def test_delayed_containers_come_back_in_the_order_of_their_timers(

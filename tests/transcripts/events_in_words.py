@@ -15,12 +15,16 @@ from homeport.appmaster.allocation.events import (
     ContainerStarted,
     ContainerStopped,
     Event,
+    FailoverRecord,
+    FailoverStep,
     FencedByDriver,
     FencesReported,
     HostsObserved,
     JobModelPublished,
+    LagsReported,
     LauncherCheckedIn,
     LauncherSilent,
+    PlacementRequested,
     ResourceAllocated,
     ResourceEnded,
     SettingsChanged,
@@ -33,6 +37,7 @@ from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import PlacementRequest
 
 _Match = re.Match[str]
 
@@ -93,28 +98,30 @@ def _model(match: _Match) -> Event:
 
 
 def _with_processor(model: JobModelPublished, word: str) -> JobModelPublished:
-    """``0``: no host known; ``0 last on a``."""
-    match = re.fullmatch(r"(\S+)(?: last on (\S+))?", word)
+    """``0``: no host known; ``0 last on a``; ``0-0 of 0 last on b``: a standby of 0."""
+    match = re.fullmatch(r"(\S+)(?: of (\S+))?(?: last on (\S+))?", word)
     if match is None:
         raise ValueError(f"no processor of a model is told by {word!r}")
-    host = Host(match[2]) if match[2] else None
-    return replace(model, processors={**model.processors, ProcessorId(match[1]): host})
+    processor, host = ProcessorId(match[1]), Host(match[3]) if match[3] else None
+    if match[2]:
+        model = replace(model, standbys={**model.standbys, processor: ProcessorId(match[2])})
+    return replace(model, processors={**model.processors, processor: host})
 
 
 def _with_clause(model: JobModelPublished, name: str, words: str) -> JobModelPublished:
     """What the stream says besides: each clause is a field of the event."""
-    if name == "epochs":
-        return replace(model, epochs=_numbers(_listed(words)))
-    if name == "floors":
-        return replace(model, floors=_numbers(_listed(words)))
-    if name == "retired":
-        return replace(model, retired=_numbers(_listed(words)))
+    if name in {"epochs", "floors", "retired"}:
+        return replace(model, **{name: _numbers(_listed(words))})  # type: ignore[arg-type] # by name
     if name == "gainers":
         return replace(model, gainers=frozenset(map(ProcessorId, _listed(words))))
     if name == "unfenced":
         processor, *listed = _listed(words)
         told = {ProcessorId(processor): tuple(map(incarnation_of, listed))}
         return replace(model, unfenced={**model.unfenced, **told})
+    if name == "failover":
+        active, *record = _listed(words)
+        told_failovers = {ProcessorId(active): _failover(dict(w.split("=") for w in record))}
+        return replace(model, failovers={**model.failovers, **told_failovers})
     if name == "failures":
         charged, left_ms = words.split(" for ")
         told_failures = {
@@ -123,6 +130,17 @@ def _with_clause(model: JobModelPublished, name: str, words: str) -> JobModelPub
         }
         return replace(model, failures=told_failures)
     raise ValueError(f"a model says nothing of {name!r}")
+
+
+def _failover(record: dict[str, str]) -> FailoverRecord:
+    """``failover 0 epoch=1 standby=0-0 host=b step=standby``: as the stream says it."""
+    return FailoverRecord(
+        int(record["epoch"]),
+        ProcessorId(record["standby"]) if "standby" in record else None,
+        Host(record["host"]) if "host" in record else None,
+        FailoverStep(record["step"]),
+        tuple(map(ProcessorId, filter(None, record.get("used", "").split("+")))),
+    )
 
 
 def _hosts(match: _Match) -> Event:
@@ -140,7 +158,23 @@ def _ended(match: _Match) -> Event:
         RequestId(int(match["request"])) if match["request"] else None,
         ResourceId(match["id"]) if match["id"] else None,
         story=match["story"] or "",
-        is_own_fault=bool(match["fault"]),
+        is_own_fault=match["why"] == "its own fault",
+        is_taken_back=match["why"] == "taken back",
+    )
+
+
+def _placement(match: _Match) -> Event:
+    """``move u1: 0 to b, said at 100``; ``, expires after 9 ms`` and ``, for another run``."""
+    return PlacementRequested(
+        PlacementRequest(
+            match["uuid"],
+            "run-1",
+            ProcessorId(match["processor"]),
+            match["to"],
+            int(match["expiry"]) if match["expiry"] else None,
+            int(match["at"]),
+        ),
+        refusal="it is for another run of the job" if match["stray"] else "",
     )
 
 
@@ -150,7 +184,7 @@ def _timer(match: _Match) -> Event:
         return TimerFired(Timer(kind, request_id=RequestId(int(key))))
     if kind in {TimerKind.SILENCE, TimerKind.EXCLUSION}:
         return TimerFired(Timer(kind, host=Host(key)))
-    return TimerFired(Timer(kind, processor_id=ProcessorId(key)))
+    return TimerFired(Timer(kind, processor_id=ProcessorId(key)))  # of retries, or of a standby
 
 
 def _stopped(match: _Match) -> Event:
@@ -177,9 +211,17 @@ _FORMS: tuple[tuple[str, Callable[[_Match], Event]], ...] = (
     (
         (
             r"YARN ended(?: request (?P<request>\d+))?(?:,? launcher (?P<id>\S+?))?"
-            r"(?P<fault>, its own fault)?(?:: (?P<story>.+))?"
+            r"(?:, (?P<why>its own fault|taken back))?(?:: (?P<story>.+))?"
         ),
         _ended,
+    ),
+    (r"behind (?P<lags>.+)", lambda m: LagsReported(_numbers(_listed(m["lags"])))),
+    (
+        (
+            r"move (?P<uuid>\S+): (?P<processor>\S+) to (?P<to>[^ ,]+), said at (?P<at>\d+)"
+            r"(?:, expires after (?P<expiry>\d+) ms)?(?P<stray>, for another run)?"
+        ),
+        _placement,
     ),
     (r"silent launcher (\S+)", lambda m: LauncherSilent(ResourceId(m[1]))),
     (r"time is over: (?P<kind>[a-z-]+):(?P<key>\S+)", _timer),

@@ -12,6 +12,9 @@ from homeport.appmaster.allocation.events import named
 from homeport.appmaster.allocation.instructions import (
     CancelRequest,
     CancelTimer,
+    DeleteLocality,
+    DeletePlacementRequest,
+    EndFailover,
     EndJob,
     Instruction,
     PermitContainer,
@@ -21,6 +24,9 @@ from homeport.appmaster.allocation.instructions import (
     SetTimer,
     StopContainer,
     SuspectOurselves,
+    WriteFailover,
+    WriteLocality,
+    WritePlacementResponse,
     WriteProcessorEpoch,
 )
 from homeport.appmaster.allocation.state import LIVE, AllocatorState, ContainerState
@@ -67,6 +73,8 @@ def _place(container: ContainerState, state: AllocatorState) -> str:
         parts = [f"{parts[0]} for {container.wanted}"]
     if container.home is not None:
         parts.append(f"home {container.home}")
+    if container.replica_of is not None:
+        parts.append(f"standby of {container.replica_of}")
     if container.failures:
         parts.append(f"failures {container.failures}")
     return ", ".join(parts)
@@ -92,6 +100,20 @@ def _by_its_fields(thing: Record | Instruction) -> str:
 
 
 _WORDS: Mapping[type, Callable[[Any], str]] = {
+    WriteFailover: lambda record: (
+        f"failover of {record.active} (epoch {record.epoch}): {record.step.value}"
+        + (f", place of {record.standby} on {record.host}" if record.standby else "")
+        + f", used {' '.join(record.used) or 'nobody'}"
+    ),
+    EndFailover: lambda record: f"failover of {record.active} is over",
+    WriteLocality: lambda record: (
+        f"locality of {record.processor_id}: {record.host} (epoch {record.epoch})"
+    ),
+    DeleteLocality: lambda record: f"locality of {record.processor_id}: none",
+    WritePlacementResponse: lambda record: (
+        f"answer to {record.request.uuid}: {record.status.value}, {record.message}"
+    ),
+    DeletePlacementRequest: lambda record: f"request {record.uuid} has been read",
     WriteProcessorEpoch: lambda record: (
         f"epoch {record.processor_id}@{record.epoch} of model {record.model_version}, "
         f"to fence {_incarnations(record.fence)}"

@@ -35,7 +35,7 @@ def _actives(groups: dict[str, list[str]]) -> dict[ProcessorId, ContainerModel]:
 
 
 def test_each_active_container_has_its_replicas() -> None:
-    """Reference 3.8: 0-0 and 0-1, Standby-<task>-0 and -1, same inputs and changelog partition."""
+    """S3: 0-0 and 0-1, Standby-<task>-0 and -1, same inputs and changelog partition."""
     actives = _actives({"0": ["Partition 0", "Partition 2"], "1": ["Partition 1"]})
     containers = with_standbys(actives, 2)
     assert sorted(containers) == ["0", "0-0", "0-1", "1", "1-0", "1-1"]
