@@ -214,7 +214,7 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
     elif timer.kind is TimerKind.TOO_SMALL:
         capacity.time_is_over(draft)
     elif timer.host is not None:
-        exclusion.time_is_over(draft, timer)
+        exclusion.time_is_over(draft, timer.kind, timer.host)
     elif not early_requests.over(draft, timer.request_id, is_served=False):
         _request_took_too_long(draft, timer)
 

@@ -20,7 +20,7 @@ from collections.abc import Collection
 
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import Timer, TimerKind
+from homeport.appmaster.allocation.events import TimerKind
 from homeport.appmaster.allocation.instructions import SuspectOurselves
 from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.state import (
@@ -125,12 +125,10 @@ def _end(draft: Draft, host: Host) -> None:
     draft.exclusions.pop(host, None)
 
 
-def time_is_over(draft: Draft, timer: Timer) -> None:
+def time_is_over(draft: Draft, kind: TimerKind, host: Host) -> None:
     """A host is no longer just silent, or may be probed; the timer is off already."""
-    if timer.host is None:
-        return
-    if timer.kind is TimerKind.SILENCE:
-        draft.silent -= {timer.host}
+    if kind is TimerKind.SILENCE:
+        draft.silent -= {host}
     else:
-        draft.exclusions[timer.host] = Exclusion(timer.host, is_probed=True)
-        draft.because(ReasonKind.HOST_TO_BE_PROBED, host=timer.host)
+        draft.exclusions[host] = Exclusion(host, is_probed=True)
+        draft.because(ReasonKind.HOST_TO_BE_PROBED, host=host)

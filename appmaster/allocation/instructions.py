@@ -251,6 +251,6 @@ def brief(instruction: Instruction) -> str:
             return f"{name} {timer}"
         case SuspectOurselves(hosts=hosts):
             what = f"{', '.join(hosts)} silent at once"
-        case EndJob(result=result):
-            what = result.value
+        case _:
+            what = instruction.result.value
     return f"{name} {what}"

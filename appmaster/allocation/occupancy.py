@@ -91,9 +91,9 @@ class OccupancyEdit:
         if old is not None and new is None:
             # Who held it is still counted there until it is changed itself.
             self._gone[old.resource_id] = old.host
-        launcher = old or new
-        if launcher is not None:
-            self._look_at(launcher.resource_id)
+        for launcher in (old, new):
+            if launcher is not None:
+                self._look_at(launcher.resource_id)
 
     def _host_of(self, container: ContainerState | None) -> Host | None:
         if container is None:

@@ -9,6 +9,7 @@ changes a table, keeps them; two tables with the same rows are equal whatever be
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -28,7 +29,7 @@ _NOBODY: Map[Any, None] = Map()
 _NOTHING: _Filed = Map()
 
 
-class Table(Generic[K, V]):
+class Table(ABC, Generic[K, V]):
     """Rows by their key; iteration is over the rows, in the order of the keys.
 
     A kind of table says what a row's key and its facets are. Equal and of the same hash: tables of
@@ -46,9 +47,9 @@ class Table(Generic[K, V]):
         self.filing: tuple[_Filed, ...] = self._file_all()
 
     @staticmethod
+    @abstractmethod
     def key_of(row: Any) -> Any:  # noqa: ANN401 - the row's type is the subclass's
         """The key of this row."""
-        raise NotImplementedError
 
     @staticmethod
     def facets_of(row: Any) -> Facets:  # noqa: ANN401, ARG004 - see key_of

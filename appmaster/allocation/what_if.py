@@ -221,11 +221,10 @@ class _Future:
                 yield ResourceEnded(resource.request_id, resource.resource_id)
             elif resource.ended is not None:
                 yield LauncherSilent(resource.resource_id)
-        for container in self._in(ContainerPhase.ASSIGNED):
-            launcher = _launcher(self.state, container)
-            if launcher is not None:
-                id_, host, request_id = launcher.resource_id, launcher.host, launcher.request_id
-                yield LauncherCheckedIn(id_, host, None, request_id)
+        assigned = (_launcher(self.state, c) for c in self._in(ContainerPhase.ASSIGNED))
+        for launcher in filter(None, assigned):
+            id_, host, request_id = launcher.resource_id, launcher.host, launcher.request_id
+            yield LauncherCheckedIn(id_, host, None, request_id)
 
     def _in(self, phase: ContainerPhase) -> list[ContainerState]:
         found = sorted(self.state.containers.filed(Containers.PHASE, phase))
@@ -267,12 +266,11 @@ class _Future:
                 self._use(event.host, 1)
             case ResourceEnded(resource_id=str(resource_id)):
                 resource = self.state.resource(resource_id)
-                if resource is not None:
-                    self._use(resource.host, -1)
+                self._use(resource.host if resource is not None else None, -1)
         return self.feed(event)
 
-    def _use(self, host: Host, count: int) -> None:
-        if host in self._room:
+    def _use(self, host: Host | None, count: int) -> None:
+        if host is not None and host in self._room:
             self._room[host] -= count
 
     def _asker(self, request_id: RequestId) -> ProcessorId | None:

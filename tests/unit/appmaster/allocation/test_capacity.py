@@ -144,6 +144,12 @@ def test_a_cluster_that_can_never_hold_a_container_ends_the_job(sized: Machine) 
     )
 
 
+def test_the_time_to_wait_runs_on_while_nothing_changes(sized: Machine) -> None:
+    """The next poll finds it as it was."""
+    sized.feed(model({"0": "a"}), observed(report("a", 512)))
+    assert sized.feed(observed(report("a", 512), report("b", 600))) == ()
+
+
 def test_a_large_host_that_comes_or_is_only_lost_saves_the_job(sized: Machine) -> None:
     """Nodes come one by one after a restart of the ResourceManager; a lost one may come back."""
     small, large = report("a", 512), report("b")

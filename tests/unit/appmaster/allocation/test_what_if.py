@@ -12,10 +12,12 @@ from homeport.appmaster.allocation.state import AllocatorState
 from homeport.appmaster.allocation.what_if import Outlook, known_hosts, what_if
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
+from tests.spec.pairs import running as pair_running
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,
     check_in,
+    expired,
     live,
     model,
     stopped,
@@ -168,3 +170,48 @@ def test_a_surplus_that_is_released_frees_its_room(running: Machine) -> None:
     running.feed(check_in("r9", "c"))
     outlook = lost(sized(running), "a", reports=(host_with("b", 0), host_with("c", 0)))
     assert ways(outlook) == {"0": ("a", "c")}
+
+
+def test_a_standby_whose_place_is_taken_is_named(machine: Machine) -> None:
+    """The active goes to its standby's host, that to another."""
+    pair_running(machine, {"0": "a", "0-0": "b"}, "c")
+    outlook = lost(machine.state, "a")
+    assert ways(outlook) == {"0": ("a", "b"), "0-0": ("b", "c")}
+    assert outlook.fates[0].takes_over == "0-0"
+
+
+def test_an_answer_that_does_not_come_to_an_end_says_so(
+    running: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After so many rounds it is broken off."""
+    monkeypatch.setattr("homeport.appmaster.allocation.what_if.MAX_ROUNDS", 1)
+    assert not lost(running.state, "a").is_settled
+
+
+def test_who_may_go_anywhere_goes_where_there_is_most_room(machine_with: MachineWith) -> None:
+    """The scheduler's choice: the host with the fewest launchers."""
+    machine = machine_with(strict_hosts=())
+    machine.deploy({"0": None, "1": None}, "a", "b")
+    machine.run("0", "r0", "a", request=1)
+    assert ways(lost(machine.state)) == {"1": (None, "b")}
+
+
+def test_what_another_has_been_served_meanwhile_is_moot(machine_with: MachineWith) -> None:
+    """A launcher comes of the one's request, on the other's host: the other's request is over."""
+    machine = machine_with(strict_hosts=(Host("a"),), retry_count=9)
+    machine.deploy({"0": None, "1": "c"}, "a", "c")
+    machine.feed(expired(1))
+    machine.feed(expired(3))
+    assert {c.wanted for c in machine.state.containers} == {None, "a"}
+    outlook = lost(sized(machine), reports=(host_with("a", 0), host_with("c", 4000)))
+    assert ways(outlook) == {"0": (None, "c"), "1": (None, "c")}
+    assert outlook.is_settled
+
+
+def test_room_is_given_once(machine_with: MachineWith) -> None:
+    """Two that may go anywhere, and room for one: the first has it, the other none."""
+    machine = machine_with(strict_hosts=())
+    machine.deploy({"0": None, "1": None}, "a")
+    outlook = lost(sized(machine), reports=(host_with("a", 1500),))
+    assert ways(outlook)["0"] == (None, "a")
+    assert [f.before.processor_id for f in outlook.fates if f.is_placed] == ["0"]

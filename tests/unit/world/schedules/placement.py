@@ -6,7 +6,7 @@ import pytest
 
 from homeport.appmaster.allocation import early_requests, exclusion
 from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import Timer, TimerKind
+from homeport.appmaster.allocation.events import TimerKind
 from homeport.appmaster.allocation.instructions import CancelRequest, Instruction
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.rules import schedule
@@ -67,11 +67,11 @@ def excluded_for_good(patch: pytest.MonkeyPatch) -> None:
     """Whoever fell silent once is not asked any more, as long as it is called live."""
     over = exclusion.time_is_over
 
-    def never_over(draft: Draft, timer: Timer) -> None:
-        if timer.kind is TimerKind.EXCLUSION and timer.host is not None:
-            exclusion.probe_failed(draft, timer.host)
+    def never_over(draft: Draft, kind: TimerKind, host: Host) -> None:
+        if kind is TimerKind.EXCLUSION:
+            exclusion.probe_failed(draft, host)
         else:
-            over(draft, timer)
+            over(draft, kind, host)
 
     patch.setattr(exclusion, "time_is_over", never_over)
 

@@ -1,0 +1,180 @@
+"""Groups in situations that come about seldom: who is chosen, who steps aside, who is put right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.events import FailoverStep, LauncherSilent, ResourceEnded
+from homeport.appmaster.allocation.failover import choose
+from homeport.appmaster.allocation.instructions import WriteFailover
+from homeport.appmaster.allocation.state import ContainerPhase as P
+from homeport.appmaster.allocation.state import ContainerState
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from tests.spec.pairs import asked, group, loses_launcher, request_of, running
+from tests.unit.appmaster.allocation.conftest import (
+    Machine,
+    allocated,
+    asks,
+    cancels,
+    check_in,
+    expired,
+    inc,
+    live,
+    remembers_failure,
+    stopped,
+    stops,
+)
+
+
+def _standby(number: int, phase: P, lag: int | None = None) -> ContainerState:
+    processor = ProcessorId(f"0-{number}")
+    return ContainerState(processor, replica_of=ProcessorId("0"), phase=phase, lag=lag)
+
+
+def test_the_best_standby_that_may_be_taken_is_chosen() -> None:
+    """The one least behind, unless its host cannot be had: then the next."""
+    standbys = [
+        (_standby(0, P.RUNNING, 5), Host("b")),
+        (_standby(1, P.RUNNING, 1), Host("c")),
+        (_standby(2, P.RUNNING), Host("d")),
+    ]
+    for lost, expected in (("", "c"), ("c", "b"), ("b", "c")):
+        choice = choose(Host("a"), standbys, (), lambda _, host, lost=lost: host != lost)  # type: ignore[misc] # a default binds the loop's variable
+        assert choice is not None
+        assert (choice.step, choice.host) == (FailoverStep.STANDBY, expected)
+    assert (
+        choose(Host("a"), standbys, [s.processor_id for s, _ in standbys], lambda *_: True) is None
+    )
+    assert choose(Host("a"), standbys, (), lambda *_: False) is None
+
+
+def test_a_standbys_last_host_that_had_no_room_is_not_chosen(machine: Machine) -> None:
+    """Both ran on a, which has no room: the active goes elsewhere, failed to nobody."""
+    machine.feed(group({"0": "a", "0-0": "a"}, p0=1), live("a", "b", "c"))
+    machine.feed(expired(request_of(machine, "0")))
+    (record,) = (r for r in machine.records if isinstance(r, WriteFailover))
+    assert record.step is FailoverStep.OTHER_HOST
+    assert machine.container("0").wanted in {"b", "c"}
+
+
+def test_who_was_failed_to_nobody_goes_on_without_a_new_record(machine: Machine) -> None:
+    """Its requests expire, one host after the other; what the stream says stays."""
+    machine.feed(group({"0": "a", "0-0": None}, p0=1), live("a", "b", "c"))
+    for _ in range(3):
+        machine.feed(expired(request_of(machine, "0")))
+    assert len([r for r in machine.records if isinstance(r, WriteFailover)]) == 1
+
+
+def test_a_standby_that_stops_already_is_waited_for(machine: Machine) -> None:
+    """A new model stops it; its active, lost meanwhile, takes its place afterwards."""
+    running(machine, {"0": "a", "0-0": "b"}, "c")
+    two = group({"0": "a", "0-0": "b"}, version=2, p0=1)
+    machine.feed(replace(two, floors={ProcessorId("0-0"): 2}))
+    assert machine.phase("0-0") is P.STOPPING
+    machine.feed(LauncherSilent(ResourceId("r-0")))
+    assert machine.phase("0") is P.FAILING_OVER
+    machine.feed(stopped("0-0", 1, StopCause.ORDERED, 0))
+    assert machine.container("0").resource_id == "r-0-0"
+
+
+def test_who_asks_where_its_active_is_found_asks_no_more(machine: Machine) -> None:
+    """A driver that starts anew finds the active on the host that it has asked for its standby."""
+    machine.feed(group({"0": "a", "0-0": "b"}, p0=1), live("a", "b", "c"))
+    machine.feed(check_in("r1", "b", running=inc("0", 1)))
+    assert (machine.phase("0"), machine.container("0").home) == (P.RUNNING, "b")
+    assert machine.container("0-0").wanted in {"a", "c"}
+
+
+def test_room_is_not_made_where_standbys_run(machine: Machine) -> None:
+    """Two standbys were found on the one host that is left: the active waits until one has gone."""
+    machine.feed(group({"0": "a", "0-0": "b", "0-1": "b"}, **{"p0": 1, "p0-0": 1, "p0-1": 1}))
+    for number in range(2):
+        machine.feed(check_in(f"r{number}", "b", running=inc(f"0-{number}", 1)))
+    assert machine.feed(live("b")) == ()
+    assert machine.phases == (P.QUEUED, P.RUNNING, P.STOPPING)
+    machine.feed(stopped("0-1", 1, StopCause.ORDERED, 0))
+    assert machine.phase("0") is P.FAILING_OVER
+
+
+def test_a_standby_that_waits_for_its_last_host_leaves_it(machine: Machine) -> None:
+    """It is queued there behind another processor: the active is, from now on."""
+    machine.feed(group({"0": "a", "0-0": "b", "1": "b"}, p0=1), live("a", "b", "c"))
+    assert (machine.phase("0-0"), machine.container("0-0").wanted) == (P.QUEUED, "b")
+    machine.feed(expired(request_of(machine, "0")))
+    assert (machine.phase("0"), machine.container("0").wanted) == (P.QUEUED, "b")
+    assert machine.container("0-0").wanted in {"a", "c"}
+
+
+def test_a_standby_that_rests_leaves_its_last_host(machine: Machine) -> None:
+    """Its rest goes on; afterwards it is placed elsewhere."""
+    machine.state = replace(
+        machine.state,
+        settings=replace(machine.state.settings, last_retry_delay_ms=1000, retry_count=1),
+    )
+    running(machine, {"0": "a", "0-0": "b"}, "c")
+    machine.feed(stopped("0-0", 1))
+    assert machine.phase("0-0") is P.RESTING
+    machine.feed(loses_launcher("0", is_taken_back=True))
+    assert (machine.phase("0"), machine.container("0").wanted) == (P.REQUESTED, "b")
+    assert (machine.phase("0-0"), machine.container("0-0").home) == (P.RESTING, None)
+
+
+def test_a_group_that_a_model_makes_is_brought_apart(machine: Machine) -> None:
+    """1 was active on the host of 0, and is its standby now: it stops and goes elsewhere."""
+    machine.feed(group({"0": "a", "1": "a", "2": "a"}), live("a", "b"))
+    for processor in "01":
+        machine.feed(allocated(request_of(machine, processor)))
+        machine.run(processor, f"r-{processor}", "a", request_of(machine, processor))
+    assert machine.phase("2") is P.REQUESTED
+    changed = group({"0": None, "1": None, "2": None}, version=2)
+    standbys = {ProcessorId("1"): ProcessorId("0"), ProcessorId("2"): ProcessorId("0")}
+    told = machine.feed(replace(changed, standbys=standbys))
+    assert stops("r-1", "1", 1)[0] in told
+    assert machine.container("2").wanted != "a"
+
+
+def test_a_group_that_is_apart_already_is_left_alone(machine: Machine) -> None:
+    """1 was active on a host of its own and is the standby of 0 now: it runs on."""
+    machine.feed(group({"0": "a", "1": "b", "2": None}), live("a", "b"))
+    machine.run("0", "r-0", "a", request_of(machine, "0"))
+    machine.run("1", "r-1", "b", request_of(machine, "1"))
+    two = group({"0": None, "1": None, "2": None}, version=2)
+    assert machine.feed(replace(two, standbys={ProcessorId("1"): ProcessorId("0")})) == ()
+    assert machine.container("1").replica_of == "0"
+
+
+def test_a_launchers_own_fault_is_charged_with_what_yarn_says(machine: Machine) -> None:
+    """YARN said that it ended it for its memory; then its launcher says that it stopped."""
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r0", "a", 1)
+    greed = ResourceEnded(RequestId(1), story="beyond its memory", is_own_fault=True)
+    assert asked(machine.feed(greed)) == ["a"]
+    assert machine.feed(stopped("0", 1, StopCause.SIGNALLED, 143))[:1] == remembers_failure("0")
+    assert "beyond its memory" in machine.container("0").last_failure
+
+
+def test_an_early_request_is_granted_once(machine: Machine) -> None:
+    """The second word of it is stale; and when none comes of it, nobody is charged."""
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r0", "a", 1)
+    assert machine.feed(ResourceEnded(request_id=RequestId(1))) == asks(2, "a")
+    machine.feed(allocated(2))
+    machine.stale(allocated(2))
+    told = machine.feed(ResourceEnded(request_id=RequestId(2)))
+    assert cancels(2)[0] not in told
+    assert machine.container("0").failures == 0
+
+
+@pytest.mark.parametrize("is_standby_first", [True, False])
+def test_both_of_a_pair_lost_at_once_are_brought_back(
+    machine: Machine, *, is_standby_first: bool
+) -> None:
+    """In either order: each is on its way to a host of its own."""
+    running(machine, {"0": "a", "0-0": "b"}, "c", "d", "e")
+    lost = [loses_launcher("0"), loses_launcher("0-0")]
+    machine.feed(*(reversed(lost) if is_standby_first else lost))
+    wanted = {machine.container(p).wanted for p in ("0", "0-0")}
+    assert wanted == {"a", "b"}
