@@ -115,7 +115,7 @@ class DriverBackend:
         if message.running is not None and self._driver.runs(message.running):
             self._driver.found(message.running, message.host)
             if message.lag is not None:
-                self._driver.lags.heard(message.running.processor_id, message.lag)
+                self._driver.lags.heard(message.running, message.lag)
         match order_for(decision.instructions, message.resource_id):
             case PermitContainer() as permit:
                 return await self._order_to_run(permit)
