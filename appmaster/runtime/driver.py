@@ -323,11 +323,14 @@ class Driver:
         await self._skein.carry_out(self._refused)
 
     def _refused(self, order: RequestResource | CancelRequest, error: UnavailableError) -> None:
+        # Not at once: what refuses now will refuse again.
+        later = asyncio.get_running_loop().call_later
+        if isinstance(order, CancelRequest):
+            # Nobody else withdraws it: it would keep its host reserved for ever.
+            later(_RETRY_S, self._skein.order, order)
+            return
         self.status.failed(f"{brief(order)}: {error}")
-        if isinstance(order, RequestResource):
-            # Not at once: what refuses now will refuse again.
-            ended = ResourceEnded(order.request_id, story=str(error))
-            asyncio.get_running_loop().call_later(_RETRY_S, self.post, ended)
+        later(_RETRY_S, self.post, ResourceEnded(order.request_id, story=str(error)))
 
     async def _watch_launchers(self) -> None:
         while True:

@@ -116,6 +116,20 @@ def test_a_request_that_is_refused_is_a_launch_that_failed(tmp_path: Path) -> No
     assert "the cluster refuses" in str(am.backend.status()["failures"])
 
 
+def test_a_cancellation_that_is_not_taken_is_made_again(tmp_path: Path) -> None:
+    """Else the request would stand for ever, and keep its host reserved from everybody."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        am.cluster.cancel_refusals = 2
+        am.keeper.lost.add(FIRST)
+        await am.until(lambda: RequestId(1) in am.cluster.cancelled)
+        assert am.cluster.cancel_refusals == 0
+        am.driver.post(ShutdownRequested())
+
+    drive(tmp_path, story, retries=1)
+
+
 def test_a_failed_job_ends_with_its_story(tmp_path: Path) -> None:
     """YARN is told processor, cause and the last lines of its log."""
 

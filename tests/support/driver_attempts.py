@@ -71,6 +71,7 @@ class Cluster:
         self.asked: list[tuple[RequestId, Host | None, Mapping[str, str]]] = []
         self.cancelled: set[RequestId] = set()
         self.refusals = 0
+        self.cancel_refusals = 0
         self.finished: tuple[JobResult, str] | None = None
         self.polls = 0
 
@@ -88,7 +89,10 @@ class Cluster:
         self.asked.append((request_id, host, environment))
 
     def cancel(self, request_id: RequestId) -> None:
-        """Its container ends."""
+        """Its container ends, unless it is told to refuse."""
+        if self.cancel_refusals:
+            self.cancel_refusals -= 1
+            raise UnavailableError("the cluster does not answer")
         self.cancelled.add(request_id)
 
     @property

@@ -1,0 +1,207 @@
+"""The allocator on a simulated cluster: whatever goes wrong, calm heals it, and nothing leaks.
+
+All invariants are held against every step.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+from simulated_cluster import Faults, SimulatedCluster, roomy
+from simulated_job import SimulatedJob
+
+from homeport.appmaster.allocation.observation import SkeinContainerState
+from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.shortage import shortage
+from homeport.appmaster.allocation.state import ContainerPhase
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+
+A, B, C = Host("a"), Host("b"), Host("c")
+SIZE_MB = 1024
+LEASE_MS = 4000
+EXPIRY_MS = 2000
+ROUGH = Faults(
+    refused=0.1,
+    lost=0.15,
+    doubled=0.15,
+    letter_ms=(1, 300),
+    grant_ms=(10, 1500),
+    slow={B: 4},
+)
+"""Calls fail, messages are lost, doubled and reordered, and b is slow."""
+
+
+SETTINGS = AllocatorSettings(
+    host_affinity_enabled=True,
+    retry_count=-1,
+    retry_window_ms=60_000,
+    fail_job_after_retries=True,
+    request_timeout_ms=EXPIRY_MS,
+    check_in_timeout_ms=10_000,
+    launch_retry_ms=100,
+    silence_ms=1000,
+    exclusion_ms=3000,
+    container_memory_mb=SIZE_MB,
+    container_cores=1,
+)
+"""Failures are forgiven: what is tested here is that everything heals."""
+QUICK = 4
+"""So many rough times in every run; the others take seconds more."""
+
+
+def job_of(cluster: SimulatedCluster, homes: Mapping[str, Host | None]) -> SimulatedJob:
+    """A job of these processors."""
+    return SimulatedJob(cluster, SETTINGS, {ProcessorId(p): h for p, h in homes.items()})
+
+
+def cluster_of(*hosts: str, faults: Faults | None = None, seed: int = 0) -> SimulatedCluster:
+    """Hosts with room for four containers each."""
+    return SimulatedCluster(
+        roomy(*hosts, memory_mb=4 * SIZE_MB),
+        seed=seed,
+        faults=faults,
+        container=(SIZE_MB, 1),
+        node_expiry_ms=6000,
+        lease_ms=LEASE_MS,
+    )
+
+
+def hosts_of(job: SimulatedJob) -> dict[str, Host]:
+    """{processor: the host on which a launcher really runs it}."""
+    found = [(x.running.processor_id, x.host) for x in job.cluster.launchers() if x.running]
+    assert max(Counter(p for p, _ in found).values(), default=1) == 1, found
+    return dict(found)
+
+
+def outstanding(job: SimulatedJob) -> list[str]:
+    """Skein's containers that have not ended."""
+    reports = job.cluster.reports().items()
+    return [s for s, r in reports if r.container.state is not SkeinContainerState.ENDED]
+
+
+def test_containers_start_at_home() -> None:
+    """Each on the host with its state; one without a home where most room is; nothing is left."""
+    job = job_of(cluster_of("a", "b", "c"), {"0": C, "1": A, "2": None})
+    job.run(10_000)
+    assert hosts_of(job) == {"0": C, "1": A, "2": B}
+    assert job.phases() == {ContainerPhase.RUNNING}
+    assert (job.asked, len(outstanding(job))) == (3, 3)
+
+
+def test_a_full_home_is_left_for_a_host_with_room() -> None:
+    """One expiry, then at once the host that has room, not the one that is full too."""
+    cluster = cluster_of("a", "b", "c")
+    cluster.occupy(A, 4 * SIZE_MB)
+    cluster.occupy(B, 4 * SIZE_MB)
+    job = job_of(cluster, {"0": A})
+    job.run(10_000)
+    assert hosts_of(job) == {"0": C}
+    assert job.asked == 2
+
+
+def test_what_is_preempted_comes_back() -> None:
+    """The cluster took it back: it is asked for again, at home."""
+    job = job_of(cluster_of("a", "b"), {"0": A})
+    job.run(5000)
+    (container,) = job.state.containers
+    job.cluster.end(next(iter(job.cluster.ledger.values())))
+    job.run(3 * LEASE_MS)
+    assert hosts_of(job) == {"0": A}
+    assert job.state.container(container.processor_id) != container
+
+
+def test_capacity_that_stays_short_is_asked_for_in_rounds_and_said() -> None:
+    """No request more than one per expiry and container, and none of them is left over."""
+    cluster = cluster_of("a", "b")
+    for host in (A, B):
+        cluster.occupy(host, 4 * SIZE_MB - 500)
+    job = job_of(cluster, {"0": A, "1": B})
+    minute = 60_000
+    job.run(minute)
+    assert job.asked <= 2 * (minute // EXPIRY_MS + 1)
+    assert len(outstanding(job)) == 2
+    told = shortage(job.state, cluster.hosts())
+    assert told is not None
+    assert told.hosts == dict.fromkeys((A, B), "has 500 of 4096 MB and 64 of 64 cores free")
+    cluster.occupy(B, -SIZE_MB)
+    job.run(3 * EXPIRY_MS)
+    assert len(hosts_of(job)) == 1
+    cluster.occupy(A, -SIZE_MB)
+    job.run(5 * EXPIRY_MS)
+    assert job.phases() == {ContainerPhase.RUNNING}
+
+
+def test_a_container_that_no_host_can_hold_is_never_asked_for() -> None:
+    """Skein's AM lives, and the job ends FAILED with one line."""
+    cluster = SimulatedCluster(roomy("a", "b", memory_mb=512), container=(SIZE_MB, 1))
+    job = job_of(cluster, {"0": A})
+    job.run(20_000)
+    assert (job.asked, cluster.is_am_gone) == (0, False)
+    assert job.end is not None
+    assert job.end.result.value == "FAILED"
+    assert "one needs 1024 MB" in job.end.diagnostics
+    assert "\n" not in job.end.diagnostics
+
+
+def test_the_loss_of_the_only_large_host_is_waited_out() -> None:
+    """Nobody asks meanwhile: a refused request would end Skein's AM and all that runs."""
+    large, small = roomy("a"), roomy("b", memory_mb=512)
+    cluster = SimulatedCluster((*large, *small), container=(SIZE_MB, 1), lease_ms=LEASE_MS)
+    job = job_of(cluster, {"0": A})
+    job.run(5000)
+    cluster.kill_host(A)
+    job.run(60_000)
+    assert not cluster.is_am_gone
+    assert job.end is None
+    asked = job.asked
+    cluster.start_host(A)
+    job.run(20_000)
+    assert hosts_of(job) == {"0": A}
+    assert job.asked == asked + 1
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [*range(QUICK), *(pytest.param(n, marks=pytest.mark.search) for n in range(QUICK, 25))],
+)
+def test_a_rough_time_heals(seed: int) -> None:
+    """Hosts die and come back, stand still and fill up, containers are preempted and fail.
+
+    Then calm: every container runs, once, and no request or container is left over.
+    """
+    dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    hosts = (A, B, C)
+    cluster = cluster_of(*hosts, faults=ROUGH, seed=seed)
+    homes = {str(n): dice.choice([*hosts, None]) for n in range(6)}
+    job = job_of(cluster, homes)
+    dead: set[Host] = set()
+    for _ in range(20):
+        job.run(dice.randint(500, 6000))
+        host = dice.choice(hosts)
+        match dice.randrange(6):
+            case 0 if len(dead) < len(hosts) - 1:
+                cluster.kill_host(host)
+                dead.add(host)
+            case 1 if host in dead:
+                cluster.start_host(host)
+                dead.discard(host)
+            case 2:
+                cluster.stand_still(host, dice.randint(1000, 3 * LEASE_MS))
+            case 3:
+                for launcher in cluster.launchers()[:2]:
+                    launcher.child_ends()
+            case 4:
+                numbers = [r.container.request_id for r in cluster.reports().values()]
+                cluster.end(dice.choice([n for n in numbers if n is not None]))
+        hosts_of(job)
+    for host in dead:
+        cluster.start_host(host)
+    cluster.faults = Faults()
+    job.run(60_000)
+    assert job.phases() == {ContainerPhase.RUNNING}
+    assert sorted(hosts_of(job)) == sorted(homes)
+    assert len(outstanding(job)) == len(homes)
+    assert len(cluster.launchers()) == len(homes)
