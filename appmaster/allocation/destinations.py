@@ -30,7 +30,7 @@ _TOLD = 20
 def group_id(draft: Draft, processor_id: ProcessorId) -> ProcessorId:
     """The active container of the group; of an unknown processor itself."""
     container = draft.containers.get(processor_id)
-    return processor_id if container is None else container.replica_of or processor_id
+    return processor_id if container is None else container.group
 
 
 def fault(draft: Draft, placement: Placement, container: ContainerState | None) -> str | None:
@@ -67,6 +67,8 @@ def host_fault(draft: Draft, host: Host) -> str | None:
         return f"{host!r} is no live host: live are {told}"
     if known is not None and host not in known:
         return f"{host} joined after the job was submitted: it cannot be asked by name"
+    if host in draft.room.small or not draft.room.is_large_enough:
+        return f"{host} is too small for a container"
     if host in draft.exclusions:
         return f"{host} has fallen silent: it is not asked"
     return None
@@ -101,4 +103,11 @@ def destination(draft: Draft, placement: Placement, container: ContainerState) -
     hosts = [h for h in left if not host_fault(draft, h)]
     others = [h for h in hosts if h != own] or hosts
     free = [h for h in others if not draft.is_asked(h)] or others
-    return constraints.best_host(free, None, draft.loads, draft.is_asked)
+    return constraints.best_host(
+        free,
+        None,
+        draft.loads,
+        draft.is_asked,
+        draft.room.full,
+        lambda host: separation.shares_rack(draft, container, host),
+    )

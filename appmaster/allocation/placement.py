@@ -56,6 +56,7 @@ from homeport.appmaster.allocation.state import (
 from homeport.appmaster.allocation.transitions import Happening
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
 from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
     FORCE_RESTART_LAST_SEEN,
     LAST_SEEN,
     PlacementSource,
@@ -211,6 +212,9 @@ def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Ho
         container.processor_id, request_id, host, is_reservation=True
     )
     draft.instruct(RequestResource(request_id, host))
+    is_any = destinations.word(draft, placement.request) == ANY_HOST
+    kind = ReasonKind.OTHER_HOST_ASKED if is_any else ReasonKind.COMMANDED_HOST_ASKED
+    draft.because(kind, container.processor_id, host=host)
     expiry_ms = placement.request.expiry_ms
     draft.set_timer(
         expiry_timer(request_id),

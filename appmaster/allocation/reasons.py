@@ -83,6 +83,7 @@ class ReasonKind(Enum):
     STOPPED_AS_ORDERED = "stopped-as-ordered"
     JOB_ENDS = "job-ends"
 
+    COMMANDED_HOST_ASKED = "commanded-host-asked"
     COMMAND_WAITS = "command-waits"
     COMMAND_GOES_ON = "command-goes-on"
     COMMAND_DONE = "command-done"
@@ -163,6 +164,7 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.TRIED_AGAIN: "{Who} is placed again, as the JobModel has changed",
         _K.STOPPED_AS_ORDERED: "{Who} has stopped, as it was ordered to",
         _K.JOB_ENDS: "The job ends",
+        _K.COMMANDED_HOST_ASKED: "Host {host} is asked for a launcher, to which {who} is to move",
         _K.COMMAND_WAITS: "A command for {who} is accepted",
         _K.COMMAND_GOES_ON: "A command for {who} is carried out",
         _K.COMMAND_DONE: "A command for {who} is done",

@@ -68,6 +68,7 @@ _COUNTED_BY: Final[Mapping[ReasonKind, str]] = {
     ReasonKind.SURPLUS_RELEASED: "released-containers",
     ReasonKind.HOME_ASKED: "preferred-host-requests",
     ReasonKind.ASKED_EARLY: "preferred-host-requests",
+    ReasonKind.COMMANDED_HOST_ASKED: "preferred-host-requests",
     ReasonKind.OTHER_HOST_ASKED: "any-host-requests",
     ReasonKind.ANY_HOST_ASKED: "any-host-requests",
     ReasonKind.ADOPTED: "container-from-previous-attempt",

@@ -8,6 +8,8 @@ import pytest
 
 from homeport.appmaster.allocation.events import (
     Event,
+    HostReport,
+    HostsObserved,
     LauncherSilent,
     PlacementRequested,
     ResourceEnded,
@@ -211,6 +213,26 @@ def test_an_excluded_host_is_a_bad_destination(machine: Machine) -> None:
     )
     machine.feed(wants(to="h3", uuid="u2"))
     assert answers(machine, "u2") == [BAD]
+
+
+def test_a_host_that_is_too_small_is_a_bad_destination(machine_with: MachineWith) -> None:
+    """A request for more than any host has would end Skein's AM: one that is outstanding fails."""
+    machine = running(machine_with(container_memory_mb=1000, container_cores=1))
+    rooms = dict.fromkeys(HOSTS, 2000)
+    machine.feed(_observed({**rooms, "h4": 500}), wants(to="h4"))
+    assert (answers(machine), said(machine)) == ([BAD], "h4 is too small for a container")
+    machine.feed(_observed({**rooms, "h3": 1000}), wants(to=ANY_HOST, uuid="u2"))
+    assert [e.host for e in machine.state.early] == ["h4"]
+    machine.feed(_observed(dict.fromkeys(HOSTS, 500)))
+    assert (answers(machine, "u2"), len(machine.state.early)) == ([BEGUN, FAILED], 0)
+
+
+def _observed(memory_mb: dict[str, int]) -> HostsObserved:
+    """Hosts of so much memory, of which 1000 MB are in use on h3."""
+    hosts = tuple(Host(h) for h in memory_mb)
+    free = {h: mb - 1000 * (h == "h3") for h, mb in memory_mb.items()}
+    reports = (HostReport(Host(h), None, mb, 8, free[h], 8) for h, mb in memory_mb.items())
+    return HostsObserved(hosts, tuple(reports))
 
 
 def test_a_destination_that_is_lost_ends_the_reservation(machine: Machine) -> None:

@@ -30,6 +30,7 @@ from homeport.appmaster.runtime.allocator_metrics import (
 )
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.placement import ANY_HOST
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,
     Machine,
@@ -41,6 +42,7 @@ from tests.unit.appmaster.allocation.conftest import (
     started,
     stopped,
 )
+from tests.unit.appmaster.allocation.placement_words import wants
 
 SAMZA = "samza_ContainerProcessManagerMetrics"
 
@@ -111,6 +113,16 @@ def test_a_deployment_in_samzas_names(counted: Counted) -> None:
         "container-memory-mb": 1024,
         "container-cpu-cores": 2,
     }
+
+
+def test_c3_a_command_that_fails_is_counted_with_its_request(counted: Counted) -> None:
+    """C3: preferred 3, any 0, one failed action; C6: to any host counts as a request for any."""
+    counted.deploy()
+    counted.feed(wants(to="c"), expired(3), wants(to=ANY_HOST, uuid="u2"), wants("9", uuid="u3"))
+    told = counted.manager()
+    assert told["failed-container-placements-actions"] == 1
+    assert (told["preferred-host-requests"], told["any-host-requests"]) == (3, 1)
+    assert told["failed-containers"] == 0
 
 
 def test_the_help_has_group_and_name_as_samza_spells_them(counted: Counted) -> None:
