@@ -22,6 +22,8 @@ from homeport.job_coordinator.kafka.clients import error_of, producer, unavailab
 from homeport.job_coordinator.kafka.connection import Connection
 from homeport.job_coordinator.kafka.record_limit import record_limit
 
+_FLUSH_S = 0.5
+"""Kafka may go away while its reports are waited for: so often it is looked."""
 _UNDONE = "the transaction of its input is not committed"
 
 
@@ -54,14 +56,13 @@ class PlainOutputs:
     def settle(self, pause: Callable[[float], None]) -> None:
         """Everything that was sent is in Kafka: all reports are in, without an error (safety I8).
 
-        Waits first for brokers that are away, for as long as it takes.
+        Waits for brokers that are away, also where they go meanwhile, for as long as it takes.
 
         Args:
             pause: waits the seconds given; raises to give up.
 
         Raises:
             RecordRefusedError: a record was not taken.
-            UnavailableError: Kafka went away meanwhile.
             TransactionError: something else is in the way.
         """
         for plain in self._producers.values():
@@ -102,10 +103,16 @@ class _PlainProducer:
         self._serve(lambda: self._producer.poll(0))
 
     def settle(self, pause: Callable[[float], None]) -> None:
-        self._connection.wait(self._producer, pause)
-        remaining = self._serve(lambda: self._producer.flush(SEND_S))
-        if remaining:
-            self._fail(None)
+        spent_s = 0.0
+        while True:
+            if self._connection.lost(self._producer) is not None:
+                self._connection.wait(self._producer, pause)
+                spent_s = 0.0  # what was sent before has its whole time once more
+            if not self._serve(lambda: self._producer.flush(_FLUSH_S)):
+                return
+            spent_s += _FLUSH_S
+            if spent_s >= SEND_S:
+                self._fail(None)
 
     def close(self) -> None:
         self._producer.purge()

@@ -177,13 +177,31 @@ def test_a_missing_report_stops_the_checkpoint(made: dict[str, Library]) -> None
         _settled(is_unheard, made)
 
 
+def test_brokers_that_go_in_mid_flush_are_waited_for(made: dict[str, Library]) -> None:
+    """However often they go: what was sent before is delivered when they are back."""
+    told: list[str] = []
+
+    def goes(library: Library) -> None:
+        def flush(_timeout: float) -> int:
+            told.append("flush")
+            if len(told) < 200:  # longer than a record may take where nobody is away
+                library.properties["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN, "all down"))
+                return 1
+            return 0
+
+        library.flush = flush  # type: ignore[method-assign]  # as if in mid-flush
+
+    _settled(goes, made)
+    assert len(told) == 200
+
+
 def test_a_lost_connection_is_kafkas_absence(made: dict[str, Library]) -> None:
-    """The container is not charged with it."""
+    """A report that fails for it is not charged to the container."""
 
     def is_away(library: Library) -> None:
         def flush(_timeout: float) -> int:
             library.properties["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN, "all down"))
-            return 1
+            raise KafkaException(TIMED_OUT)
 
         library.flush = flush  # type: ignore[method-assign]  # as if in mid-flush
 
