@@ -324,7 +324,7 @@ class SimulatedCluster:
         container.state, container.story = _ENDED, story
         container.is_own_fault, container.is_taken_back = is_own_fault, is_taken_back
         if container.launcher is not None:
-            container.launcher.die()
+            container.launcher.kill()
         self._try_waiting()
 
     def _take(self, host: Host, memory_mb: int, cores: int) -> None:

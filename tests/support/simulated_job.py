@@ -51,13 +51,17 @@ _TICK_MS = 50
 
 
 class SimulatedJob:
-    """A job of these processors, each with its home; it begins at once. To be run by ``run``."""
+    """A job of these processors, each with its home; it begins at once. To be run by ``run``.
+
+    ``standbys``: {standby: the active one that it replicates}.
+    """
 
     def __init__(
         self,
         cluster: SimulatedCluster,
         settings: AllocatorSettings,
         homes: Mapping[ProcessorId, Host | None],
+        standbys: Mapping[ProcessorId, ProcessorId] | None = None,
     ) -> None:
         self.cluster = cluster
         self.state = initial_state(settings)
@@ -68,7 +72,7 @@ class SimulatedJob:
         self._snapshot: Snapshot | None = None
         self._armed: dict[Timer, int] = {}
         self._settings_count = 0
-        self.take(JobModelPublished(1, homes))
+        self.take(JobModelPublished(1, homes, standbys=standbys or {}))
         self._poll()
 
     def run(self, ms: int) -> None:

@@ -118,6 +118,13 @@ class Launcher:
         self.is_alive = False
         self.running = None
 
+    def kill(self) -> None:
+        """Its NodeManager ends it; where it stands still, so does that: when it moves again."""
+        if self.is_still:
+            self._cluster.after(self._still_until_ms - self._cluster.now_ms, self.kill)
+        else:
+            self.die()
+
     def stand_still(self, until_ms: int) -> None:
         """Nothing happens here until then; what is sent here meanwhile is lost."""
         self._still_until_ms = until_ms
@@ -131,7 +138,7 @@ class Launcher:
 
     def hear(self, letter: Letter, answer: Answer) -> None:
         """The answer to a letter of its own has come."""
-        if not self.is_alive or self._is_still:
+        if not self.is_alive or self.is_still:
             return
         self._lease_from_ms = max(self._lease_from_ms, letter.sent_ms)
         if not isinstance(letter.message, CheckIn):
@@ -142,14 +149,15 @@ class Launcher:
                 self._obey(answer)
 
     @property
-    def _is_still(self) -> bool:
+    def is_still(self) -> bool:
+        """Whether its machine stands still."""
         return self._cluster.now_ms < self._still_until_ms
 
     def _poll(self) -> None:
         if not self.is_alive:
             return
         self._cluster.after(self._cluster.check_in_ms, self._poll)
-        if self._is_still:
+        if self.is_still:
             return
         if self._cluster.now_ms - self._lease_from_ms >= self._cluster.lease_ms:
             self.child_ends(StopCause.LEASE_LOST, EXIT_LEASE_LOST)
@@ -209,7 +217,7 @@ class Launcher:
         """``happen``, if it is alive then; where it stands still, when it moves again."""
 
         def due() -> None:
-            if self._is_still:
+            if self.is_still:
                 self._cluster.after(self._still_until_ms - self._cluster.now_ms, due)
             elif self.is_alive:
                 happen()

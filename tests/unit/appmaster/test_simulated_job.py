@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 from simulated_cluster import Faults, SimulatedCluster, roomy
@@ -52,9 +52,14 @@ QUICK = 4
 """So many rough times in every run; the others take seconds more."""
 
 
-def job_of(cluster: SimulatedCluster, homes: Mapping[str, Host | None]) -> SimulatedJob:
+def job_of(
+    cluster: SimulatedCluster,
+    homes: Mapping[str, Host | None],
+    standbys: Mapping[str, str] | None = None,
+) -> SimulatedJob:
     """A job of these processors."""
-    return SimulatedJob(cluster, SETTINGS, {ProcessorId(p): h for p, h in homes.items()})
+    pairs = {ProcessorId(s): ProcessorId(a) for s, a in (standbys or {}).items()}
+    return SimulatedJob(cluster, SETTINGS, {ProcessorId(p): h for p, h in homes.items()}, pairs)
 
 
 def cluster_of(*hosts: str, faults: Faults | None = None, seed: int = 0) -> SimulatedCluster:
@@ -70,8 +75,9 @@ def cluster_of(*hosts: str, faults: Faults | None = None, seed: int = 0) -> Simu
 
 
 def hosts_of(job: SimulatedJob) -> dict[str, Host]:
-    """{processor: the host on which a launcher really runs it}."""
-    found = [(x.running.processor_id, x.host) for x in job.cluster.launchers() if x.running]
+    """{processor: the host on which a launcher really runs it}; what stands still does not run."""
+    moving = (x for x in job.cluster.launchers() if not x.is_still)
+    found = [(x.running.processor_id, x.host) for x in moving if x.running]
     assert max(Counter(p for p, _ in found).values(), default=1) == 1, found
     return dict(found)
 
@@ -163,20 +169,15 @@ def test_the_loss_of_the_only_large_host_is_waited_out() -> None:
     assert job.asked == asked + 1
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [*range(QUICK), *(pytest.param(n, marks=pytest.mark.search) for n in range(QUICK, 25))],
-)
-def test_a_rough_time_heals(seed: int) -> None:
-    """Hosts die and come back, stand still and fill up, containers are preempted and fail.
+def rough_time(
+    job: SimulatedJob, dice: random.Random, standbys: Mapping[str, str] | None = None
+) -> None:
+    """Hosts die and come back, or stand still; containers are preempted and fail. Then calm.
 
-    Then calm: every container runs, once, and no request or container is left over.
+    At all times each processor runs once, and no standby beside its active one (Invariant-1).
     """
-    dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
-    hosts = (A, B, C)
-    cluster = cluster_of(*hosts, faults=ROUGH, seed=seed)
-    homes = {str(n): dice.choice([*hosts, None]) for n in range(6)}
-    job = job_of(cluster, homes)
+    cluster = job.cluster
+    hosts = tuple(r.host for r in cluster.hosts())
     dead: set[Host] = set()
     for _ in range(20):
         job.run(dice.randint(500, 6000))
@@ -196,12 +197,49 @@ def test_a_rough_time_heals(seed: int) -> None:
             case 4:
                 numbers = [r.container.request_id for r in cluster.reports().values()]
                 cluster.end(dice.choice([n for n in numbers if n is not None]))
-        hosts_of(job)
+        places = hosts_of(job)
+        for standby, active in (standbys or {}).items():
+            assert standby not in places or places[standby] != places.get(active)
     for host in dead:
         cluster.start_host(host)
     cluster.faults = Faults()
     job.run(60_000)
+
+
+def all_is_well(job: SimulatedJob, processors: Collection[str]) -> None:
+    """Every container runs, and no request, container or launcher is left over."""
     assert job.phases() == {ContainerPhase.RUNNING}
-    assert sorted(hosts_of(job)) == sorted(homes)
-    assert len(outstanding(job)) == len(homes)
-    assert len(cluster.launchers()) == len(homes)
+    assert sorted(hosts_of(job)) == sorted(processors)
+    assert len(outstanding(job)) == len(processors)
+    assert len(job.cluster.launchers()) == len(processors)
+
+
+rough = pytest.mark.parametrize(
+    "seed",
+    [*range(QUICK), *(pytest.param(n, marks=pytest.mark.search) for n in range(QUICK, 25))],
+)
+
+
+@rough
+def test_a_rough_time_heals(seed: int) -> None:
+    """Six containers on three hosts: whatever was lost, late or refused, in the end all run."""
+    dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    cluster = cluster_of("a", "b", "c", faults=ROUGH, seed=seed)
+    homes = {str(n): dice.choice([A, B, C, None]) for n in range(6)}
+    job = job_of(cluster, homes)
+    rough_time(job, dice)
+    all_is_well(job, homes)
+
+
+@rough
+def test_a_rough_time_of_pairs_heals(seed: int) -> None:
+    """STANDBY: in the end both of each pair run again, on two hosts (Invariant-1)."""
+    dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    cluster = cluster_of("a", "b", "c", "d", faults=ROUGH, seed=seed)
+    pairs = {f"{n}-0": str(n) for n in range(3)}
+    homes = {p: dice.choice([A, B, C, None]) for p in pairs.values()} | dict.fromkeys(pairs)
+    job = job_of(cluster, homes, pairs)
+    rough_time(job, dice, pairs)
+    all_is_well(job, homes)
+    places = hosts_of(job)
+    assert all(places[standby] != places[active] for standby, active in pairs.items())
