@@ -93,6 +93,20 @@ CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
     source=OWN,
     liveness=Liveness.LIVE,
 )
+FAULT_DOMAINS_PREFERRED = BoolKey(
+    name="cluster-manager.fault-domain-aware.standby.enabled",
+    default=False,
+    meaning="an active container and its standbys are put in different racks where that is possible",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+)
+FAULT_DOMAINS_REQUIRED = BoolKey(
+    name="cluster-manager.fault-domain-aware.standby.required",
+    default=False,
+    meaning="they are always in different racks: one that has no rack of its own waits",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
 CLUSTER_MANAGER_HOSTS = ListKey(
     name="cluster-manager.hosts",
     meaning="hosts to know at submission, beyond those that the ResourceManager lists",

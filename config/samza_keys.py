@@ -188,14 +188,9 @@ ALL: tuple[SamzaKey, ...] = (
         name="yarn.am.poll.interval.ms", reason="the allocator acts on events and does not sleep"
     ),
     SamzaKey(
-        name="cluster-manager.fault-domain-aware.standby.enabled",
-        reason="racks are not known here",
-        harmless=("false",),
-    ),
-    SamzaKey(
         name="cluster-manager.fault-domain-manager.factory",
-        reason="racks are not known here",
-        harmless=("false",),
+        reason="a fault domain is a rack, as the ResourceManager names it",
+        harmless=("org.apache.samza.job.yarn.yarnfaultdomainmanagerfactory",),
     ),
     SamzaKey(
         name="samza.cluster-manager.factory",

@@ -81,6 +81,7 @@ from homeport.appmaster.allocation.job_end import (
     end_of_all,
     finish,
     has_nothing_left,
+    is_at_its_end,
     order_stop,
 )
 from homeport.appmaster.allocation.reasons import Reason, ReasonKind
@@ -97,7 +98,6 @@ from homeport.appmaster.allocation.state import (
     AllocatorState,
     Changes,
     ContainerPhase,
-    Containers,
     ContainerState,
     JobPhase,
     ResourceState,
@@ -149,7 +149,8 @@ def step(state: AllocatorState, event: Event) -> Decision:
 
 def _settle(draft: Draft) -> None:
     """Placing, releasing and the job's end follow from the state, whatever the event was."""
-    if draft.phase is JobPhase.ACTIVE and not draft.containers.filed(Containers.GOING, value=True):
+    is_complete = draft.hosts is not None
+    if draft.phase is JobPhase.ACTIVE and is_at_its_end(draft.containers, is_complete=is_complete):
         end_of_all(draft)
     if draft.phase is not JobPhase.ACTIVE:
         exclusion.forget_all(draft)

@@ -20,6 +20,7 @@ from homeport.appmaster.allocation.group_invariants import (
     of_groups,
     of_permit,
 )
+from homeport.appmaster.allocation.job_end import is_at_its_end
 from homeport.appmaster.allocation.occupancy import counted, occupancy_of
 from homeport.appmaster.allocation.state import (
     ASKING,
@@ -209,7 +210,8 @@ def _of_job(state: AllocatorState) -> Iterator[str]:
     phases = set(state.containers.values_of(Containers.PHASE))
     if (state.ending is not None) != (state.phase in {JobPhase.ENDING, JobPhase.ENDED}):
         yield "the result stands exactly when the job is ending or has ended"
-    if state.phase is JobPhase.ACTIVE and not state.containers.filed(Containers.GOING, value=True):
+    is_complete = state.hosts is not None
+    if state.phase is JobPhase.ACTIVE and is_at_its_end(state.containers, is_complete=is_complete):
         yield "a job whose active containers all came to their end, ends"
     if state.phase is JobPhase.ENDING and (phases & WAITING or phases <= TERMINAL):
         yield "a job that ends waits for stops, and for nothing else"

@@ -14,18 +14,35 @@ from homeport.appmaster.allocation.state import (
     TERMINAL,
     WAITING,
     ContainerPhase,
+    Containers,
     ContainerState,
     Ending,
     JobPhase,
     retry_delay_timer,
     retry_window_timer,
 )
+from homeport.appmaster.allocation.table import Edit
 from homeport.appmaster.allocation.transitions import Happening
 from homeport.config.errors import InvariantViolation
+from homeport.job_coordinator.model.ids import ProcessorId
+
+
+def is_at_its_end(
+    containers: Containers | Edit[ProcessorId, ContainerState, Containers], *, is_complete: bool
+) -> bool:
+    """Whether every active container came to its end, so that the job does.
+
+    ``is_complete``: all that an earlier driver left running has been found; until then a standby
+    that waits may be one that runs, and nobody would stop it.
+    """
+    if containers.filed(Containers.GOING, value=True):
+        return False
+    ended = sum(len(containers.filed(Containers.PHASE, phase)) for phase in TERMINAL)
+    return is_complete or ended == len(containers)
 
 
 def end_of_all(draft: Draft) -> None:
-    """Every container came to its end, so the job does: FAILED if any was given up."""
+    """Every active container came to its end: the job ends, FAILED if any one was given up."""
     failed = [c.last_failure for c in draft.each(frozenset({ContainerPhase.FAILED}))]
     if failed:
         begin_ending(draft, JobResult.FAILED, "; ".join(failed))

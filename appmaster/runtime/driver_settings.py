@@ -78,6 +78,7 @@ class DriverSettings:
 def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> AllocatorSettings:
     """What the allocator needs of the configuration; ``strict_hosts``: see its settings."""
     manager = ClusterManagerConfig.of(config)
+    silence_ms = manager.lease_ms + margin_ms(manager.lease_ms)
     return AllocatorSettings(
         host_affinity_enabled=JobConfig.of(config).host_affinity_enabled,
         retry_count=manager.retry_count,
@@ -87,7 +88,11 @@ def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> A
         check_in_timeout_ms=manager.check_in_timeout_ms,
         last_retry_delay_ms=manager.last_retry_delay_ms,
         launch_retry_ms=LAUNCH_RETRY_MS,
-        silence_ms=manager.lease_ms + margin_ms(manager.lease_ms),
+        silence_ms=silence_ms,
+        # A launcher ends a child that does not stop in the first, or is silent for the second.
+        stop_timeout_ms=TaskConfig.of(config).shutdown_ms + silence_ms,
+        racks_are_preferred=manager.racks_are_preferred,
+        racks_are_apart=manager.racks_are_apart,
         exclusion_ms=EXCLUSION_MS,
         container_memory_mb=manager.container_memory_mb,
         container_cores=manager.container_cpu_cores,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from homeport.appmaster.allocation.state import ContainerPhase
 from tests.unit.appmaster.allocation.changing_world import faults_and_deaths
 from tests.unit.appmaster.allocation.cluster_world import calmed, deployed
@@ -19,6 +21,7 @@ def test_calm_alone_brings_every_replica_to_a_host_of_its_own() -> None:
     assert all(c.phase is ContainerPhase.RUNNING for c in world.state.containers)
 
 
+@pytest.mark.search
 def test_every_world_of_a_pair_on_two_hosts_within_one_fault_is_safe_and_heals() -> None:
     """An active with its standby: all orders of events, any fault, a shutdown at any time."""
     start = deployed({"0": "a", "0-0": None}, ("a", "b"), standbys=PAIR)

@@ -181,6 +181,30 @@ def test_a_model_that_makes_two_replicas_of_one_keeps_them_apart(machine: Machin
     assert machine.container("x").wanted == "c"
 
 
+def test_a_container_without_replicas_asks_at_home_also_after_it_was_taken_back(
+    machine: Machine,
+) -> None:
+    """Its state is nowhere else; nothing is charged."""
+    machine.feed(model({"0": "a"}), live("a", "b"))
+    machine.run("0", "r0", "a", 1)
+    assert machine.feed(TAKEN_BACK) == asks(2, "a")
+    assert machine.container("0").failures == 0
+
+
+def test_a_standby_whose_model_puts_it_where_it_must_not_wait_gives_up_its_request(
+    machine: Machine,
+) -> None:
+    """It asks elsewhere under the new model; one that is not in the way goes on."""
+    homes = {"0": "a", "1": "b", "x": "a", "y": "c"}
+    of_one = {ProcessorId("x"): ProcessorId("1"), ProcessorId("y"): ProcessorId("1")}
+    machine.feed(replace(model(homes), standbys=of_one), live("a", "b", "c", "d"))
+    machine.run("0", "r1", "a", 1)
+    assert (machine.container("x").wanted, machine.container("y").wanted) == ("a", "c")
+    of_zero = {ProcessorId("x"): ProcessorId("0"), ProcessorId("y"): ProcessorId("0")}
+    machine.feed(replace(model(homes, 2), standbys=of_zero))
+    assert (machine.container("x").wanted, machine.container("y").wanted) == ("d", "c")
+
+
 # --- racks
 
 
