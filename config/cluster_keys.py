@@ -96,7 +96,7 @@ CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
 FAULT_DOMAINS_PREFERRED = BoolKey(
     name="cluster-manager.fault-domain-aware.standby.enabled",
     default=False,
-    meaning="an active container and its standbys are put in different racks where that is possible",
+    meaning="an active container and its standbys are put in different racks if possible",
     source=SAMZA,
     liveness=Liveness.LIVE,
 )

@@ -450,8 +450,6 @@ class ClusterManagerConfig:
     fail_job_after_retries: bool
     check_in_interval_ms: int
     check_in_timeout_ms: int
-    racks_are_preferred: bool
-    racks_are_apart: bool
     lease_ms: int
     hosts: tuple[str, ...]
     url_host: str | None
@@ -470,8 +468,6 @@ class ClusterManagerConfig:
             fail_job_after_retries=keys.CONTAINER_FAIL_JOB_AFTER_RETRIES.read(config),
             check_in_interval_ms=keys.CONTAINER_CHECK_IN_INTERVAL_MS.read(config),
             check_in_timeout_ms=keys.CONTAINER_CHECK_IN_TIMEOUT_MS.read(config),
-            racks_are_preferred=keys.FAULT_DOMAINS_PREFERRED.read(config),
-            racks_are_apart=keys.FAULT_DOMAINS_REQUIRED.read(config),
             lease_ms=keys.CONTAINER_LEASE_MS.read(config),
             hosts=keys.CLUSTER_MANAGER_HOSTS.read(config),
             url_host=keys.JOB_COORDINATOR_URL_HOST.read(config),

@@ -152,7 +152,8 @@ def _take_place(
     )
     if choice.step is FailoverStep.STANDBY:
         return _await(draft, active)
-    step_aside(draft, draft.containers[standby.processor_id])
+    if separation.held_host(draft, standby) == host:
+        step_aside(draft, draft.containers[standby.processor_id])
     return active
 
 

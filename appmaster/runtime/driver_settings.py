@@ -11,6 +11,7 @@ from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.runtime.hold_back import NOTHING, Inheritance
 from homeport.appmaster.runtime.lease_table import margin_ms
+from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.sections import ClusterManagerConfig, JobConfig, TaskConfig
 from homeport.job_coordinator.history.writer import history_directory
@@ -91,8 +92,8 @@ def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> A
         silence_ms=silence_ms,
         # A launcher ends a child that does not stop in the first, or is silent for the second.
         stop_timeout_ms=TaskConfig.of(config).shutdown_ms + silence_ms,
-        racks_are_preferred=manager.racks_are_preferred,
-        racks_are_apart=manager.racks_are_apart,
+        racks_are_preferred=keys.FAULT_DOMAINS_PREFERRED.read(config),
+        racks_are_apart=keys.FAULT_DOMAINS_REQUIRED.read(config),
         exclusion_ms=EXCLUSION_MS,
         container_memory_mb=manager.container_memory_mb,
         container_cores=manager.container_cpu_cores,

@@ -10,22 +10,15 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.events import (
-    FailoverRecord,
+    Event,
     FailoverStep,
-    JobModelPublished,
     LagsReported,
     LauncherSilent,
     ResourceEnded,
-    ShutdownRequested,
     TimerFired,
 )
 from homeport.appmaster.allocation.instructions import (
-    CancelTimer,
-    DeleteLocality,
     EndFailover,
-    Instruction,
-    Record,
-    SetTimer,
     WriteFailover,
     WriteLocality,
 )
@@ -33,10 +26,8 @@ from homeport.appmaster.allocation.state import ContainerPhase, Failover, standb
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (
-    SETTINGS,
     TAKEN_BACK,
     Machine,
-    MachineWith,
     allocated,
     asks,
     cancels,
@@ -54,49 +45,27 @@ from tests.unit.appmaster.allocation.conftest import (
     stopped,
     stops,
 )
+from tests.unit.appmaster.allocation.failover_words import (
+    FIRST,
+    MADE_WAY,
+    SECOND,
+    ZERO,
+    A,
+    B,
+    C,
+    chooses,
+    news,
+    waits,
+    waits_no_more,
+)
 
-A, B, C = Host("a"), Host("b"), Host("c")
-ZERO, FIRST, SECOND = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("0-1")
 P = ContainerPhase
-MADE_WAY = stopped("0-0", 1, StopCause.ORDERED, 143)
 
 
 @pytest.fixture
 def triple(machine: Machine) -> Machine:
     """0 runs on a in r0, 0-0 on b in r1, 0-1 on c in r2; d is live, too."""
     return deployed(machine, {"0": "a", "0-0": "b", "0-1": "c"}, "a", "b", "c", "d")
-
-
-def waits() -> tuple[Instruction, ...]:
-    """The active waits for its standby to make way."""
-    return (SetTimer(standby_stop_timer(ZERO), SETTINGS.stop_timeout_ms),)
-
-
-def waits_no_more() -> tuple[Instruction, ...]:
-    """It does not any more."""
-    return (CancelTimer(standby_stop_timer(ZERO)),)
-
-
-def chooses(
-    standby: ProcessorId,
-    host: Host,
-    *used: ProcessorId,
-    epoch: int = 1,
-    step: FailoverStep = FailoverStep.STANDBY,
-) -> tuple[Record, ...]:
-    """What the stream is told before the standby is touched; ``used``: before, in this failover."""
-    return (
-        DeleteLocality(standby),
-        WriteLocality(ZERO, host, epoch),
-        WriteFailover(ZERO, epoch, standby, host, step, tuple(sorted((*used, standby)))),
-    )
-
-
-def news(machine: Machine, *events: object) -> tuple[Record, ...]:
-    """The records that these events lead to."""
-    count = len(machine.records)
-    machine.feed(*events)  # type: ignore[arg-type] # events, whatever their types
-    return machine.records[count:]
 
 
 # --- the flow of the document
@@ -154,7 +123,7 @@ def test_what_the_cluster_took_back_is_failed_over_at_once(pair: Machine) -> Non
 
 
 @pytest.mark.parametrize("lost", [live("b", "c"), LauncherSilent(ResourceId("r0"))], ids=str)
-def test_a_host_that_is_lost_or_silent_is_not_tried(pair: Machine, lost: object) -> None:
+def test_a_host_that_is_lost_or_silent_is_not_tried(pair: Machine, lost: Event) -> None:
     """The ResourceManager's word, or the keeper's: the failover begins with the evidence."""
     records = news(pair, lost, LauncherSilent(ResourceId("r0")))
     assert records == chooses(FIRST, B)
@@ -189,6 +158,15 @@ def test_the_last_host_of_a_standby_that_does_not_run_is_next(pair: Machine) -> 
     assert decision.records == chooses(FIRST, B, step=FailoverStep.STANDBY_HOST)
     assert decision.instructions == (*cancels(3, "expiry"), *asks(4, "b"), *asks(5, "a"))
     assert pair.phases == (P.REQUESTED, P.REQUESTED)
+
+
+def test_what_a_standby_asks_for_elsewhere_is_not_its_actives_affair(machine: Machine) -> None:
+    """It goes on; and so does whoever is queued behind it there."""
+    machine.feed(job({"0": None, "0-0": "b"}), live("b"), check_in("r1", "b", request=1))
+    assert machine.feed(live("a", "b")) == asks(2, "a")
+    machine.feed(ResourceEnded(RequestId(1), ResourceId("r1"), "killed"))
+    assert [machine.container(p).wanted for p in ("0", "0-0")] == ["b", "a"]
+    assert machine.container("0-0").request_id == 2
 
 
 def test_a_launcher_that_was_set_aside_for_the_standby_serves_the_active(pair: Machine) -> None:
@@ -362,135 +340,3 @@ def test_a_standby_that_is_found_beside_its_active_is_stopped(machine: Machine) 
     assert machine.feed(check_in("r1", "a", inc("0-0", 1))) == stops("r1", "0-0", 1)
     machine.feed(live("a", "b"), stopped("0-0", 1, StopCause.ORDERED))
     assert machine.container("0-0").wanted == "b"
-
-
-# --- the AM, the model and the job
-
-
-def interrupted(*, step: FailoverStep = FailoverStep.STANDBY) -> JobModelPublished:
-    """What a driver finds that starts after the records of a failover."""
-    record = FailoverRecord(1, FIRST, B, step, (FIRST,))
-    found = job({"0": "b", "0-0": None, "0-1": "c"}, p0=1, **{"p0-0": 1, "p0-1": 1})
-    return replace(found, failovers={ZERO: record})
-
-
-def test_a_driver_that_starts_after_the_records_stops_the_standby(machine: Machine) -> None:
-    """The standby runs: no new record, the stop is ordered (again), and the failover goes on."""
-    machine.feed(interrupted(), check_in("r1", "b", inc("0-0", 1)))
-    machine.feed(check_in("r2", "c", inc("0-1", 1)))
-    decision = machine.decide(live("b", "c", "d"))
-    assert decision.records == ()
-    assert decision.instructions == (*stops("r1", "0-0", 1), *waits())
-    machine.feed(MADE_WAY)
-    assert machine.container("0").resource_id == "r1"
-
-
-def test_a_driver_that_starts_when_the_standby_has_stopped_asks_for_its_host(
-    machine: Machine,
-) -> None:
-    """Its containers are gone with the attempt before: home is the standby's host by now."""
-    machine.feed(interrupted(), live("b", "c", "d"))
-    assert [machine.container(p).wanted for p in ("0", "0-0", "0-1")] == ["b", "d", "c"]
-    assert news(machine, expired(1)) == chooses(SECOND, C, FIRST, step=FailoverStep.STANDBY_HOST)
-
-
-def test_a_driver_that_starts_when_the_active_has_started_ends_the_failover(
-    machine: Machine,
-) -> None:
-    """It is found running there."""
-    machine.feed(replace(interrupted(), epochs={ZERO: 2, FIRST: 1}))
-    assert news(machine, check_in("r1", "b", inc("0", 2))) == (EndFailover(ZERO),)
-
-
-def test_a_model_may_change_in_a_failover(pair: Machine) -> None:
-    """The standby is retired while it stops: its launcher is the active's all the same."""
-    pair.feed(TAKEN_BACK, job({"0": "b"}, 2, p0=1))
-    pair.feed(MADE_WAY)
-    assert pair.state.container(FIRST) is None
-    assert pair.container("0").resource_id == "r1"
-
-
-def test_a_model_may_retire_the_active_in_a_failover(pair: Machine) -> None:
-    """The failover is over; the standby, retired too, stops."""
-    pair.feed(TAKEN_BACK)
-    assert news(pair, model({"1": None}, 2)) == (EndFailover(ZERO),)
-    assert pair.state.container(ZERO) is None
-    pair.feed(MADE_WAY)
-    assert [c.processor_id for c in pair.state.containers] == ["1"]
-
-
-def test_a_job_may_end_in_a_failover(pair: Machine) -> None:
-    """Nothing is waited for but the stop; no failover is left in the stream."""
-    pair.feed(TAKEN_BACK)
-    assert news(pair, ShutdownRequested()) == (EndFailover(ZERO),)
-    assert pair.phases == (P.STOPPED, P.STOPPING)
-    pair.feed(MADE_WAY)
-    assert pair.phases == (P.STOPPED, P.STOPPED)
-
-
-def test_an_active_that_is_given_up_fails_over_no_more(machine_with: MachineWith) -> None:
-    """Its retries are used up on the standby's host; the standby runs on."""
-    machine = machine_with(retry_count=0, fail_job_after_retries=False)
-    deployed(machine, {"0": "a", "0-0": "b"}, "a", "b", "c")
-    machine.feed(TAKEN_BACK, MADE_WAY, check_in("r1", "b"))
-    assert news(machine, stopped("0", 2)) == (EndFailover(ZERO),)
-    assert machine.phase("0") is P.FAILED
-
-
-def test_an_active_whose_finish_is_told_late_fails_over_no_more(pair: Machine) -> None:
-    """Its launcher said so to the AM after the cluster took it back."""
-    pair.feed(TAKEN_BACK)
-    assert news(pair, stopped("0", 1, StopCause.FINISHED, 0)) == (EndFailover(ZERO),)
-
-
-def test_a_driver_hears_of_a_finish_before_it_has_found_the_standby(machine: Machine) -> None:
-    """The job ends when all that an earlier driver left running is found: somebody must stop it."""
-    machine.feed(job({"0": "a", "0-0": "b"}, p0=1, **{"p0-0": 1}))
-    assert machine.feed(stopped("0", 1, StopCause.FINISHED, 0)) == ()
-    machine.feed(check_in("r1", "b", inc("0-0", 1)))
-    assert machine.feed(live("a", "b")) == stops("r1", "0-0", 1)
-
-
-def test_a_choice_that_is_stopping_already_is_not_told_twice(machine: Machine) -> None:
-    """A model has overtaken the standby: its stop is waited for as that of any."""
-    machine.feed(replace(interrupted(), floors={FIRST: 2}))
-    machine.feed(check_in("r1", "b", inc("0-0", 1)), live("b", "c"))
-    assert machine.phases[:2] == (P.FAILING_OVER, P.STOPPING)
-
-
-def test_a_standbys_last_host_that_cannot_be_asked_by_name_is_no_choice(
-    machine_with: MachineWith,
-) -> None:
-    """It joined after the submission, and nobody of ours runs there."""
-    machine = machine_with(strict_hosts=(A, C))
-    machine.feed(job({"0": "a", "0-0": "z"}, p0=1, **{"p0-0": 1}), live("c", "z"))
-    assert machine.container("0").failover == Failover(FailoverStep.OTHER_HOST)
-    assert machine.container("0").wanted == "c"
-
-
-def test_any_other_host_is_asked_one_after_the_other(pair: Machine) -> None:
-    """Once it is known that no standby can be taken, that is not written with each request."""
-    pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c", "d"), TAKEN_BACK)
-    assert pair.container("0").wanted == "d"
-    assert news(pair, expired(4)) == ()
-
-
-def test_what_its_active_asks_for_is_given_up_where_a_standby_is_found(machine: Machine) -> None:
-    """Its message was long on its way: the active takes its place as of any that runs at home."""
-    machine.feed(job({"0": "b", "0-0": None}, p0=1, **{"p0-0": 1}), live("b", "c"))
-    assert machine.container("0").wanted == "b"
-    assert news(machine, check_in("r1", "b", inc("0-0", 1))) == chooses(FIRST, B)
-
-
-def test_an_active_waits_where_a_launcher_is_set_aside_for_its_standby_and_no_host_can_be_asked(
-    machine_with: MachineWith,
-) -> None:
-    """Then the standby starts there, and makes way."""
-    machine = machine_with(strict_hosts=(A,))
-    machine.feed(job({"0": "a", "0-0": None}), live("a", "z"))
-    machine.run("0", "r0", "a", 1)
-    machine.run("0-0", "r2", "z", 2)
-    machine.feed(stopped("0-0", 1), live("z"), LauncherSilent(ResourceId("r0")))
-    assert machine.phases == (P.QUEUED, P.ASSIGNED)
-    machine.feed(check_in("r2", "z"))
-    assert machine.phases == (P.FAILING_OVER, P.STOPPING)

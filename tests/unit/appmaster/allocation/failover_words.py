@@ -1,0 +1,55 @@
+"""Short words for what a failover of processor 0 writes and orders."""
+
+from __future__ import annotations
+
+from homeport.appmaster.allocation.events import Event, FailoverStep
+from homeport.appmaster.allocation.instructions import (
+    CancelTimer,
+    DeleteLocality,
+    Instruction,
+    Record,
+    SetTimer,
+    WriteFailover,
+    WriteLocality,
+)
+from homeport.appmaster.allocation.state import standby_stop_timer
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from tests.unit.appmaster.allocation.conftest import SETTINGS, Machine, stopped
+
+A, B, C = Host("a"), Host("b"), Host("c")
+ZERO, FIRST, SECOND = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("0-1")
+MADE_WAY = stopped("0-0", 1, StopCause.ORDERED, 143)
+"""The first standby has stopped as ordered."""
+
+
+def waits() -> tuple[Instruction, ...]:
+    """The active waits for its standby to make way."""
+    return (SetTimer(standby_stop_timer(ZERO), SETTINGS.stop_timeout_ms),)
+
+
+def waits_no_more() -> tuple[Instruction, ...]:
+    """It does not any more."""
+    return (CancelTimer(standby_stop_timer(ZERO)),)
+
+
+def chooses(
+    standby: ProcessorId,
+    host: Host,
+    *used: ProcessorId,
+    epoch: int = 1,
+    step: FailoverStep = FailoverStep.STANDBY,
+) -> tuple[Record, ...]:
+    """What the stream is told before the standby is touched; ``used``: before, in this failover."""
+    return (
+        DeleteLocality(standby),
+        WriteLocality(ZERO, host, epoch),
+        WriteFailover(ZERO, epoch, standby, host, step, tuple(sorted((*used, standby)))),
+    )
+
+
+def news(machine: Machine, *events: Event) -> tuple[Record, ...]:
+    """The records that these events lead to."""
+    count = len(machine.records)
+    machine.feed(*events)
+    return machine.records[count:]
