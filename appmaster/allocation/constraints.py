@@ -59,26 +59,24 @@ def why_not(
 
 
 def best_host(
-    candidates: Iterable[Host],
+    ranked: Iterable[Host],
     home: Host | None,
-    load: Mapping[Host, int],
-    is_asked: Callable[[Host], bool],
-    full: Container[Host] = (),
+    is_candidate: Callable[[Host], bool],
     is_near: Callable[[Host], bool] = lambda _: False,
 ) -> Host | None:
-    """Home if it is a candidate, else the best other; None where there is none.
+    """Home if it is a candidate, else the first of ``ranked`` that is one; None: there is none.
 
-    Order: one that is not near others of the container's group; a host with room, as far as is
-    known; the least loaded one; one that can be asked at once; the first by name.
+    A host that is not near others of the container's group comes before all that are.
     """
-    choices = tuple(candidates)
-    if home in choices:
+    if home is not None and is_candidate(home):
         return home
-    return min(
-        choices,
-        key=lambda h: (is_near(h), h in full, load.get(h, 0), is_asked(h), h),
-        default=None,
-    )
+    near = None
+    for host in ranked:
+        if is_candidate(host):
+            if not is_near(host):
+                return host
+            near = near or host
+    return near
 
 
 def best_launcher(

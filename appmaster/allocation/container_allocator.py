@@ -17,11 +17,11 @@ Source: HA-YARN, "How does it work?"; samza-behaviours 4.1-4.3 (its defect 11 me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from immutables import Map
 
-from homeport.appmaster.allocation import constraints, separation
+from homeport.appmaster.allocation import constraints, separation, turns
 from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import (
@@ -53,7 +53,7 @@ from homeport.appmaster.allocation.state import (
     retry_delay_timer,
 )
 from homeport.appmaster.allocation.transitions import Happening
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 _MATCH_ORDER = (ContainerPhase.QUEUED, ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED)
@@ -68,31 +68,27 @@ def place(draft: Draft) -> None:
     if draft.hosts is None:
         return
     standbys.settle(draft)
-    waiting = draft.containers.rows(Containers.PHASE, ContainerPhase.QUEUED)
-    waited_for = {c.processor_id: c.wanted for c in waiting}
-    for container in waiting:
-        if container.wanted:
+    if not draft.containers.filed(Containers.PHASE, ContainerPhase.QUEUED):
+        return
+    done: set[ProcessorId] = set()
+    while containers := turns.due(draft, done):
+        for container in filter(lambda c: c.wanted, containers):
             draft.change(container, wanted=None)
-    for is_standby in (False, True):
-        # An active may leave its standby with nothing: who is queued is asked anew for each role.
-        waiting = draft.containers.rows(Containers.PHASE, ContainerPhase.QUEUED)
-        queued = [c for c in waiting if (c.replica_of is not None) == is_standby]
-        for container in sorted(queued, key=lambda c: not may_go_home(draft, c)):
-            _place_one(draft, container, waited_for.get(container.processor_id))
+        for is_standby in (False, True):
+            # An active may have left its standby with nothing: what is due is read anew.
+            due = (draft.containers[c.processor_id] for c in containers)
+            queued = [c for c in due if (c.replica_of is not None) == is_standby]
+            for container in sorted(queued, key=lambda c: not may_go_home(draft, c)):
+                before = draft.before.containers.get(container.processor_id)
+                _place_one(draft, container, None if before is None else before.wanted)
+        done.update(c.processor_id for c in containers)
 
 
 def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None) -> None:
     container, candidates = seek(draft, container)
     if container.phase is not ContainerPhase.QUEUED:
         return
-    choice = constraints.best_host(
-        candidates,
-        container.home,
-        draft.loads,
-        draft.is_asked,
-        draft.room.full,
-        lambda host: separation.shares_rack(draft, container, host),
-    )
+    choice = candidates.best()
     idle = [r for r in draft.idle_resources() if separation.may_have(draft, container, r.host)]
     launcher = constraints.best_launcher(idle, choice, container.home, draft.loads)
     if launcher is not None:
@@ -192,6 +188,7 @@ def with_tried(container: ContainerState, host: Host | None) -> tuple[Host, ...]
 
 def observe_hosts(draft: Draft, event: HostsObserved) -> None:
     """These hosts are live; requests for others are cancelled, as if they had expired."""
+    draft.is_everybody_due = True
     draft.hosts = tuple(sorted(set(event.hosts)))
     racks = {r.host: r.rack for r in event.reports if r.rack is not None}
     if racks != dict(draft.racks):
@@ -398,10 +395,12 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     )
 
 
-def _drop_unfenced(draft: Draft, is_fenced: Callable[[Predecessor], bool]) -> None:
+def _drop_unfenced(
+    draft: Draft, incarnations: Iterable[Incarnation], is_fenced: Callable[[Predecessor], bool]
+) -> None:
     """Nobody's next permit lists any of those (safety I1), but whoever is taken to run its own."""
     is_news = False
-    for container in draft.each():
+    for container in _listing(draft, incarnations):
         own = container.incarnation if container.phase in LIVE else None
         kept = tuple(p for p in container.unfenced if p.incarnation == own or not is_fenced(p))
         if kept != container.unfenced:
@@ -413,21 +412,31 @@ def _drop_unfenced(draft: Draft, is_fenced: Callable[[Predecessor], bool]) -> No
 
 def fences_reported(draft: Draft, event: FencesReported) -> None:
     """No permit need list them any more (safety I1)."""
-    _drop_unfenced(draft, lambda p: p.incarnation in event.fenced)
+    _drop_unfenced(draft, event.fenced, lambda p: p.incarnation in event.fenced)
 
 
 def fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
     """Dropped if its launcher waited for it: one that is only revoked may yet begin (safety I1)."""
-    _drop_unfenced(draft, lambda p: p.is_stopped and p.incarnation == event.incarnation)
+    fenced = event.incarnation
+    _drop_unfenced(draft, [fenced], lambda p: p.is_stopped and p.incarnation == fenced)
+
+
+def _listing(draft: Draft, incarnations: Iterable[Incarnation]) -> list[ContainerState]:
+    """Whoever may list any of these, by id."""
+    owners = {incarnation.processor_id for incarnation in incarnations}
+    found = {owner for owner in owners if owner in draft.containers}
+    for owner in owners:
+        found.update(draft.containers.filed(Containers.LISTS, owner))
+    return [draft.containers[processor_id] for processor_id in sorted(found)]
 
 
 def note_stop(draft: Draft, incarnation: Incarnation) -> None:
     """A launcher waited for this one; so it stands in every list that has it."""
     stopped = Predecessor(incarnation, is_stopped=True)
-    for container in draft.each():
-        if any(p.incarnation == incarnation for p in container.unfenced):
-            listed = (stopped if p.incarnation == incarnation else p for p in container.unfenced)
-            draft.change(container, unfenced=tuple(listed))
+    listing = _listing(draft, [incarnation])
+    for container in [c for c in listing if incarnation in {p.incarnation for p in c.unfenced}]:
+        listed = (stopped if p.incarnation == incarnation else p for p in container.unfenced)
+        draft.change(container, unfenced=tuple(listed))
 
 
 def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
@@ -487,5 +496,5 @@ def _is_sought(draft: Draft, launcher: ResourceState) -> bool:
     return any(
         separation.may_have(draft, container, launcher.host)
         for phase in _MATCH_ORDER
-        for container in draft.containers.each_row(Containers.PHASE, phase)
+        for container in draft.containers.any_row(Containers.PHASE, phase)
     )

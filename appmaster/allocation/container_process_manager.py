@@ -42,7 +42,7 @@ from homeport.appmaster.allocation import (
 )
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.draft import Changes, Draft
 from homeport.appmaster.allocation.events import (
     ContainerStarted,
     ContainerStopped,
@@ -96,7 +96,6 @@ from homeport.appmaster.allocation.state import (
     LIVE,
     WAITING,
     AllocatorState,
-    Changes,
     ContainerPhase,
     ContainerState,
     JobPhase,
@@ -170,6 +169,7 @@ def _on_settings_changed(draft: Draft, event: SettingsChanged) -> None:
     if draft.settings == event.settings:
         draft.count_stale()
     draft.settings = event.settings
+    draft.is_everybody_due = True
 
 
 def _on_shutdown_requested(draft: Draft, event: ShutdownRequested) -> None:

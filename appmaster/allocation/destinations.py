@@ -104,10 +104,8 @@ def destination(draft: Draft, placement: Placement, container: ContainerState) -
     others = [h for h in hosts if h != own] or hosts
     free = [h for h in others if not draft.is_asked(h)] or others
     return constraints.best_host(
-        free,
+        draft.ranking.best_first(),
         None,
-        draft.loads,
-        draft.is_asked,
-        draft.room.full,
+        frozenset(free).__contains__,
         lambda host: separation.shares_rack(draft, container, host),
     )

@@ -8,7 +8,7 @@ and the instructions cannot disagree.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.appmaster.allocation.events import Timer
@@ -21,12 +21,12 @@ from homeport.appmaster.allocation.instructions import (
     SetTimer,
 )
 from homeport.appmaster.allocation.occupancy import OccupancyEdit
+from homeport.appmaster.allocation.ranking import Ranking
 from homeport.appmaster.allocation.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
     AllocatorState,
-    Changes,
     ContainerPhase,
     Containers,
     ContainerState,
@@ -46,11 +46,25 @@ from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The rows that one step has set, or deleted: containers, launchers, early requests."""
+
+    containers: frozenset[ProcessorId] = frozenset()
+    resources: frozenset[ResourceId] = frozenset()
+    early: frozenset[ProcessorId] = frozenset()
+
+
 class Draft:
-    """A state being changed, and what the changes demand of the shell. ``freeze`` ends it."""
+    """A state being changed, and what the changes demand of the shell. ``freeze`` ends it.
+
+    ``is_everybody_due``: whether all that are queued are placed anew; see ``turns``.
+    """
 
     def __init__(self, state: AllocatorState, cause: str) -> None:
-        self._before = state
+        self.before = state
+        self.is_everybody_due = False
+        self._named: frozenset[Host] | None = None
         self._occupancy = OccupancyEdit(state)
         self.cause = cause
         self.settings = state.settings
@@ -66,7 +80,7 @@ class Draft:
         self.retired = state.retired
         self.containers = self._occupancy.containers
         self.resources = self._occupancy.resources
-        self.early: Edit[ProcessorId, EarlyRequest, EarlyRequests] = Edit(state.early)
+        self.early = self._occupancy.early
         self.placements = {p.request.uuid: p for p in state.placements}
         self.silent = state.silent
         self.exclusions: Edit[Host, Exclusion, Exclusions] = Edit(state.exclusions)
@@ -77,6 +91,7 @@ class Draft:
     def freeze(self) -> AllocatorState:
         """The state as it now is."""
         containers, resources = self.containers.freeze(), self.resources.freeze()
+        early = self.early.freeze()
         return AllocatorState(
             settings=self.settings,
             phase=self.phase,
@@ -86,7 +101,7 @@ class Draft:
             containers=containers,
             retired=self.retired,
             resources=resources,
-            early=self.early.freeze(),
+            early=early,
             placements=tuple(self.placements[key] for key in sorted(self.placements)),
             silent=self.silent,
             exclusions=self.exclusions.freeze(),
@@ -95,7 +110,7 @@ class Draft:
             next_request_id=self.next_request_id,
             stale_events=self.stale_events,
             room=self.room,
-            occupancy=self._occupancy.freeze(containers, resources),
+            occupancy=self._occupancy.freeze(containers, resources, early),
         )
 
     def changes(self) -> Changes:
@@ -166,10 +181,24 @@ class Draft:
 
     def is_asked(self, host: Host | None) -> bool:
         """Whether a strict request for it is outstanding: it may not be asked for once more."""
-        return bool(
-            self.containers.filed(Containers.ASKED, host)
-            or self.early.filed(EarlyRequests.ASKED, host)
-        )
+        return self._occupancy.is_asked(host)
+
+    @property
+    def ranking(self) -> Ranking:
+        """The live hosts by room, load, and whether they are asked for."""
+        return self._occupancy.ranking(self.hosts or (), self.room.full)
+
+    def may_be_named(self, host: Host) -> bool:
+        """Whether the host can be asked for by name, live or not."""
+        if self.settings.strict_hosts is None:
+            return True
+        if self._named is None:
+            self._named = frozenset(self.settings.strict_hosts)
+        return host in self._named
+
+    def newly_idle(self) -> list[ResourceId]:
+        """The launchers that became idle in this step, and are so."""
+        return [r for r in self._occupancy.freed if r in self._occupancy.idle]
 
     def is_closed(self, host: Host) -> bool:
         """Whether nobody may ask for it: excluded, but for a probe that is still to be sent.

@@ -86,9 +86,7 @@ def is_without_place(state: AllocatorState, container: ContainerState) -> bool:
     if separation.is_alone(draft, container):
         return False
     fresh = replace(container, tried=())
-    return not host_search.candidates_for(draft, fresh) and not host_search.may_ask_any(
-        draft, fresh
-    )
+    return not host_search.Candidates(draft, fresh) and not host_search.may_ask_any(draft, fresh)
 
 
 def is_sought_on(state: AllocatorState, host: Host) -> bool:
@@ -97,5 +95,5 @@ def is_sought_on(state: AllocatorState, host: Host) -> bool:
     return any(
         separation.may_have(draft, container, host)
         for phase in (*ASKING, ContainerPhase.QUEUED)
-        for container in draft.containers.each_row(Containers.PHASE, phase)
+        for container in draft.containers.any_row(Containers.PHASE, phase)
     )

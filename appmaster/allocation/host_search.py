@@ -15,17 +15,45 @@ from homeport.appmaster.allocation.state import ContainerPhase, ContainerState
 from homeport.job_coordinator.model.ids import Host
 
 
+class Candidates:
+    """The hosts that a container may still ask for by name in this round."""
+
+    def __init__(self, draft: Draft, container: ContainerState) -> None:
+        self._draft = draft
+        self._container = container
+        self._live = draft.ranking.rank_of
+        self._taken = separation.taken_hosts(draft, container)
+
+    def __contains__(self, host: Host | None) -> bool:
+        draft = self._draft
+        return (
+            host is not None
+            and host in self._live
+            and host not in self._container.tried
+            and draft.may_be_named(host)
+            and host not in draft.room.small
+            and not draft.is_closed(host)
+            and not any(separation.is_too_near(draft, taken, host) for taken in self._taken)
+        )
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return any(host in self for host in self._live)
+
+    def best(self) -> Host | None:
+        """The one to ask for; None where there is none."""
+        draft, container = self._draft, self._container
+        return constraints.best_host(
+            draft.ranking.best_first(),
+            container.home,
+            self.__contains__,
+            lambda host: separation.shares_rack(draft, container, host),
+        )
+
+
 def may_go_home(draft: Draft, container: ContainerState) -> bool:
     """Whether the host with its state may be asked for."""
-    return container.home in candidates_for(draft, container)
-
-
-def candidates_for(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
-    """The hosts that the container may still ask for by name in this round, sorted."""
-    found = _askable(draft, container)
-    if separation.is_alone(draft, container):
-        return found
-    return separation.left_to(draft, container, found)
+    return container.home is not None and container.home in Candidates(draft, container)
 
 
 def _askable(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
@@ -46,26 +74,26 @@ def may_ask_any(draft: Draft, container: ContainerState) -> bool:
     return known is not None and any(h not in known for h in allowed)
 
 
-def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, tuple[Host, ...]]:
+def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candidates]:
     """The container and the hosts it may be placed on; none: anywhere, where that may be asked.
 
     An active that cannot go home may have become one that waits for its standby. Where all that is
     left has been tried and any host must not be asked for, the round begins again.
     """
-    candidates = candidates_for(draft, container)
+    candidates = Candidates(draft, container)
     if container.home in candidates or separation.is_alone(draft, container):
         return container, candidates
     is_last_resort = not candidates and not may_ask_any(draft, container)
     if container.replica_of is None and (is_last_resort or standbys.has_state_somewhere(container)):
         container = standbys.fail_over(draft, container, is_last_resort=is_last_resort)
         if container.phase is not ContainerPhase.QUEUED:
-            return container, ()
-        candidates = candidates_for(draft, container)
+            return container, candidates
+        candidates = Candidates(draft, container)
         is_last_resort = not candidates and not may_ask_any(draft, container)
     if is_last_resort and container.tried:
         container = draft.change(container, tried=())
-        candidates = candidates_for(draft, container)
+        candidates = Candidates(draft, container)
     if is_last_resort and not candidates and container.replica_of is None:
         standbys.make_room(draft, container, frozenset(_askable(draft, container)))
-        candidates = candidates_for(draft, container)
+        candidates = Candidates(draft, container)
     return container, candidates

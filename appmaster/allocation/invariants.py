@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from homeport.appmaster.allocation.capacity import TOO_SMALL, is_hopeless
+from homeport.appmaster.allocation.draft import Changes
 from homeport.appmaster.allocation.events import Timer, named
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.group_invariants import (
@@ -22,13 +23,13 @@ from homeport.appmaster.allocation.group_invariants import (
 )
 from homeport.appmaster.allocation.job_end import is_at_its_end
 from homeport.appmaster.allocation.occupancy import counted, occupancy_of
+from homeport.appmaster.allocation.ranking import ranked
 from homeport.appmaster.allocation.state import (
     ASKING,
     LIVE,
     TERMINAL,
     WAITING,
     AllocatorState,
-    Changes,
     ContainerPhase,
     Containers,
     ContainerState,
@@ -245,8 +246,15 @@ def _of_tables(state: AllocatorState) -> Iterator[str]:
     tables = (state.containers, state.resources, state.early, state.exclusions)
     if not all(table.is_filed_well() for table in tables):
         yield "every row is found by its facets"
-    if occupancy_of(state) != counted(state):
+    kept = occupancy_of(state)
+    if kept != counted(state):
         yield "idle launchers and loads are as a look at every row finds them"
+    if kept.ranking is not None and kept.ranking != ranked(
+        kept.ranking.hosts,
+        full := kept.ranking.full,
+        lambda host: (host in full, kept.loads.get(host, 0), _strict_requests(state, host) > 0),
+    ):
+        yield "hosts are ranked as their loads and requests say"
 
 
 def _of_hosts(state: AllocatorState) -> Iterator[str]:

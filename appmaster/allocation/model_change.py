@@ -61,6 +61,7 @@ def published(draft: Draft, event: JobModelPublished) -> None:
         return
     draft.phase = JobPhase.ACTIVE
     draft.model_version = event.version
+    draft.is_everybody_due = True
     if is_first:
         draft.retired = frozenset(Incarnation(p, epoch) for p, epoch in event.retired.items())
     for container in draft.each():

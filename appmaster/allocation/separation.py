@@ -60,7 +60,7 @@ def _kept_host(draft: Draft, container: ContainerState) -> Host | None:
 def in_the_way(draft: Draft, container: ContainerState, host: Host) -> Iterator[ContainerState]:
     """The others of the group that keep the container from this host."""
     for other, taken in _taken_hosts(draft, container):
-        if _is_too_near(draft, taken, host):
+        if is_too_near(draft, taken, host):
             yield other
 
 
@@ -71,12 +71,17 @@ def _taken_hosts(draft: Draft, container: ContainerState) -> Iterator[tuple[Cont
             yield other, taken
 
 
+def taken_hosts(draft: Draft, container: ContainerState) -> list[Host]:
+    """The hosts that the others of its group keep from the container, as ``is_too_near`` reads."""
+    return [taken for _, taken in _taken_hosts(draft, container)]
+
+
 def left_to(draft: Draft, container: ContainerState, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
     """Those of these hosts that Invariant-1 leaves to the container, in the same order."""
-    taken = [taken for _, taken in _taken_hosts(draft, container)]
+    taken = taken_hosts(draft, container)
     if not draft.settings.racks_are_apart:
         return tuple(host for host in hosts if host not in taken)
-    return tuple(h for h in hosts if not any(_is_too_near(draft, other, h) for other in taken))
+    return tuple(h for h in hosts if not any(is_too_near(draft, other, h) for other in taken))
 
 
 def may_have(draft: Draft, container: ContainerState, host: Host) -> bool:
@@ -102,7 +107,8 @@ def shares_rack(draft: Draft, container: ContainerState, host: Host) -> bool:
     return any(h is not None and _is_same_rack(draft, h, host) for h in taken)
 
 
-def _is_too_near(draft: Draft, taken: Host, host: Host) -> bool:
+def is_too_near(draft: Draft, taken: Host, host: Host) -> bool:
+    """Whether a container on ``taken`` keeps the others of its group from ``host``."""
     return taken == host or (draft.settings.racks_are_apart and _is_same_rack(draft, taken, host))
 
 

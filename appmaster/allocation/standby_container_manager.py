@@ -24,7 +24,7 @@ The stop of a standby that makes way is ordered: it is not charged.
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation import failover, separation
+from homeport.appmaster.allocation import failover, separation, turns
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import FailoverStep, LagsReported
 from homeport.appmaster.allocation.instructions import (
@@ -237,7 +237,7 @@ def settle(draft: Draft) -> None:
 
     Those go on to the next choice, when they are placed.
     """
-    for active in draft.each(frozenset({ContainerPhase.FAILING_OVER})):
+    for active in turns.awaiting_anew(draft):
         if active.failover is None or not _is_to_be_awaited(draft, active, active.failover):
             draft.cancel_timer(standby_stop_timer(active.processor_id))
             give_up_waiting(draft, active)

@@ -28,6 +28,7 @@ from immutables import Map
 
 from homeport.appmaster.allocation.events import FailoverStep, ResourceEnded, Timer, TimerKind
 from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.ranking import Ranking
 from homeport.appmaster.allocation.room import Room
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.table import Bag, Facets, Table
@@ -290,27 +291,22 @@ class Ending:
     diagnostics: str
 
 
+NOWHERE = Host("")
+"""What a container is filed under that is queued, but for no host."""
+
+
 class Containers(Table[ProcessorId, ContainerState]):
     """The containers by processor."""
 
     __slots__ = ()
 
-    facets = 10
-    (
-        PHASE,
-        RESOURCE,
-        REQUEST,
-        REPLICA_OF,
-        GOING,
-        ASKED,
-        ASKING,
-        QUEUED,
-        SEEKS_HOME,
-        SEEKS_AWAY,
-    ) = range(facets)
+    facets = 11
+    PHASE, RESOURCE, REQUEST, REPLICA_OF, GOING, LISTS = range(6)
+    ASKED, ASKING, QUEUED, SEEKS_HOME, SEEKS_AWAY = range(6, 11)
     """Its phase, resource, request, active; True for an active that has not come to its end; the
-    host that a request not allocated names, any request names, and that it is queued for; of a
-    seeker its home, and, if it does not ask for that, its phase."""
+    other processors whose incarnations it is to fence; the host that a request not allocated names,
+    any request names, and that it is queued for (or NOWHERE); of a seeker its home, and, if it does
+    not ask for that, its phase."""
 
     @staticmethod
     def key_of(row: ContainerState) -> ProcessorId:
@@ -322,10 +318,16 @@ class Containers(Table[ProcessorId, ContainerState]):
         """In the order of their names above."""
         phase, wanted = row.phase, row.wanted
         going = True if row.replica_of is None and phase not in TERMINAL else None
-        shared: Facets = (phase, row.resource_id, row.request_id, row.replica_of, going)
+        owners = frozenset(
+            p.incarnation.processor_id
+            for p in row.unfenced
+            if p.incarnation.processor_id != row.processor_id
+        )
+        lists = owners or None
+        shared: Facets = (phase, row.resource_id, row.request_id, row.replica_of, going, lists)
         asked = asking = queued = None
         if phase is ContainerPhase.QUEUED:
-            queued = wanted
+            queued = wanted or NOWHERE
         elif phase is ContainerPhase.REQUESTED:
             asked = asking = wanted
         elif phase is ContainerPhase.ALLOCATED:
@@ -391,16 +393,19 @@ class Exclusions(Table[Host, Exclusion]):
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """What follows from containers and resources together: see ``occupancy``.
+    """What follows from containers, resources and early requests together: see ``occupancy``.
 
     ``idle``: the launchers that live, unheld and not released. ``loads``: how many containers of
-    ours each host has, is asked for, or is queued for (absent: none).
+    ours each host has, is asked for, or is queued for (absent: none). ``ranking``: of hosts that
+    containers were placed on lately, None where there was nobody to place.
     """
 
     containers: Containers
     resources: Resources
+    early: EarlyRequests
     idle: Map[ResourceId, None]
     loads: Map[Host, int]
+    ranking: Ranking | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,15 +451,6 @@ class AllocatorState:
         """The container that holds this resource; None where none does."""
         holders = self.containers.filed(Containers.RESOURCE, resource_id)
         return self.containers.get(min(holders, default=None))
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The rows that one step has set, or deleted: containers, launchers, early requests."""
-
-    containers: frozenset[ProcessorId] = frozenset()
-    resources: frozenset[ResourceId] = frozenset()
-    early: frozenset[ProcessorId] = frozenset()
 
 
 def initial_state(settings: AllocatorSettings, next_request_id: int = 1) -> AllocatorState:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound="Table[Any, Any]")
 
 Facets = tuple[Any, ...]
-"""What a row is filed under, by facet; None: under nothing."""
+"""What a row is filed under, by facet; None: under nothing, a frozenset: under each of these."""
 
 _Filed = Map[Any, "Map[Any, None]"]
 _NOBODY: Map[Any, None] = Map()
@@ -60,8 +60,8 @@ class Table(ABC, Generic[K, V]):
         filed: list[dict[Any, dict[K, None]]] = [{} for _ in range(self.facets)]
         for key, row in self.rows_by_key.items():
             for facet, value in enumerate(self.facets_of(row)):
-                if value is not None:
-                    filed[facet].setdefault(value, {})[key] = None
+                for one in _each(value):
+                    filed[facet].setdefault(one, {})[key] = None
         return tuple(Map({v: Map(keys) for v, keys in found.items()}) for found in filed)
 
     def __iter__(self) -> Iterator[V]:
@@ -174,6 +174,10 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
         """The rows with this value of the facet, as ``rows``, but one by one."""
         return (self._map[key] for key in sorted(self.filed(facet, value)))
 
+    def any_row(self, facet: int, value: object) -> Iterator[V]:
+        """The rows with this value of the facet, in no order that may decide anything."""
+        return (self._map[key] for key in self.filed(facet, value))
+
     def first(self, facet: int, value: object) -> V | None:
         """The row with this value of the facet, the first one by key; None where there is none."""
         keys = self._filed[facet].get(value)
@@ -204,12 +208,18 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
 
 
 def _refiled(filed: _Filed, key: str, was: object, now: object) -> _Filed:
-    if was is not None:
-        left = filed[was].delete(key)
-        filed = filed.set(was, left) if left else filed.delete(was)
-    if now is not None:
-        filed = filed.set(now, filed.get(now, _NOBODY).set(key, None))
+    for value in _each(was):
+        left = filed[value].delete(key)
+        filed = filed.set(value, left) if left else filed.delete(value)
+    for value in _each(now):
+        filed = filed.set(value, filed.get(value, _NOBODY).set(key, None))
     return filed
+
+
+def _each(value: object) -> Iterable[object]:
+    if value is None:
+        return ()
+    return value if isinstance(value, frozenset) else (value,)
 
 
 class Bag(AbstractSet[T]):

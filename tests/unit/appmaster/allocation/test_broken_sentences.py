@@ -11,6 +11,8 @@ from immutables import Map
 from homeport.appmaster.allocation.container_process_manager import step
 from homeport.appmaster.allocation.events import FailoverStep
 from homeport.appmaster.allocation.invariants import check, check_step
+from homeport.appmaster.allocation.occupancy import counted
+from homeport.appmaster.allocation.ranking import ranked
 from homeport.appmaster.allocation.state import (
     AllocatorState,
     ContainerPhase,
@@ -236,8 +238,13 @@ def test_what_operators_asked_is_accounted_for(pair: AllocatorState) -> None:
 
 def test_loads_that_are_not_as_counted_are_told(pair: AllocatorState) -> None:
     """What is derived is compared with a look at every row."""
-    wrong = Occupancy(pair.containers, pair.resources, Map(), Map({C: 7}))
+    wrong = Occupancy(pair.containers, pair.resources, pair.early, Map(), Map({C: 7}))
     assert "as a look at every row finds them" in told(replace(pair, occupancy=wrong))
+    ranking = ranked((C,), frozenset(), lambda _: (False, 7, False))
+    wrong = replace(counted(pair), ranking=ranking)
+    assert "hosts are ranked as their loads and requests say" in told(
+        replace(pair, occupancy=wrong)
+    )
 
 
 def test_a_start_before_a_former_owner_has_stopped_is_told(machine: Machine) -> None:

@@ -30,14 +30,14 @@ def test_candidates_are_live_untried_and_can_be_asked_by_name() -> None:
     assert constraints.candidate_hosts(strict, (C, B, A), (), tried) == (C,)
 
 
-def test_home_is_best_then_the_least_loaded_then_one_free_to_ask_then_the_name() -> None:
+def test_home_is_best_then_the_first_of_the_ranked_that_is_near_nobody_of_the_group() -> None:
     """None where there is no candidate."""
-    asked, nobody = frozenset({B}).__contains__, frozenset[Host]().__contains__
-    assert constraints.best_host((A, B), B, {B: 9}, asked) == B
-    assert constraints.best_host((A, B), C, {A: 1}, nobody) == B
-    assert constraints.best_host((B, C), A, {}, asked) == C
-    assert constraints.best_host((C, A), None, {}, asked) == A
-    assert constraints.best_host((), A, {}, asked) is None
+    ranked = (C, B, A)
+    assert constraints.best_host(ranked, B, {A, B}.__contains__) == B
+    assert constraints.best_host(ranked, C, {A, B}.__contains__) == B
+    assert constraints.best_host(ranked, None, {A, B}.__contains__, {B}.__contains__) == A
+    assert constraints.best_host(ranked, None, {A, B}.__contains__, {A, B}.__contains__) == B
+    assert constraints.best_host(ranked, A, set[Host]().__contains__) is None
 
 
 def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_asked() -> None:

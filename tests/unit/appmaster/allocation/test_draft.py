@@ -73,3 +73,16 @@ def test_load_counts_what_is_there_and_what_is_wanted(draft: Draft) -> None:
     for name, host in (("1", A), ("2", None)):
         draft.containers[ProcessorId(name)] = ContainerState(ProcessorId(name), wanted=host)
     assert dict(draft.loads) == {A: 2}
+
+
+def test_hosts_are_ranked_by_load_then_free_to_ask_then_name(draft: Draft) -> None:
+    """The ranking follows every change, early requests too."""
+    draft.hosts = (A, B, C)
+    assert list(draft.ranking.best_first()) == [A, B, C]
+    draft.early[ZERO.processor_id] = replace(EARLY, host=A)
+    assert list(draft.ranking.best_first()) == [B, C, A]
+    draft.containers[ProcessorId("1")] = ContainerState(ProcessorId("1"), wanted=B)
+    assert list(draft.ranking.best_first()) == [C, A, B]
+    del draft.early[ZERO.processor_id]
+    del draft.containers[ProcessorId("1")]
+    assert list(draft.ranking.best_first()) == [A, B, C]

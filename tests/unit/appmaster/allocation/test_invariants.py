@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.container_process_manager import step
+from homeport.appmaster.allocation.draft import Changes
 from homeport.appmaster.allocation.events import ShutdownRequested, TimerFired
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.invariants import check, check_step
 from homeport.appmaster.allocation.state import (
     AllocatorState,
-    Changes,
     ContainerPhase,
     Containers,
     EarlyRequest,

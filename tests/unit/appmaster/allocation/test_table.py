@@ -152,7 +152,7 @@ def test_random_edits_keep_the_idle_launchers_and_the_load_of_each_host() -> Non
             state,
             containers=containers,
             resources=resources,
-            occupancy=edit.freeze(containers, resources),
+            occupancy=edit.freeze(containers, resources, state.early),
         )
         assert occupancy_of(state) is state.occupancy
         assert state.occupancy == counted(state)

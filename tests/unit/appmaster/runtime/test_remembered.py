@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.draft import Changes
 from homeport.appmaster.allocation.events import (
     ChargedFailures,
     ContainerStopped,
@@ -16,7 +17,6 @@ from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     AllocatorState,
-    Changes,
     Containers,
     ContainerState,
     Ending,
