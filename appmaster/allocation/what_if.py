@@ -12,6 +12,7 @@ any; who has had no place anywhere is given up here. ``MAX_ROUNDS`` bounds it wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -36,6 +37,7 @@ from homeport.appmaster.allocation.instructions import (
 )
 from homeport.appmaster.allocation.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.shortage import shortage
 from homeport.appmaster.allocation.state import (
     ASKING,
     AllocatorState,
@@ -98,11 +100,13 @@ class Outlook:
 
     ``is_settled``: nothing was left to happen when it ended. ``job``: the job's phase then.
     ``notes``: what was decided on the way of hosts, launchers and the job, each once.
+    ``shortage``: who waits then, and what is in the way; None: nobody does.
     """
 
     hosts: tuple[Host, ...]
     fates: tuple[Fate, ...]
     notes: tuple[Reason, ...]
+    shortage: str | None
     suspected: bool
     job: JobPhase
     is_settled: bool
@@ -115,6 +119,7 @@ class Outlook:
             "containers": [fate.to_json() for fate in self.fates],
             "unplaced": [f.before.processor_id for f in self.fates if not f.is_placed],
             "notes": [str(reason) for reason in self.notes],
+            "shortage": self.shortage,
             "suspects_itself": self.suspected,
             "job": self.job.value,
             "is_settled": self.is_settled,
@@ -139,9 +144,11 @@ def what_if(
     future = _Future(state, lost, tuple(_lost(r) if r.host in lost else r for r in reports))
     future.lose()
     is_settled = future.calm()
+    lacking = shortage(future.state, future.reports())
     return Outlook(
         hosts=tuple(sorted(lost)),
         fates=tuple(_fates(state, future)),
+        shortage=None if lacking is None else str(lacking),
         notes=tuple(dict.fromkeys(r for r in future.reasons if r.processor_id is None)),
         suspected=any(r.kind is ReasonKind.FAULT_HERE for r in future.reasons),
         job=future.state.phase,
@@ -162,10 +169,24 @@ class _Future:
         self._lost = lost
         self._reports = reports
         self._room = {r.host: _room(state.settings, r) for r in reports}
+        self._used: Counter[Host] = Counter()
+        """How many more launchers of ours a host has than it was reported with."""
         self._asked = _asked(state)
         self._placeless: set[ProcessorId] = set()
         """Whose request for any host has run out."""
         self._launchers = 0
+
+    def reports(self) -> tuple[HostReport, ...]:
+        """What the hosts would have: those that were given launchers have so much less free."""
+        settings = self.state.settings
+        return tuple(
+            replace(
+                r,
+                free_memory_mb=r.free_memory_mb - self._used[r.host] * settings.container_memory_mb,
+                free_cores=r.free_cores - self._used[r.host] * settings.container_cores,
+            )
+            for r in self._reports
+        )
 
     def feed(self, event: Event) -> bool:
         """One step; whether anything came of it."""
@@ -248,7 +269,7 @@ class _Future:
         return min(load, key=lambda h: (load[h], h), default=None)
 
     def _has_room(self, host: Host) -> bool:
-        return self._room.get(host, 1) > 0
+        return host not in self._room or self._room[host] > self._used[host]
 
     def _happens(self, event: Event) -> bool:
         """Whether anything comes of ``event``, which another one of its round may have mooted."""
@@ -271,7 +292,7 @@ class _Future:
 
     def _use(self, host: Host | None, count: int) -> None:
         if host is not None and host in self._room:
-            self._room[host] -= count
+            self._used[host] += count
 
     def _asker(self, request_id: RequestId) -> ProcessorId | None:
         early = (e.processor_id for e in self.state.early if e.request_id == request_id)

@@ -54,6 +54,19 @@ _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (MANAGER, "any-host-requests", "Requests for another host, by name or any."),
     (MANAGER, "expired-preferred-host-requests", "Of those for the host with the state."),
     (MANAGER, "expired-any-host-requests", "Of those for another host."),
+    (MANAGER, "failed-standby-allocations", "Launchers refused, as another of a group was there."),
+    (MANAGER, "fault-domain-aware-container-requests", "Those for standbys, where racks count."),
+    (MANAGER, "fault-domain-aware-containers-started", "Standbys started, where racks count."),
+    (
+        MANAGER,
+        "expired-fault-domain-aware-container-requests",
+        "Of those for standbys, where racks count.",
+    ),
+    (
+        MANAGER,
+        "failed-fault-domain-aware-container-requests",
+        "Launchers refused a standby, where racks count.",
+    ),
     (MANAGER, "failed-container-placements-actions", "Operators' commands that failed."),
     (MANAGER, "failovers-to-standby", "Choices of a standby's place for its active container."),
     (MANAGER, "failovers-to-any-host", "Active containers that could not be failed to a standby."),
@@ -72,7 +85,17 @@ _COUNTED_BY: Final[Mapping[ReasonKind, str]] = {
     ReasonKind.OTHER_HOST_ASKED: "any-host-requests",
     ReasonKind.ANY_HOST_ASKED: "any-host-requests",
     ReasonKind.ADOPTED: "container-from-previous-attempt",
+    ReasonKind.KEPT_APART: "failed-standby-allocations",
     ReasonKind.COMMAND_FAILED: "failed-container-placements-actions",
+}
+
+_RACKS: Final[Mapping[ReasonKind, str]] = {
+    ReasonKind.HOME_ASKED: "fault-domain-aware-container-requests",
+    ReasonKind.OTHER_HOST_ASKED: "fault-domain-aware-container-requests",
+    ReasonKind.ANY_HOST_ASKED: "fault-domain-aware-container-requests",
+    ReasonKind.REQUEST_EXPIRED: "expired-fault-domain-aware-container-requests",
+    ReasonKind.STARTED: "fault-domain-aware-containers-started",
+    ReasonKind.KEPT_APART: "failed-fault-domain-aware-container-requests",
 }
 
 _FAILURES: Final = frozenset({ReasonKind.CHARGED, ReasonKind.NOT_CHARGED})
@@ -111,6 +134,8 @@ class AllocatorMetrics:
             if reason.kind in _COUNTED_BY:
                 self._counts[_COUNTED_BY[reason.kind]] += 1
             self._count_request(reason)
+            if reason.kind in _RACKS and _minds_racks(decision.state, reason.processor_id):
+                self._counts[_RACKS[reason.kind]] += 1
             if reason.kind in _FAILURES:
                 role = _role(decision.state, reason.processor_id)
                 self._failures[role, reason.kind is ReasonKind.CHARGED] += 1
@@ -301,6 +326,13 @@ def _samza_counter(group: str, name: str, about: str, value: float) -> Metric:
     counter = CounterMetricFamily(samza_name(group, name), f"{group} {name}. {about}")
     counter.add_metric((), value)
     return counter
+
+
+def _minds_racks(state: AllocatorState, processor_id: ProcessorId | None) -> bool:
+    """Whether it is a standby that racks keep, or try to keep, away from its active."""
+    container = None if processor_id is None else state.container(processor_id)
+    is_standby = container is not None and container.replica_of is not None
+    return is_standby and (state.settings.racks_are_preferred or state.settings.racks_are_apart)
 
 
 def _role(state: AllocatorState, processor_id: ProcessorId | None) -> str:

@@ -125,6 +125,7 @@ def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
     elif phase == "stopping":
         yield "for the evidence that it has stopped"
     yield from _missing(status, container)
+    yield from _waits_in_turn(status, container)
     change = status.get("change") or {}
     owners = change.get("waits", {}).get(container["processor_id"], ())
     if owners:
@@ -147,6 +148,23 @@ def _missing(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterato
         shut = "; ".join(f"{host} {why}" for host, why in obstacles.items())
         size = f"{needs['memory_mb']} MB and {needs['cores']} cores"
         yield f"for {size}{since}: {shut or 'nothing is known to be in the way'}"
+
+
+def _waits_in_turn(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+    """For what a failover, or an operator's command, has yet to bring about."""
+    processor_id = container["processor_id"]
+    for failover in status.get("failovers") or ():
+        active, standby, host = failover["active"], failover["standby"], failover["host"]
+        is_awaited = bool(failover.get("waits_for"))
+        if active == processor_id and is_awaited:
+            yield f"for the stop of its standby {standby} on {host}, whose place it takes"
+        elif active == processor_id:
+            yield f"to start on {host or 'any host'}, as it fails over"
+        elif standby == processor_id and is_awaited:
+            yield f"until it has made way on {host} for processor {active}"
+    for placement in status.get("placements") or ():
+        if placement["processor_id"] == processor_id:
+            yield f"for an operator's command to {placement['destination']}: {placement['step']}"
 
 
 def _time(at_ms: int) -> str:

@@ -64,6 +64,8 @@ def outlook(answer: Mapping[str, Any], *, with_reasons: bool) -> Iterator[str]:
         )
     unplaced = answer["unplaced"]
     yield f"cannot be placed: {', '.join(unplaced)}" if unplaced else "all can be placed"
+    if answer["shortage"]:
+        yield f"then {answer['shortage']}"
     if answer["job"] != "active":
         yield f"the job would be {answer['job']}"
     if not answer["is_settled"]:
@@ -74,8 +76,7 @@ def _fate(fate: Mapping[str, Any]) -> str:
     role = f"standby of {fate['replica_of']}" if fate["replica_of"] else fate["role"]
     who = f"{fate['processor_id']} ({role})"
     if not fate["is_placed"]:
-        reason = fate["why"][-1] if fate["why"] else "nothing was decided"
-        return f"{who}: {fate['from'] or 'nowhere'} -> nowhere ({fate['phase']}): {reason}"
+        return f"{who}: {fate['from'] or 'nowhere'} -> nowhere, {fate['phase']}"
     if fate["phase"] is None:
         return f"{who}: gone from {fate['from'] or 'nowhere'}"
     way = f"{who}: {fate['from'] or 'nowhere'} -> {fate['to'] or fate['phase']}"

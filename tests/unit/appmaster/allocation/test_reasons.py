@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from homeport.appmaster import allocation
 from homeport.appmaster.allocation.container_process_manager import Decision, step
 from homeport.appmaster.allocation.events import (
     ChargedFailures,
@@ -23,6 +25,7 @@ from tests.unit.appmaster.allocation.conftest import (
     exclusion_over,
     expired,
     inc,
+    job,
     live,
     model,
     rest_over,
@@ -422,4 +425,71 @@ def test_a_shutdown_ends_the_job(machine: Machine) -> None:
     assert told(machine, ShutdownRequested()) == ["The job ends: KILLED, shut down on request"]
     assert told(machine, stopped("0", 1, StopCause.ORDERED, 143))[0] == (
         "Processor 0 has stopped, as it was ordered to: container stopped"
+    )
+
+
+def test_every_kind_is_given_by_somebody() -> None:
+    """A kind that no decision gives would be a promise of /v1/events that nobody keeps."""
+    folder = Path(allocation.__path__[0])
+    sources = "".join(f.read_text(encoding="utf-8") for f in folder.glob("*.py"))
+    assert {k for k in ReasonKind if f"ReasonKind.{k.name}" not in sources} == set()
+
+
+def with_standby(machine: Machine, *hosts: str) -> Machine:
+    """Processor 0 runs on a, its standby on b."""
+    machine.feed(job({"0": "a", "0-0": "b"}), live(*hosts))
+    machine.run("0", "r0", "a", request=1)
+    machine.run("0-0", "r1", "b", request=2)
+    return machine
+
+
+def test_a_failover_to_a_standby(machine: Machine) -> None:
+    """From the loss of the active's host to its start, and the standby's way."""
+    with_standby(machine, "a", "b", "c")
+    assert told(machine, LauncherSilent(ResourceId("r0"))) == [
+        "Host a is not asked for now, as all its launchers fell silent: the last of them just now",
+        (
+            "Processor 0 stopped, which is not charged to its retries: "
+            "0@1 on a: its launcher fell silent"
+        ),
+        "Processor 0 takes the place of its standby, processor 0-0, on b, which is to stop first",
+        "Processor 0-0 leaves b to processor 0",
+    ]
+    stop = told(machine, stopped("0-0", 1, StopCause.ORDERED, 143))
+    assert "Processor 0-0, whose place processor 0 takes on b, has stopped" in stop
+    assert "Processor 0-0 asks for c, the best other host: it has no home yet" in stop
+    start = told(machine, check_in("r1", "b", request=2), started("0", 2))
+    assert start == [
+        "Processor 0 is permitted to start on b: epoch 2, JobModel version 1",
+        "The failover of processor 0 is over: it has started on b",
+        "Processor 0 has started on b: epoch 2",
+    ]
+
+
+def test_a_failover_to_the_last_host_of_a_standby_that_does_not_run(machine: Machine) -> None:
+    """It is asked for as any home is."""
+    machine.feed(job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
+    machine.run("0", "r0", "a", request=1)
+    assert (
+        "Processor 0 goes to b, where its standby, processor 0-0, ran last and does not run now"
+        in told(machine, LauncherSilent(ResourceId("r0")))
+    )
+
+
+def test_a_failover_to_nobody(machine: Machine) -> None:
+    """The standby has never run anywhere."""
+    machine.feed(job({"0": "a", "0-0": None}), live("a", "b"))
+    machine.run("0", "r0", "a", request=1)
+    assert (
+        "Processor 0 could not be failed to a standby, and goes to whatever host there is"
+        in told(machine, LauncherSilent(ResourceId("r0")))
+    )
+
+
+def test_a_choice_that_is_lost(machine: Machine) -> None:
+    """The standby's host is lost too, before it has stopped."""
+    with_standby(machine, "a", "b", "c", "d", "e")
+    machine.feed(LauncherSilent(ResourceId("r0")))
+    assert "Processor 0 cannot take the place of processor 0-0 on b, and chooses anew" in told(
+        machine, live("a", "c", "d", "e")
     )

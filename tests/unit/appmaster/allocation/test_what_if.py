@@ -18,6 +18,7 @@ from tests.unit.appmaster.allocation.conftest import (
     MachineWith,
     check_in,
     expired,
+    job,
     live,
     model,
     stopped,
@@ -215,3 +216,75 @@ def test_room_is_given_once(machine_with: MachineWith) -> None:
     outlook = lost(sized(machine), reports=(host_with("a", 1500),))
     assert ways(outlook)["0"] == (None, "a")
     assert [f.before.processor_id for f in outlook.fates if f.is_placed] == ["0"]
+
+
+def with_standby(machine: Machine, *hosts: str) -> Machine:
+    """Processor 0 runs on a, its standby on b."""
+    machine.feed(job({"0": "a", "0-0": "b"}), live(*hosts))
+    machine.run("0", "r0", "a", request=1)
+    machine.run("0-0", "r1", "b", request=2)
+    return machine
+
+
+def test_an_active_takes_the_place_of_its_standby_which_goes_elsewhere(machine: Machine) -> None:
+    """STANDBY, part 3, A: and the standby stays apart from it."""
+    outlook = lost(with_standby(machine, "a", "b", "c").state, "a")
+    assert ways(outlook) == {"0": ("a", "b"), "0-0": ("b", "c")}
+    active, standby = outlook.fates
+    assert (active.takes_over, standby.takes_over) == ("0-0", None)
+    assert active.to_json()["takes_over"] == "0-0"
+    assert outlook.shortage is None
+
+
+def test_a_standby_that_nobody_may_be_near_to_cannot_be_placed(machine: Machine) -> None:
+    """Two hosts, of which one is lost: what is in its way is said."""
+    outlook = lost(with_standby(machine, "a", "b").state, "a")
+    assert ways(outlook) == {"0": ("a", "b"), "0-0": ("b", None)}
+    assert [fate.is_placed for fate in outlook.fates] == [True, False]
+    assert outlook.shortage is not None
+    assert "processor 0-0; b has processor 0, which has the same state" in outlook.shortage
+
+
+def test_a_standby_that_is_lost_goes_elsewhere(machine: Machine) -> None:
+    """STANDBY, part 3, B; its active is not touched."""
+    outlook = lost(with_standby(machine, "a", "b", "c").state, "b")
+    assert ways(outlook) == {"0-0": ("b", "c")}
+
+
+def test_what_was_given_is_no_room_any_more(running: Machine) -> None:
+    """The host had room for one, which the first of two got."""
+    outlook = lost(sized(running), "a", "b", reports=(host_with("c", 1500),))
+    assert outlook.shortage is not None
+    assert "c has 500 of 4000 MB" in outlook.shortage
+
+
+def test_what_a_lost_host_had_is_gone_with_it(running: Machine) -> None:
+    """Its room is nobody's, and so is that of a host that could never hold a container."""
+    small = HostReport(Host("b"), None, 500, 8, 500, 8)
+    reports = (host_with("a", 3000), small, host_with("c", 0))
+    outlook = lost(sized(running), "a", reports=reports)
+    assert ways(outlook) == {"0": ("a", None)}
+    assert outlook.shortage is not None
+    assert "a is lost; b is too small, with 500 MB; c has 0 of 4000 MB" in outlook.shortage
+
+
+def test_standbys_that_wait_are_not_in_each_others_way(machine: Machine) -> None:
+    """Only who is somewhere is."""
+    machine.feed(job({"0": "a", "0-0": "b", "0-1": None}), live("a", "b"))
+    machine.run("0", "r0", "a", request=1)
+    machine.run("0-0", "r1", "b", request=2)
+    outlook = lost(machine.state, "a")
+    assert outlook.to_json()["unplaced"] == ["0-0"]
+    assert outlook.shortage is not None
+    assert "processor 0-0, 0-1; b has processor 0" in outlook.shortage
+
+
+def test_room_that_a_standby_must_not_have_is_told_as_it_is(machine: Machine) -> None:
+    """It is not the room that is in its way, but its active."""
+    state = sized(with_standby(machine, "a", "b"))
+    outlook = lost(state, "a", reports=(host_with("b", 4000),))
+    assert outlook.to_json()["unplaced"] == ["0-0"]
+    assert outlook.shortage is not None
+    assert outlook.shortage.endswith(
+        "b has processor 0, which has the same state (1 host of 1 could hold one)"
+    )

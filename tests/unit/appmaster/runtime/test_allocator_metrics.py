@@ -19,9 +19,11 @@ from homeport.appmaster.allocation.events import (
     JobModelPublished,
     LauncherSilent,
     ResourceEnded,
+    SettingsChanged,
     ShutdownRequested,
 )
 from homeport.appmaster.allocation.instructions import EndFailover, WriteFailover
+from homeport.appmaster.allocation.reasons import Reason, ReasonKind
 from homeport.appmaster.runtime.allocator_metrics import (
     MANAGER,
     AllocatorMetrics,
@@ -37,6 +39,7 @@ from tests.unit.appmaster.allocation.conftest import (
     check_in,
     expired,
     inc,
+    job,
     live,
     model,
     started,
@@ -218,6 +221,71 @@ def test_failovers_by_kind(counted: Counted) -> None:
     assert samples["homeport_failovers_total standby-host"] == 1
     assert samples["homeport_failovers_total other-host"] == 1
     assert samples["homeport_failed_failovers_total"] == 2
+
+
+def test_a_failover_from_beginning_to_end(counted: Counted) -> None:
+    """The active's host is lost, it takes its standby's place: a failover and a recovery."""
+    counted.feed(job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
+    counted.feed(check_in("r0", "a", request=1), started("0", 1))
+    counted.feed(check_in("r1", "b", request=2), started("0-0", 1))
+    counted.now_ms = 1_000
+    counted.feed(LauncherSilent(ResourceId("r0")))
+    assert counted.manager()["job-healthy"] == 0
+    counted.feed(stopped("0-0", 1, StopCause.ORDERED, 143))
+    counted.feed(check_in("r1", "b", request=2))
+    counted.now_ms = 2_500
+    counted.feed(started("0", 2))
+    told, samples = counted.manager(), counted.samples()
+    assert told["failovers-to-standby"] == 1
+    assert told["failovers-to-any-host"] == told["failed-standby-allocations"] == 0
+    assert samples["homeport_failed_failovers_total"] == 0
+    assert samples["homeport_container_failures_total false active"] == 1
+    assert samples["homeport_container_failures_total false standby"] == 0
+    assert samples["homeport_recovery_seconds_sum launcher-silent"] == 1.5
+
+
+def test_an_active_that_has_no_standby_to_go_to(counted: Counted) -> None:
+    """STANDBY, the third of the additional metrics."""
+    counted.feed(job({"0": "a", "0-0": None}), live("a", "b"))
+    counted.feed(check_in("r0", "a", request=1), started("0", 1))
+    counted.feed(LauncherSilent(ResourceId("r0")))
+    assert counted.manager()["failovers-to-any-host"] == 1
+    assert counted.samples()["homeport_failovers_total other-host"] == 1
+
+
+def test_requests_of_standbys_where_racks_count(counted: Counted) -> None:
+    """Samza's names for those that a rack may refuse; actives are not among them."""
+    settings = replace(counted.machine.state.settings, racks_are_preferred=True)
+    counted.feed(SettingsChanged(settings), job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
+    counted.feed(expired(2), check_in("r1", "c", request=3), started("0-0", 1))
+    told = counted.manager()
+    assert told["fault-domain-aware-container-requests"] == 2
+    assert told["expired-fault-domain-aware-container-requests"] == 1
+    assert told["fault-domain-aware-containers-started"] == 1
+    assert told["failed-fault-domain-aware-container-requests"] == 0
+
+
+def test_refusals_and_commands_that_fail(counted: Counted) -> None:
+    """By the reasons that tell of them."""
+    counted.feed(job({"0": "a", "0-0": "b"}))
+    for kind in (ReasonKind.KEPT_APART, ReasonKind.COMMAND_FAILED):
+        reason = Reason(kind, ProcessorId("0-0"), Host("a"))
+        decision = Decision(counted.machine.state, (), (), (reason,))
+        counted.metrics.decided(ShutdownRequested(), decision)
+    assert counted.manager()["failed-standby-allocations"] == 1
+    assert counted.manager()["failed-container-placements-actions"] == 1
+
+
+def test_a_stop_that_was_ordered_is_a_recovery_too(counted: Counted) -> None:
+    """As that of a container which an operator moves, or a standby that makes way."""
+    counted.deploy()
+    reason = Reason(ReasonKind.STOPPED_AS_ORDERED, ProcessorId("0"), Host("a"))
+    decision = Decision(counted.machine.state, (), (), (reason,))
+    counted.metrics.decided(stopped("0", 1, StopCause.ORDERED, 143), decision)
+    counted.now_ms = 700
+    counted.feed(stopped("0", 1, StopCause.KILLED), check_in("r0", "a", request=1))
+    counted.feed(started("0", 2))
+    assert counted.samples()["homeport_recovery_seconds_sum ordered"] == 0.7
 
 
 def test_how_long_a_recovery_takes(counted: Counted) -> None:

@@ -148,6 +148,26 @@ def test_what_is_short_is_told_host_by_host() -> None:
     assert "  waits: for 1024 MB and 2 cores: nothing is known to be in the way" in told
 
 
+def test_it_waits_for_its_standby_and_for_commands() -> None:
+    """An active that fails over, the standby that makes way, and what an operator asked for."""
+    failover = {"active": "0", "standby": "0-0", "host": "b", "waits_for": "0-0@3"}
+    status = {"hosts": ["b"], "failovers": [failover]}
+    active, standby = container(phase="failing-over"), container(processor_id="0-0")
+    assert "  waits: for the stop of its standby 0-0 on b, whose place it takes" in explained(
+        active, status=status
+    )
+    assert "  waits: until it has made way on b for processor 0" in explained(
+        standby, status=status
+    )
+    failover["waits_for"] = ""
+    assert "  waits: to start on b, as it fails over" in explained(active, status=status)
+    assert not any("waits" in line for line in explained(standby, status=status))
+    command = {"processor_id": "0", "destination": "nm3", "step": "reserving"}
+    assert "  waits: for an operator's command to nm3: reserving" in explained(
+        container(), status={"hosts": ["b"], "placements": [command, {"processor_id": "1"}]}
+    )
+
+
 def test_an_unknown_processor_is_one_line() -> None:
     """It names those that there are, or the first of them."""
     known = {"containers": [{"processor_id": str(n)} for n in range(25)]}
@@ -182,6 +202,7 @@ def outlook(*fates: dict[str, Any], why: bool = False, **changes: object) -> lis
         "containers": list(fates),
         "unplaced": [f["processor_id"] for f in fates if not f["is_placed"]],
         "notes": ["The job ends"],
+        "shortage": None,
         "suspects_itself": False,
         "job": "active",
         "is_settled": True,
@@ -211,14 +232,16 @@ def test_who_cannot_be_placed_and_why() -> None:
     lines = outlook(
         fate(is_placed=False, to=None, phase="requested", why=["It got none", "It asks again"]),
         suspects_itself=True,
+        shortage="waiting for 1 container",
         job="ending",
         is_settled=False,
     )
-    assert lines[1] == "  0 (active): nm1 -> nowhere (requested): It asks again"
+    assert lines[1] == "  0 (active): nm1 -> nowhere, requested"
     assert lines[2] == "The job ends"
     assert lines[3].startswith("that is more than half of all hosts")
     assert lines[4:] == [
         "cannot be placed: 0",
+        "then waiting for 1 container",
         "the job would be ending",
         "it was not looked any further: that much would happen",
     ]
