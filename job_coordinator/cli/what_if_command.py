@@ -21,6 +21,9 @@ from homeport.job_coordinator.model.json_values import compact_json
 
 app = new_app()
 
+_TIMEOUT_S = 120.0
+"""A hundred of a thousand hosts, with 20,000 containers, take the AM some twenty seconds."""
+
 
 @app.command()
 def what_if(
@@ -38,7 +41,8 @@ def what_if(
     The running job's allocator is asked, on the state that it is in; nothing is changed.
     """
     running = require_running(loaded(config_path, config))
-    answer = running.client.what_if([host_of(name) for name in host])
+    client = running.client.at(running.client.url, _TIMEOUT_S)
+    answer = client.what_if([host_of(name) for name in host])
     note(f"from {running}")
     if as_json:
         print(compact_json(answer).decode())
