@@ -12,7 +12,7 @@ from homeport.appmaster.allocation.events import HostReport, JobModelPublished, 
 from homeport.appmaster.allocation.instructions import EndJob, JobResult
 from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.cluster_resource_manager import ResourceReport
+from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
 from homeport.appmaster.runtime import publication
 from homeport.appmaster.runtime.attempt_files import StartedLedger
 from homeport.appmaster.runtime.backend import DriverBackend
@@ -179,10 +179,9 @@ class Am:
         inherited: tuple[Incarnation, ...] = (),
         ending: ShutdownRequested | None = None,
         records: Iterable[CoordinatorStreamMessage] = (),
+        resources: ClusterResourceManager | None = None,
     ) -> None:
-        self.cluster = Cluster()
-        self.keeper = InMemoryKeeper()
-        self.stream = Stream()
+        self.cluster, self.keeper, self.stream = Cluster(), InMemoryKeeper(), Stream()
         self.history_folder = history
         self.fenced, self.not_fenced = list[Incarnation](), list[Incarnation]()
         self.fence_fault: UnavailableError | None = None
@@ -208,7 +207,7 @@ class Am:
             published=JobModelPublished(
                 1, {P0: NM1}, {i.processor_id: i.epoch for i in (*permitted, *inherited)}
             ),
-            resources=self.cluster,
+            resources=resources or self.cluster,
             stream=self.stream,
             history=writer,
             keeper=self.keeper,
@@ -227,7 +226,7 @@ class Am:
         self.backend = DriverBackend(
             driver=self.driver,
             attempt=1,
-            resources=self.cluster,
+            resources=resources or self.cluster,
             history=writer,
             started=StartedLedger(history.parent),
         )
@@ -301,14 +300,16 @@ def drive(
     inherited: tuple[Incarnation, ...] = (),
     ending: ShutdownRequested | None = None,
     records: Iterable[CoordinatorStreamMessage] = (),
+    resources: ClusterResourceManager | None = None,
 ) -> tuple[Am, EndJob]:
     """Runs a driver and, beside it, ``story``, which must lead to the job's end.
 
-    ``records``: what the coordinator stream has when it begins.
+    ``records``: what the coordinator stream has when it begins. ``resources``: another cluster than
+    that of a few lines.
     """
 
     async def both() -> tuple[Am, EndJob]:
-        am = Am(history, permitted, retries, inherited, ending, records)
+        am = Am(history, permitted, retries, inherited, ending, records, resources)
         async with asyncio.timeout(3 * LIMIT_S):
             end, _ = await asyncio.gather(am.driver.run("http://am/"), told(am))
         return am, end

@@ -9,6 +9,7 @@ order, as the cluster's ``Faults`` say.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 if TYPE_CHECKING:
     from simulated_cluster import SimulatedCluster
 
+    from homeport.job_coordinator.http.server import JobCoordinatorBackend
+
 Message = CheckIn | Started | Stopped
 
 Answer = Order | None
@@ -35,6 +38,7 @@ Answer = Order | None
 
 _ORDERED_EXIT = 143
 _FIRST_PID = 1000
+_TICK_MS = 10
 
 
 @dataclass(frozen=True)
@@ -223,3 +227,20 @@ class Launcher:
                 happen()
 
         self._cluster.after(self._cluster.span(bounds, self.host), due)
+
+
+async def attend(cluster: SimulatedCluster, backend: JobCoordinatorBackend) -> None:
+    """For ever: the cluster's clock goes as fast as ours, and its launchers speak to this AM."""
+    while True:
+        await asyncio.sleep(_TICK_MS / 1000)
+        cluster.advance(_TICK_MS)
+        for letter in cluster.letters():
+            answer: Answer = None
+            match letter.message:
+                case CheckIn() as check_in:
+                    answer = await backend.check_in(check_in)
+                case Started() as started:
+                    await backend.started(started)
+                case Stopped() as stopped:
+                    await backend.stopped(stopped)
+            cluster.answer(letter, answer)
