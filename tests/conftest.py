@@ -32,9 +32,13 @@ def _terminated(_number: int, _frame: FrameType | None) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--rewrite`` is known in every run: options must be declared by the first conftest."""
+    """Options of single folders are known in every run: the first conftest must declare them."""
     about = "tests/transcripts: write what the allocator answers now into the transcripts"
     parser.addoption("--rewrite", action="store_true", default=False, help=about)
+    about = "tests/exhaustive: how many faults there are at most in the searched worlds"
+    parser.addoption("--faults", type=int, default=2, help=about)
+    about = "tests/exhaustive: how many hosts the searched worlds have"
+    parser.addoption("--hosts", type=int, default=3, help=about)
 
 
 def pytest_configure() -> None:

@@ -90,10 +90,23 @@ class ByItself(Job):
                 continue  # the ResourceManager says that of the host
             told = self._ends_told(world, ((request, is_taken_back, host),))
             yield f"end of {request}", told
-        for request, is_told in world.gone:
-            left = tuple(g for g in world.gone if g[0] != request)
-            kind = "lost" if is_told else "silent"
-            yield f"{request} silent", self.fed(world._replace(gone=left), (kind, request))
+        yield from self._silences(world)
+
+    def _silences(self, world: World) -> Moves:
+        together = {host for _, _, host in world.gone if host} if not self.is_fine else set()
+        for host in sorted(together):
+            yield f"{host} silent", self._silent(world, [g for g in world.gone if g[2] == host])
+        for gone in world.gone:
+            if gone[2] not in together:
+                yield f"{gone[0]} silent", self._silent(world, [gone])
+
+    def _silent(self, world: World, all_gone: list[tuple[int, bool, str]]) -> World:
+        """The keeper says of launchers that are no more that they are silent."""
+        for gone in all_gone:
+            left = tuple(g for g in world.gone if g[0] != gone[0])
+            kind = "lost" if gone[1] else "silent"
+            world = self.fed(world._replace(gone=left), (kind, gone[0]))
+        return world
 
     def _lost_lease(self, world: World, owner: Owner) -> World:
         for launcher in world.launchers:
@@ -115,7 +128,7 @@ class ByItself(Job):
     def _ends_told(self, world: World, ends: tuple[tuple[int, bool, str], ...]) -> World:
         for end in ends:
             left = tuple(e for e in world.ended if e != end)
-            gone = tuple((r, is_told or r == end[0]) for r, is_told in world.gone)
+            gone = tuple((r, is_told or r == end[0], h) for r, is_told, h in world.gone)
             told = world._replace(ended=left, gone=gone)
             world = self.fed(told, ("ended", end[0], end[1]))
         return world
@@ -169,12 +182,22 @@ class ByItself(Job):
     def _lease_over(self, world: World, launcher: Launcher) -> Moves:
         """The keeper ends a lease: after its launcher has, or while that cannot act."""
         over = {Life.OUT, Life.FROZEN} if self.has_margin else {Life.CUT, Life.OUT, Life.FROZEN}
-        if launcher.life in over and launcher.is_known:
-            kind = "lost" if launcher.is_denied else "silent"
-            is_revoked = launcher.is_revoked or launcher.child is not None
-            silent = launcher._replace(is_known=False, is_revoked=is_revoked)
-            revoked = with_launcher(world, silent)
-            yield f"{launcher} silent", self.fed(revoked, (kind, launcher.request))
+        if launcher.life not in over or not launcher.is_known:
+            return
+        if self.is_fine or world.hosts[self._places[launcher.host]] is HostLife.UP:
+            yield f"{launcher} silent", self._revoked(world, launcher)
+            return
+        known = [x for x in world.launchers if x.host == launcher.host and x.is_known]
+        if known[0] is launcher:
+            for one in known:
+                world = self._revoked(world, launcher_of(world, one.request))
+            yield f"{launcher.host} silent", world
+
+    def _revoked(self, world: World, launcher: Launcher) -> World:
+        kind = "lost" if launcher.is_denied else "silent"
+        is_revoked = launcher.is_revoked or launcher.child is not None
+        silent = launcher._replace(is_known=False, is_revoked=is_revoked)
+        return self.fed(with_launcher(world, silent), (kind, launcher.request))
 
     def _timers(self, world: World, kinds: frozenset[TimerKind] | None) -> Moves:
         for timer in self.memory.timers[world.machine]:
@@ -219,16 +242,19 @@ class ByItself(Job):
             for launcher in alive:
                 world = with_launcher(world, launcher._replace(is_known=True))
             if not alive:
-                gone = {*world.gone, (message[1], False)}
+                gone = {*world.gone, (message[1], False, "")}
                 world = world._replace(gone=tuple(sorted(gone)))
         return self.fed(world, message)
 
     def _host_wakes(self, world: World, host: str) -> World:
-        """The host stands still no more; whoever stood still there wakes in its own turn."""
+        """The host stands still no more; in the fine grain whoever did wakes in its own turn."""
         world = with_host(world, self._places[host], HostLife.UP)
         if host not in world.rm and not world.adopting:
             rm = tuple(sorted((*world.rm, host)))
             world = self.fed(world._replace(rm=rm), ("hosts", rm))
+        for launcher in world.launchers:
+            if launcher.host == host and launcher.life is Life.FROZEN and not self.is_fine:
+                world = self._wakes(world, launcher)
         return world
 
     def _wakes(self, world: World, launcher: Launcher) -> World:
@@ -248,6 +274,13 @@ class ByItself(Job):
             step = self.start_order[child.done]
             after = self._child_step(world, launcher.request)
             yield f"zombie in {launcher}: {step}", after
+
+    def settled(self) -> World:
+        """The job was submitted, and all that can be placed runs: without a fault."""
+        world = self.deployed()
+        while not self.is_well(world):
+            _, world = next(self.free(world))
+        return world
 
     def is_well(self, world: World) -> bool:
         """Whether all that can be placed runs, really, and nothing is left over; or the job ended.

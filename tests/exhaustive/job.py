@@ -61,7 +61,8 @@ class Job:
     """The rules of one cluster and one job.
 
     ``groups``: {active: its standbys}. ``hosts``: their names. ``is_fine``: see ``small_world``.
-    ``is_in_time``: what goes wrong are processes and hosts, never a message.
+    ``is_in_time``: children, hosts and the driver go wrong, YARN takes back, and that is all: no
+    message is late or lost, and no launcher is slow.
     """
 
     start_order = ("fence", "init", "check", "restore")
@@ -253,11 +254,14 @@ class Job:
             return self._without(world, launcher)
         return world
 
-    def _without(self, world: World, launcher: Launcher) -> World:
-        """The launcher is gone, and its child with it; the keeper will say so if it knew it."""
+    def _without(self, world: World, launcher: Launcher, host: str = "") -> World:
+        """The launcher is gone, and its child with it; the keeper will say so if it knew it.
+
+        ``host``: all that was there is gone.
+        """
         gone = world.gone
         if launcher.is_known:
-            gone = tuple(sorted({*gone, (launcher.request, launcher.is_denied)}))
+            gone = tuple(sorted({*gone, (launcher.request, launcher.is_denied, host)}))
         left = tuple(x for x in world.launchers if x.request != launcher.request)
         return world._replace(launchers=left, gone=gone)
 
@@ -291,26 +295,25 @@ class Job:
         before = [x for x in world.launchers if child.owner in dict(x.ran)]
         require(not before, "one child per incarnation")
         world = with_launcher(world, launcher._replace(child=child))
-        self._judge_permit(world, child)
+        self._judge_permit(world, launcher, child)
         if steps is None:
             return self._run_on(world, launcher.request)
         for _ in range(steps):
             world = self._child_step(world, launcher.request)
         return world
 
-    def _judge_permit(self, world: World, child: Child) -> None:
+    def _judge_permit(self, world: World, launcher: Launcher, child: Child) -> None:
         processor, epoch = child.owner
-        for failover in world.stream.failovers:
-            if failover.active == processor:
-                standing = [
-                    x
-                    for x in world.launchers
-                    if x.child
-                    and x.child.owner[0] == failover.standby
-                    and x.host == failover.host
-                    and x.is_lease_good
-                ]
-                require(not standing, "Invariant-2: an active starts after its standby stopped")
+        standing = [
+            x
+            for x in world.launchers
+            if x.host == launcher.host
+            and x.child
+            and x.child.owner[0] != processor
+            and self.group_of[x.child.owner[0]] == self.group_of[processor]
+            and x.is_lease_good
+        ]
+        require(not standing, "Invariant-2: an active starts after its standby has stopped")
         written = dict(world.stream.epochs).get(processor, EpochRecord(0, ()))
         require(written.epoch >= epoch, "a permit has its record")
 

@@ -119,7 +119,7 @@ class Numbering:
         requests = said.requests.union(
             (launcher.request for launcher in world.launchers),
             (request for request, _ in world.pending),
-            (request for request, _ in world.gone),
+            (gone[0] for gone in world.gone),
             (end[0] for end in world.ended),
             (m[1] for m in world.late if m[0] == "check-in"),
         )
@@ -217,7 +217,7 @@ def _renamed(
         ),
         pending=tuple((requests[r], host) for r, host in world.pending),
         launchers=tuple(launcher(x) for x in world.launchers),
-        gone=tuple((requests[r], told) for r, told in world.gone),
+        gone=tuple((requests[r], told, host) for r, told, host in world.gone),
         ended=tuple((requests[r], is_taken, host) for r, is_taken, host in world.ended),
         late=tuple(message(m) for m in world.late),
         adopting=tuple(sorted(map(name, world.adopting))),

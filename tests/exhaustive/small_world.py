@@ -9,8 +9,9 @@ Grain. What nobody can see in between is one move: a launcher that is permitted 
 the child fences, initialises its id and reads the stream at once, since nobody but a process that
 stands still in mid-start makes a difference there; those are faults of their own, at each step.
 In the coarse grain whoever has nothing to wait for does not wait: a launcher that YARN starts
-checks in, one that has told of a stop checks in after it, all launchers speak to a new driver. To
-be slow there is a fault. In the fine grain (``is_fine``) it is not.
+checks in, one that has told of a stop checks in after it, all launchers speak to a new driver; all
+launchers of a host that is lost, or stands still, fall silent at once, and wake at once. To be slow
+there is a fault. In the fine grain (``is_fine``) it is not.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class SmallWorld(ByItself):
             after = self._child_stopped(world, launcher, cause)
             charged = world.was_charged or cause in {"failed", "killed"}
             yield f"child of {launcher} {cause}", after._replace(was_charged=charged)
-        if any(x.host == launcher.host and x is not launcher for x in world.launchers):
+        is_one_of_many = any(x.host == launcher.host and x is not launcher for x in world.launchers)
+        if is_one_of_many and not self.is_in_time:
             # else it is its host that freezes
             yield f"{launcher} freezes", with_launcher(world, launcher._replace(life=Life.FROZEN))
         if launcher.is_known and not self.is_in_time:
@@ -126,7 +128,7 @@ class SmallWorld(ByItself):
     ) -> World:
         ended = tuple(sorted({*world.ended, (launcher.request, is_taken_back, host)}))
         charged = world.was_charged or not is_taken_back
-        dead = self._without(world, launcher)
+        dead = self._without(world, launcher, host)
         if launcher.is_denied:
             return dead
         return dead._replace(ended=ended, was_charged=charged)

@@ -15,13 +15,16 @@ import pytest
 from homeport.appmaster.allocation import (
     container_allocator,
     container_process_manager,
+    failover,
     retries,
+    separation,
+    standby_container_manager,
 )
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import Event, TimerFired
 from homeport.appmaster.allocation.instructions import CancelRequest, RequestResource
-from homeport.appmaster.allocation.state import AllocatorState, ContainerState
+from homeport.appmaster.allocation.state import AllocatorState, ContainerPhase, ContainerState
 from homeport.appmaster.allocation.transitions import Happening
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -42,6 +45,7 @@ class Mutant:
     groups: dict[str, tuple[str, ...]]
     fault_count: int = 2
     retry_count: int = -1
+    is_settled: bool = False
 
     def __str__(self) -> str:
         return self.patch.__name__
@@ -51,13 +55,16 @@ MUTANTS: list[Mutant] = []
 
 
 def mutant(
-    verdict: str, *, fault_count: int = 2, retry_count: int = -1, **groups: tuple[str, ...]
+    verdict: str, *, retry_count: int = -1, is_settled: bool = False, **groups: tuple[str, ...]
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    """Enter the function as a mutant; groups as ``p0=("0-0",)``, one active by default."""
+    """Enter the function as a mutant; groups as ``p0=("0-0",)``, one active by default.
+
+    ``is_settled``: the search begins when all run.
+    """
 
     def enter(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
         named = {p.removeprefix("p"): replicas for p, replicas in groups.items()} or {"0": ()}
-        MUTANTS.append(Mutant(patch, verdict, named, fault_count, retry_count))
+        MUTANTS.append(Mutant(patch, verdict, named, 2, retry_count, is_settled))
         return patch
 
     return enter
@@ -174,6 +181,46 @@ def believe_a_stop_of_long_ago(patch: Patch) -> None:
     patch.setattr(container_process_manager, "_current", current)
 
 
+# --- the rules of standbys
+
+
+@mutant("Invariant-1|are on one host|stay apart", p0=("0-0",))
+def skip_the_host_check(patch: Patch) -> None:
+    """Invariant-1: hosts, grants and launchers are given out whoever is there already."""
+    patch.setattr(separation, "_taken_hosts", lambda *_: iter(()))
+
+
+@mutant("Invariant-1|Invariant-2|stay apart|on one host", p0=("0-0",), is_settled=True)
+def permit_without_the_gate(patch: Patch) -> None:
+    """Invariant-2: that a standby has been told to stop is taken for its stop."""
+    await_stop, taken_hosts = standby_container_manager._await, separation._taken_hosts
+
+    def go_ahead(draft: Draft, active: ContainerState) -> ContainerState:
+        waiting = await_stop(draft, active)
+        standby_container_manager.way_is_clear(draft, waiting, None)
+        return draft.containers[active.processor_id]
+
+    def but_stopping(draft: Draft, container: ContainerState) -> Any:  # noqa: ANN401
+        every = taken_hosts(draft, container)
+        return (pair for pair in every if pair[0].phase is not ContainerPhase.STOPPING)
+
+    patch.setattr(separation, "_taken_hosts", but_stopping)
+    patch.setattr(separation, "is_clear", lambda *_: True)
+    patch.setattr(standby_container_manager, "_await", go_ahead)
+
+
+@mutant("a standby is chosen once in a failover", p0=("0-0", "0-1"), is_settled=True)
+def choose_a_standby_again(patch: Patch) -> None:
+    """The standbys that a failover has used are not remembered."""
+    choose = failover.choose
+
+    def forgetful(home: Any, standbys: Any, used: Any, may_take: Any) -> Any:  # noqa: ANN401
+        del used
+        return choose(home, standbys, (), may_take)
+
+    patch.setattr(failover, "choose", forgetful)
+
+
 @pytest.mark.parametrize("wrong", MUTANTS, ids=str)
 def test_the_search_finds_what_a_missing_rule_does(
     wrong: Mutant, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tell: Tell
@@ -184,6 +231,6 @@ def test_the_search_finds_what_a_missing_rule_does(
     rules = SmallWorld(wrong.groups, ("a", "b", "c"), settings)
     search = Search(rules, wrong.fault_count)
     with pytest.raises(FoundError, match=wrong.verdict) as found:
-        search.visit(rules.deployed())
+        search.visit(rules.settled() if wrong.is_settled else rules.deployed())
     if request.config.get_verbosity() > 0:
         tell(f"{wrong.patch.__doc__}\n{found.value}")

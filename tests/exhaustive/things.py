@@ -114,11 +114,11 @@ class World(NamedTuple):
     """Everything there is. ``machine``: the number of the allocator's state, in ``Memory``.
 
     ``rm``: the hosts that the ResourceManager calls live. ``pending``: (request, host or "" for
-    any). ``gone``: (request, whether Skein's word of the end was told) of launchers that are no
-    more, while the keeper has not said so. ``ended``: (request, whether YARN took it back, host if
-    it is the end of all there): Skein's news that nobody told. ``late``: messages on their way.
-    ``adopting``: who had a permit of a driver before and is not accounted for. ``was_charged``:
-    something happened that counts as a failure.
+    any). ``gone``: (request, whether Skein's word of the end was told, host if all there is gone)
+    of launchers that are no more, while the keeper has not said so. ``ended``: (request, whether
+    YARN took it back, host if all there has ended): Skein's news that nobody told. ``late``:
+    messages on their way. ``adopting``: who had a permit of a driver before and is not accounted
+    for. ``was_charged``: something happened that counts as a failure.
     """
 
     machine: int
@@ -127,7 +127,7 @@ class World(NamedTuple):
     stream: Stream = Stream()
     pending: tuple[tuple[int, str], ...] = ()
     launchers: tuple[Launcher, ...] = ()
-    gone: tuple[tuple[int, bool], ...] = ()
+    gone: tuple[tuple[int, bool, str], ...] = ()
     ended: tuple[tuple[int, bool, str], ...] = ()
     late: tuple[Message, ...] = ()
     adopting: tuple[Owner, ...] = ()

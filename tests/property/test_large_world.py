@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from tests.exhaustive.things import World
 from tests.property.cluster import Cluster, bound_of
 
-REPLICAS = 0
+REPLICAS = 2
 NUMBERS = st.lists(st.integers(0, 1000), min_size=6, max_size=6)
 
 
