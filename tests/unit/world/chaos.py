@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    FORCE_RESTART_LAST_SEEN,
+    LAST_SEEN,
+    PlacementRequest,
+)
 from tests.unit.world.am import Attempt
 from tests.unit.world.clock import Process
 from tests.unit.world.judges import counted
@@ -13,6 +20,7 @@ from tests.unit.world.scene import Scene
 from tests.unit.world.world import LEASE_MS
 
 _SIGKILL_AFTER_MS = 250
+_ANYWHERE = (ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN)
 CALM_MS = 120_000
 
 
@@ -45,7 +53,9 @@ class Chaos:
             self._am_dies,
             self._am_is_orphaned,
             self._people_rescale,
+            self._people_move,
         ]
+        self._moves = 0
 
     def suffer(self, faults: int) -> None:
         """So many faults have hit a working job, one by one or over one another."""
@@ -74,6 +84,10 @@ class Chaos:
         all_counted = "all that was produced is counted"
         scene.until(lambda: counted(scene.world) >= scene.produced, all_counted, CALM_MS)
         scene.run(2 * LEASE_MS)
+        with scene.world.stream() as stream:
+            answers = PlacementManager(stream).read_responses().values()
+        open_ones = self._moves - sum(answer.status.is_final for answer in answers)
+        scene.require(open_ones == 0, f"{open_ones} of {self._moves} moves have no final answer")
         scene.judge()
 
     # -- containers and hosts
@@ -182,6 +196,19 @@ class Chaos:
     def _people_rescale(self) -> None:
         """Somebody changes the number of containers; perhaps to what it is."""
         self._scene.configure("job.container.count", self._random.choice("12"))
+
+    def _people_move(self) -> None:
+        """Somebody moves or restarts a container; perhaps one that there is not."""
+        self._moves += 1
+        request = PlacementRequest(
+            f"move {self._moves}",
+            self.attempt.rank.application,
+            ProcessorId(self._random.choice(["0", "0-0", "1", "1-0"])),
+            self._random.choice([*self._scene.cluster.hosts, *_ANYWHERE]),
+            None,
+            self._scene.clock.now_ms,
+        )
+        self._scene.world.write(PlacementManager.request_message(request), "an operator")
 
     def _next_attempt(self) -> None:
         number = self.attempt.rank.attempt + 1
