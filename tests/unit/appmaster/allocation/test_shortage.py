@@ -127,3 +127,13 @@ def test_where_nothing_is_in_the_way_that_is_said(machine: Machine) -> None:
     """A request that was made a moment ago."""
     machine.feed(model({"0": "a"}), live("a"))
     assert "processor 0; nothing is in the way (1 host of 1 could hold one)" in str(told(machine))
+
+
+def test_who_waits_itself_is_in_nobodys_way(machine_with: MachineWith) -> None:
+    """Of a pair that waits neither has a host; a host with room is told of as such."""
+    machine = machine_with(container_memory_mb=1024, container_cores=2)
+    pair = replace(model({"0": None, "0-0": None}), standbys={ProcessorId("0-0"): P0})
+    machine.feed(pair, observed(report("a"), report("b")))
+    found = told(machine, report("a"), report("b"))
+    assert found.hosts == {"a": "", "b": ""}
+    assert [dict(w.obstacles) for w in found.waiters] == [{}, {}]
