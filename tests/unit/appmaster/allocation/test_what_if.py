@@ -288,3 +288,9 @@ def test_room_that_a_standby_must_not_have_is_told_as_it_is(machine: Machine) ->
     assert outlook.shortage.endswith(
         "b has processor 0, which has the same state (1 host of 1 could hold one)"
     )
+
+
+def test_a_lost_host_has_nothing_whatever_was_reported_of_it(running: Machine) -> None:
+    """Its last report is of a time when it lived."""
+    reports = (host_with("a", 4000), host_with("b", 4000), host_with("c", 4000))
+    assert ways(lost(sized(running), "a", reports=reports)) == {"0": ("a", "b")}
