@@ -293,7 +293,5 @@ def step_aside(draft: Draft, standby: ContainerState) -> None:
         draft.move(
             standby, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, wanted=None
         )
-    elif standby.phase is ContainerPhase.ASSIGNED:
+    else:
         draft.move(standby, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, resource_id=None)
-    elif standby.phase is ContainerPhase.QUEUED:
-        draft.change(standby, wanted=None)
