@@ -14,6 +14,7 @@ from homeport.appmaster.allocation.instructions import (
     PermitContainer,
     ReleaseResource,
     StopContainer,
+    WritePlacementResponse,
     brief,
 )
 from homeport.appmaster.allocation.state import ContainerRole
@@ -53,9 +54,24 @@ class DecisionLog:
             self.events.add(event, decision, orders)
         if not orders and not decision.records:
             return
+        for record in decision.records:
+            if isinstance(record, WritePlacementResponse):
+                self._answered(record)
         names = [brief(i) for i in orders]
         log.info("%s -> %s", describe(event), "; ".join(names) or "records")
         self._history.event("decision", cause=describe(event), instructions=names)
+
+    def _answered(self, answer: WritePlacementResponse) -> None:
+        """An operator's command has come as far as this."""
+        request = answer.request
+        self._history.event(
+            "placement-answered",
+            commanded=request.processor_id,
+            destination=request.destination,
+            uuid=request.uuid,
+            status=answer.status.value,
+            message=answer.message,
+        )
 
     def _is_repeated(self, instruction: Instruction) -> bool:
         """Whether it is an order that was told before and comes again until it is obeyed."""
