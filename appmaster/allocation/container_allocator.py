@@ -191,7 +191,7 @@ def observe_hosts(draft: Draft, event: HostsObserved) -> None:
     draft.is_everybody_due = True
     draft.hosts = tuple(sorted(set(event.hosts)))
     racks = {r.host: r.rack for r in event.reports if r.rack is not None}
-    if racks != dict(draft.racks):
+    if event.reports and racks != dict(draft.racks):
         draft.racks = Map(racks)
     for host in sorted({c.wanted for c in draft.each(ASKING) if c.wanted} - set(draft.hosts)):
         leave(draft, host, "the ResourceManager does not call it live")

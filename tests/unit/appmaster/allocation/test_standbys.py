@@ -240,7 +240,8 @@ def test_racks_may_be_kept_apart_always(machine_with: MachineWith) -> None:
 
 
 def test_racks_are_those_of_the_last_observation(machine_with: MachineWith) -> None:
-    """S18: what a later look says counts."""
+    """S18: what a later look says counts; one that says nothing of hosts changes nothing."""
     machine = machine_with(racks_are_apart=True)
     machine.feed(job({"0": "a", "0-0": None}), racks(a="one", b="one"))
+    assert machine.feed(live("a", "b")) == ()
     assert machine.feed(racks(a="one", b="two"))[:1] == asks(2, "b")[:1]
