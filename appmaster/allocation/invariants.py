@@ -318,7 +318,7 @@ def _of_idle_launchers(state: AllocatorState) -> Iterator[str]:
 
 
 def _of_timers(state: AllocatorState) -> Iterator[str]:
-    needed = _timers_needed(state, _all_rows(state))
+    needed = _timers_needed(state, _all_rows(state)) | _host_timers_needed(state)
     if state.timers != needed:
         yield _needs(needed)
 
@@ -333,6 +333,8 @@ def _of_timers_changed(
 ) -> Iterator[str]:
     """Those of what has changed are as needed; and no other one came, or went."""
     were, needed = _timers_needed(before, was), _timers_needed(after, rows)
+    if (before.silent, before.exclusions) != (after.silent, after.exclusions):
+        were, needed = were | _host_timers_needed(before), needed | _host_timers_needed(after)
     is_armed_well = all(timer in after.timers for timer in needed)
     is_rest_off = not any(timer in after.timers for timer in were - needed)
     if not is_armed_well or not is_rest_off:
@@ -361,9 +363,14 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
     queued = state.containers.filed(Containers.PHASE, ContainerPhase.QUEUED)
     if is_hopeless(state.phase, state.room, queued):
         needed.add(TOO_SMALL)
-    needed |= {silence_timer(host) for host in state.silent}
-    needed |= {exclusion_timer(e.host) for e in state.exclusions if not e.is_probed}
     return frozenset(needed)
+
+
+def _host_timers_needed(state: AllocatorState) -> frozenset[Timer]:
+    silent = {silence_timer(host) for host in state.silent}
+    return frozenset(
+        silent | {exclusion_timer(e.host) for e in state.exclusions if not e.is_probed}
+    )
 
 
 def _counts_failures(state: AllocatorState, container: ContainerState) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-SECTIONS = {"coordinator": ("model", "bootstrap", "http")}
+SECTIONS = {
+    "coordinator": ("model", "bootstrap", "http"),
+    "allocator": ("placement", "keeper"),
+}
 """{benchmark: its sections, in their order}."""
 
 _DESCRIPTION = """\
@@ -21,6 +24,10 @@ benchmarks and their sections:
                reads the same records and does nothing with them (starts a Kafka on loopback)
     http       1,000 clients fetching a JobModel of 1,000 containers at once: whole, and each the
                part of its own container; memory of the server, also before slow readers
+  allocator
+    placement  10,000 containers with a standby each placed on 1,000 hosts that are simulated, then
+               1,000 failures, then the loss of 100 hosts; each event with the check of its step
+    keeper     1,000 launchers that renew their leases once a second: CPU of the keeper's server
 """
 
 _EPILOG = """\
@@ -29,6 +36,7 @@ the configuration is visible at GET / is not measured here but held by the tests
 
   scripts/bench coordinator
   scripts/bench coordinator --section http --section model
+  scripts/bench allocator
 """
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 from benchmarks.callers import Calls, call_at_once, hold_at_once
 from benchmarks.large_job_model import fewest_moves
+from benchmarks.large_job_placement import measured
 from benchmarks.model_server import TOKEN, _Backend, model_of
 from benchmarks.options import SECTIONS, parse_arguments
 from benchmarks.processes import forget_peak, peak_mb, resident_mb
@@ -55,6 +56,12 @@ def test_every_section_is_a_module() -> None:
             module = importlib.import_module(f"benchmarks.{name}_{section}")
             assert module.TITLE
             assert callable(module.rows)
+
+
+def test_the_simulated_job_is_placed_and_survives_the_loss_of_a_host() -> None:
+    """Every active and every standby runs, and runs again on the hosts that are left."""
+    found = measured(20, 1, 10, 1)
+    assert (found["running"], found["running_again"]) == (40, 40)
 
 
 def test_a_figure_stands_beside_its_target(capsys: pytest.CaptureFixture[str]) -> None:
