@@ -314,13 +314,13 @@ def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
 
 
 def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
-    """Actives first; nobody whose group is in the way there."""
+    """Actives first; nobody whose group is in the way; away from home once hosts are known."""
     if asker is not None and not separation.may_have(draft, asker, host):
         asker = None
     at_home = _first(draft, Containers.SEEKS_HOME, host, host)
     if at_home is not None:
         return asker if asker is not None and asker.home == host else at_home
-    if asker is not None:
+    if asker is not None or draft.hosts is None:
         return asker
     away = (_first(draft, Containers.SEEKS_AWAY, phase, host) for phase in _MATCH_ORDER)
     found = [c for c in away if c is not None]

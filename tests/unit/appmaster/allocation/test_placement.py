@@ -38,6 +38,14 @@ def test_nothing_is_asked_before_both_model_and_hosts_are_known(machine: Machine
     assert machine.phase("0") is P.REQUESTED
 
 
+def test_before_the_hosts_are_known_nobody_is_taken_from_home(machine: Machine) -> None:
+    """A new driver finds a launcher left over elsewhere: it is idle until home has been asked."""
+    machine.feed(model({"0": "a"}, p0=1))
+    assert machine.feed(check_in("rb", "b", request=7)) == ()
+    assert machine.feed(live("a", "b")) == asks(1, "a")
+    assert machine.phase("0") is P.REQUESTED
+
+
 def test_nobody_is_permitted_before_there_is_a_model(machine: Machine) -> None:
     """COORD: containers are started only after the job coordinator has been initialised.
 
