@@ -79,3 +79,15 @@ def test_two_pairs_are_safe_and_heal(hosts: tuple[str, ...], faults: int, tell: 
     search.visit(rules.settled())
     tell(search.told())
     assert len(search.worlds) > 300
+
+
+@pytest.mark.long
+def test_two_pairs_with_all_faults_are_safe_and_heal(
+    hosts: tuple[str, ...], faults: int, tell: Tell
+) -> None:
+    """The same with no fault less, of children, hosts and the driver: no message is late."""
+    rules = SmallWorld(TWO_PAIRS, hosts, is_in_time=True)
+    search = Search(rules, faults)
+    search.visit(rules.settled())
+    tell(search.told())
+    assert len(search.worlds) > 10_000
