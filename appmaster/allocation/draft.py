@@ -166,6 +166,11 @@ class Draft:
         holder = self.holder(launcher.resource_id)
         return holder is not None and holder.phase in LIVE
 
+    def is_leaving(self, processor_id: ProcessorId) -> bool:
+        """Whether a launcher elsewhere is reserved for it, by an operator's command."""
+        own = (p for p in self.placements.values() if p.request.processor_id == processor_id)
+        return any(p.resource_id is not None and not p.is_launched for p in own)
+
     def idle_resources(self) -> list[ResourceState]:
         """The launchers that live, unheld, unreserved, not released, in the order of their ids."""
         return [self.resources[key] for key in sorted(self._occupancy.idle)]

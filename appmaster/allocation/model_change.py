@@ -233,7 +233,8 @@ def stopped(
         draft.move(container, how, ContainerPhase.STOPPED, resource_id=None)
     elif launcher is not None and is_kept and active is None and _may_stay(draft, container):
         draft.move(container, how, ContainerPhase.ASSIGNED)
-        draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=launcher.host)
+        if not draft.is_leaving(container.processor_id):
+            draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=launcher.host)
         allocator.tell_whom_it_waits_for(draft, container, launcher)
     else:
         draft.move(container, how, ContainerPhase.QUEUED, resource_id=None)

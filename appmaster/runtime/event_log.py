@@ -21,6 +21,7 @@ from homeport.job_coordinator.http.questions import EventsAsked
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.placement import PlacementRequest, PlacementSource
 
 MAX_EVENTS: Final = 10_000
 MAX_BYTES: Final = 8 * 1024 * 1024
@@ -140,6 +141,10 @@ def _value(value: object) -> str:
     match value:
         case Incarnation():
             return named(value)
+        case PlacementRequest():
+            return f"{value.uuid}: {value.processor_id} to {value.destination}"
+        case PlacementSource():
+            return f"{value.epoch} on {value.host}"
         case Enum():
             return str(value.value)
         case tuple():

@@ -7,7 +7,10 @@ from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.events import ContainerStarted, Event
-from homeport.appmaster.allocation.instructions import WriteProcessorEpoch
+from homeport.appmaster.allocation.instructions import (
+    WritePlacementResponse,
+    WriteProcessorEpoch,
+)
 from homeport.appmaster.allocation.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import initial_state
@@ -15,6 +18,11 @@ from homeport.appmaster.runtime.event_log import MAX_TOLD, EventLog
 from homeport.job_coordinator.http.questions import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import (
+    PlacementRequest,
+    PlacementSource,
+    PlacementStatus,
+)
 
 _STATE = initial_state(
     AllocatorSettings(
@@ -145,3 +153,18 @@ def test_what_one_event_is_told_with_is_bounded() -> None:
     log.add(_event(), _decision(*many), ())
     (event,) = _told(log)["events"]
     assert (len(event["reasons"]), event["left_out"]) == (MAX_TOLD, 7)
+
+
+def test_an_answer_to_a_command_is_told_in_short() -> None:
+    """Whom it is for, where to, and from where."""
+    log = EventLog(lambda: 7)
+    request = PlacementRequest("u", "app", ProcessorId("0"), "nm2", None, 1)
+    source = PlacementSource(3, Host("nm1"))
+    answer = WritePlacementResponse(request, PlacementStatus.IN_PROGRESS, "0@3 stops", source)
+    log.add(_event(), Decision(_STATE, (answer,), (), ()), ())
+    assert _told(log)["events"][0]["records"] == [
+        (
+            "WritePlacementResponse request=u: 0 to nm2 status=IN_PROGRESS message=0@3 stops "
+            "source=3 on nm1"
+        )
+    ]
