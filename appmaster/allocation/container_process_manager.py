@@ -77,6 +77,7 @@ from homeport.appmaster.allocation.instructions import (
 )
 from homeport.appmaster.allocation.job_end import (
     begin_ending,
+    begin_if_due,
     end_if_over,
     end_of_all,
     finish,
@@ -151,6 +152,7 @@ def _settle(draft: Draft) -> None:
     is_complete = draft.hosts is not None
     if draft.phase is JobPhase.ACTIVE and is_at_its_end(draft.containers, is_complete=is_complete):
         end_of_all(draft)
+    begin_if_due(draft)
     if draft.phase is not JobPhase.ACTIVE:
         exclusion.forget_all(draft)
     placement.settle(draft)

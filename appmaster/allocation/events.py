@@ -170,6 +170,7 @@ class HostReport:
 class HostsObserved:
     """These hosts, and no others, are live: all of them, not the change.
 
+    The first time it also says that all that an earlier driver permitted is accounted for.
     ``reports``: what is known of them, and of hosts that were lost; a host without a report counts
     as having room. None at all: what was known stays.
     """
@@ -184,6 +185,9 @@ class HostsObserved:
 @dataclass(frozen=True, slots=True)
 class LauncherCheckedIn:
     """A launcher polled: it lives on ``host``, and ``running`` is its child (None: it has none).
+
+    One without a child is told by the shell to come later, and is no event, until all that an
+    earlier driver permitted is accounted for: else it could be given what runs elsewhere.
 
     ``request_id`` is the request that its Skein container was added for, as its environment says.
     """

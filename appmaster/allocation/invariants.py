@@ -209,9 +209,11 @@ def _strict_requests(state: AllocatorState, host: Host | None) -> int:
 
 def _of_job(state: AllocatorState) -> Iterator[str]:
     phases = set(state.containers.values_of(Containers.PHASE))
-    if (state.ending is not None) != (state.phase in {JobPhase.ENDING, JobPhase.ENDED}):
-        yield "the result stands exactly when the job is ending or has ended"
     is_complete = state.hosts is not None
+    has_result = state.ending is not None
+    is_awaited = state.phase is JobPhase.ACTIVE and not is_complete
+    if has_result != (state.phase in {JobPhase.ENDING, JobPhase.ENDED}) and not is_awaited:
+        yield "the result stands exactly when the job is ending or has ended"
     if state.phase is JobPhase.ACTIVE and is_at_its_end(state.containers, is_complete=is_complete):
         yield "a job whose active containers all came to their end, ends"
     if state.phase is JobPhase.ENDING and (phases & WAITING or phases <= TERMINAL):

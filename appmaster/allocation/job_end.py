@@ -73,11 +73,29 @@ def finish(draft: Draft, container: ContainerState) -> None:
     draft.because(ReasonKind.FINISHED, container.processor_id, host=draft.host_of(container))
 
 
+def decide_end(draft: Draft, result: JobResult, diagnostics: str) -> None:
+    """The result stands; the ending begins once what an earlier driver left running was found.
+
+    Before, nobody would stop what is found after the end, nor wait for it. See ``begin_if_due``.
+    """
+    draft.ending = draft.ending or Ending(result, diagnostics)
+    begin_if_due(draft)
+
+
+def begin_if_due(draft: Draft) -> None:
+    """Where a result stands, the ending has begun, unless hosts are not known yet.
+
+    The shell tells of hosts once all that an earlier driver permitted is accounted for.
+    """
+    if draft.phase is JobPhase.ACTIVE and draft.ending is not None and draft.hosts is not None:
+        begin_ending(draft, draft.ending.result, draft.ending.diagnostics)
+
+
 def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
-    """The result stands; nothing waits any more and what runs is told to stop."""
+    """A result stands, this one if there was none; nothing waits, and what runs is told to stop."""
     draft.phase = JobPhase.ENDING
-    draft.ending = Ending(result, diagnostics)
-    draft.because(ReasonKind.JOB_ENDS, detail=f"{result.value}, {diagnostics}")
+    ending = draft.ending = draft.ending or Ending(result, diagnostics)
+    draft.because(ReasonKind.JOB_ENDS, detail=f"{ending.result.value}, {ending.diagnostics}")
     for container in draft.each():
         draft.cancel_timer(retry_window_timer(container.processor_id))
         draft.cancel_timer(retry_delay_timer(container.processor_id))

@@ -18,7 +18,7 @@ from dataclasses import replace
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import ChargedFailures, ResourceEnded, named
 from homeport.appmaster.allocation.instructions import JobResult
-from homeport.appmaster.allocation.job_end import begin_ending
+from homeport.appmaster.allocation.job_end import decide_end
 from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
@@ -115,7 +115,7 @@ def fail(
     )
     draft.because(ReasonKind.GIVEN_UP, container.processor_id, detail=diagnostics)
     if settings.fail_job_after_retries:
-        begin_ending(draft, JobResult.FAILED, diagnostics)
+        decide_end(draft, JobResult.FAILED, diagnostics)
 
 
 def story_of_loss(

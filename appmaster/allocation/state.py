@@ -285,7 +285,7 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The result that the job will end with."""
+    """The result that the job will end with; the phase follows once the hosts are known."""
 
     result: JobResult
     diagnostics: str

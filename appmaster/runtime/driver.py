@@ -400,6 +400,7 @@ class Driver:
             self.adoption.is_complete
             and self._shutdown is None
             and self._state.phase is JobPhase.ACTIVE
+            and self._state.ending is None
         )
 
     async def publish(self, change: ModelChange) -> bool:

@@ -307,7 +307,13 @@ def progress(world: World) -> Moves:
 
 
 def _late(world: World, check_in: LauncherCheckedIn) -> World:
-    """The shell watches a launcher from each of its check-ins: it tells of its end once more."""
+    """The shell watches a launcher from each of its check-ins: it tells of its end once more.
+
+    One without a child is answered to come later, as in ``polled``, and is not handed in while what
+    an earlier driver permitted is not accounted for: it could be given what still runs elsewhere.
+    """
+    if check_in.running is None and world.adopting:
+        return world
     alive = [x for x in world.launchers if x.resource_id == check_in.resource_id]
     for launcher in alive:
         world = world.with_launcher(replace(launcher, has_checked_in=True))

@@ -423,3 +423,36 @@ def test_a_shutdown_before_the_model_ends_the_job_at_once(machine: Machine) -> N
     """Nothing was started."""
     assert machine.feed(ShutdownRequested()) == KILLED
     machine.stale(model({"0": "a"}))
+
+
+def test_the_job_does_not_end_before_it_is_known_what_an_earlier_driver_left_running(
+    machine_with: MachineWith,
+) -> None:
+    """The result stands at once; who is found after it is stopped, with evidence, before the end.
+
+    A random schedule found the end ordered while 1@1, of which a new driver had not heard, ran on.
+    """
+    machine = machine_with(retry_count=0)
+    machine.feed(model({"0": "a", "1": "b"}, p0=1, p1=1))
+    machine.feed(check_in("r0", "a", inc("0", 1)))
+    machine.feed(stopped("0", 1))
+    assert (machine.state.phase, machine.state.ending is None) == (JobPhase.ACTIVE, False)
+    assert machine.feed(check_in("r1", "b", inc("1", 1))) == releases("r0")
+    assert machine.feed(live("a", "b")) == stops("r1", "1", 1)
+    end = machine.feed(stopped("1", 1, StopCause.ORDERED))[-1]
+    assert isinstance(end, EndJob)
+    assert end.result is JobResult.FAILED
+    assert "processor 0 failed 1 times" in end.diagnostics
+
+
+def test_the_first_result_stands_while_the_end_waits(machine_with: MachineWith) -> None:
+    """Others fail, or somebody ends the job in order, before the hosts are known: FAILED stays."""
+    machine = machine_with(retry_count=0)
+    machine.feed(model({"0": "a", "1": "b", "2": "c"}, p0=1, p1=1, p2=1))
+    for number, host in (("0", "a"), ("1", "b"), ("2", "c")):
+        machine.feed(check_in(f"r{number}", host, inc(number, 1)))
+    machine.feed(stopped("0", 1), stopped("1", 1))
+    assert machine.state.ending is not None
+    assert "processor 0 failed" in machine.state.ending.diagnostics
+    assert machine.feed(ShutdownRequested()) == stops("r2", "2", 1)
+    assert machine.state.ending.result is JobResult.FAILED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -16,6 +17,7 @@ from tests.unit.appmaster.allocation.changing_world import (
     changes,
     deaths_of_the_driver,
     faults_and_deaths,
+    restarted,
 )
 from tests.unit.appmaster.allocation.cluster_world import (
     Assignment,
@@ -25,6 +27,7 @@ from tests.unit.appmaster.allocation.cluster_world import (
     deployed,
     faults,
     fed,
+    poll_of,
     progress,
 )
 
@@ -68,6 +71,20 @@ def test_calm_alone_brings_every_processor_home() -> None:
     homes = [c.home for c in world.state.containers]
     assert homes == ["b", "a", "b", "c"]
     assert len(world.launchers) == 4
+
+
+def test_a_late_check_in_after_the_drivers_death_is_given_nothing_that_runs_elsewhere() -> None:
+    """Until 0@1 is accounted for, a launcher without a child is told to come later."""
+    world = deployed({"0": "a", "1": "a"}, ("a",))
+    for move in ("observe", "grant 1", "r1 polls", "grant 2"):
+        world = dict(progress(world))[move]
+    world = restarted(world)
+    (late,) = (poll_of(x) for x in world.launchers if x.child is None)
+    world = dict(progress(replace(world, late=late)))["late check-in"]
+    assert world.late is None
+    world = dict(progress(world))["r1 polls"]
+    assert [c.epoch for c in world.state.containers] == [1, 0]
+    calmed(world)
 
 
 @pytest.mark.search
