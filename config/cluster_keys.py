@@ -80,7 +80,7 @@ CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
     default=500,
     minimum=1,
     unit="ms",
-    meaning="how often a launcher asks what to do",
+    meaning="how often a launcher asks what to do; less often where more than 250 a second would",
     source=OWN,
     liveness=Liveness.LIVE,
 )

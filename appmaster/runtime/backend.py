@@ -28,6 +28,7 @@ from homeport.appmaster.runtime.attempt_files import StartedLedger
 from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.driver import Driver
 from homeport.appmaster.runtime.launcher_table import LauncherEntry
+from homeport.appmaster.runtime.polling import poll_interval_ms
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import (
@@ -130,7 +131,7 @@ class DriverBackend:
             return self._order(OrderKind.WAIT)  # the permit comes again
         return Order(
             OrderKind.RUN,
-            self._driver.settings.check_in_interval_ms,
+            self._next_ms,
             self._driver.settings.lease_ms,
             permit.incarnation,
             permit.model_version,
@@ -139,8 +140,12 @@ class DriverBackend:
         )
 
     def _order(self, kind: OrderKind, incarnation: Incarnation | None = None) -> Order:
-        settings = self._driver.settings
-        return Order(kind, settings.check_in_interval_ms, settings.lease_ms, incarnation)
+        return Order(kind, self._next_ms, self._driver.settings.lease_ms, incarnation)
+
+    @property
+    def _next_ms(self) -> int:
+        settings, launchers = self._driver.settings, len(self._driver.launchers)
+        return poll_interval_ms(settings.check_in_interval_ms, launchers, settings.lease_ms)
 
     async def started(self, message: Started) -> None:
         """A stream container has started."""

@@ -1,9 +1,9 @@
 """The driver: the shell around the allocator.
 
 One task takes events from one queue, in order: event, ``step``, invariants, records appended and
-flushed, then instructions run; what comes of them returns as events. Nothing here decides. Calls to
-Skein, the ResourceManager and Kafka run in threads with time limits, never on the event loop; Skein
-is given its orders one at a time, in the order in which they were decided.
+flushed, of many events at once, then instructions run; what comes of them returns as events.
+Nothing here decides. Calls to Skein, the ResourceManager and Kafka run in threads with time limits,
+never on the event loop; Skein is given its orders one at a time, in the order of the decisions.
 
 What HTTP serves is in ``backend``, which hands in events and waits for what they lead to.
 """
@@ -61,7 +61,7 @@ from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.cluster_watch import ClusterWatch
 from homeport.appmaster.runtime.decision_log import REVOKED, DecisionLog
 from homeport.appmaster.runtime.driver_settings import DriverSettings, allocator_settings
-from homeport.appmaster.runtime.event_queue import EventQueue
+from homeport.appmaster.runtime.event_queue import EventQueue, Item
 from homeport.appmaster.runtime.fencing import FencingDesk
 from homeport.appmaster.runtime.hold_back import HoldBack
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
@@ -82,13 +82,15 @@ from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 
+_AT_ONCE = 50
+"""Events whose records share a transaction: each takes longer than many steps."""
 _POLL_S = 0.5
 _LEASES_POLL_S = 0.25
-_HOSTS_POLL_S = 1.0
 _RETRY_S = 1.0
 _FAREWELL_S = 5.0
 
@@ -123,7 +125,6 @@ class Driver:
         self.fencing = FencingDesk(fence, self.post)
         self._published = published
         self.live = live
-        self._resources = resources
         self._desk = StreamDesk(stream, identity.rank)
         self._history = history
         self.status = JobStatus(identity, wall_ms)
@@ -234,23 +235,48 @@ class Driver:
 
     async def _take_events(self) -> EndJob:
         while self._end is None:
-            item = await self._queue.take()
+            items = await self._queue.take_all(_AT_ONCE)
             try:
-                event = await item.event()
-                item.decided(None if event is None else await self._take(event))
+                await self._take(items)
             except BaseException as e:
-                item.failed(e)
+                for item in items:
+                    item.failed(e)
                 raise
         return self._end
 
-    async def _take(self, event: Event) -> Decision:
-        """One event, from the step to the instructions."""
-        decision = step(self._state, event)
-        invariants.check_step(self._state, decision.state, describe(event), decision.changes)
+    async def _take(self, items: Iterable[Item]) -> None:
+        """These events, from their steps to their instructions; one transaction has all records."""
+        state, taken = self._state, list[tuple[Item, Event, Decision]]()
+        messages = list[CoordinatorStreamMessage]()
+        for item in items:
+            event = await item.event()
+            if event is None:
+                item.decided(None)
+                continue
+            decision = step(state, event)
+            messages += self._checked(state, event, decision)
+            taken.append((item, event, decision))
+            state = decision.state
+            if state.phase is JobPhase.ENDED:
+                break
+        await self._desk.append(messages)
+        for item, event, decision in taken:
+            self._enter(event, decision)
+            item.decided(decision)
+
+    def _checked(
+        self, before: AllocatorState, event: Event, decision: Decision
+    ) -> list[CoordinatorStreamMessage]:
+        """The records of a decision that breaks no invariant; else InvariantViolation."""
+        after, now_ms = decision.state, wall_ms()
+        invariants.check_step(before, after, describe(event), decision.changes)
         submission = self.status.identity.rank.submission
-        remembered = records_of(self._state, decision, event, submission, wall_ms())
-        own = decided_records.messages(decision.records, decision.state, self._tasks_of, wall_ms())
-        await self._desk.append([*own, *remembered])
+        remembered = records_of(before, decision, event, submission, now_ms)
+        own = decided_records.messages(decision.records, after, self._tasks_of, now_ms)
+        return [*own, *remembered]
+
+    def _enter(self, event: Event, decision: Decision) -> None:
+        """A decision whose records are written is in force."""
         if self._state.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
         self._state = decision.state
@@ -258,7 +284,6 @@ class Driver:
         for instruction in decision.instructions:
             self._carry_out(instruction)
         self.status.entered(decision, self.launchers)
-        return decision
 
     def _tasks_of(self, processor_id: ProcessorId) -> Iterable[TaskName]:
         container = self.live.shelf.model.containers.get(processor_id)

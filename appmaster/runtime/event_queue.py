@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.events import Event
+from homeport.appmaster.allocation.events import Event, LauncherCheckedIn
 from homeport.config.errors import UnavailableError
 
 _ANSWER_LIMIT_S = 2.0
@@ -22,6 +22,16 @@ class Item:
 
     source: Event | Work
     answer: asyncio.Future[Decision | None] | None = None
+
+    @property
+    def is_work(self) -> bool:
+        """Whether something has to be done before there is an event."""
+        return callable(self.source)
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether nobody waits for it any more, and it need not be taken."""
+        return self.answer is not None and self.answer.cancelled()
 
     async def event(self) -> Event | None:
         """The event, once its work is done; None where it led to none."""
@@ -43,10 +53,30 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._items: asyncio.Queue[Item] = asyncio.Queue()
+        self._held: Item | None = None
 
     async def take(self) -> Item:
         """The next one, once there is one."""
-        return await self._items.get()
+        (item,) = await self.take_all(1)
+        return item
+
+    async def take_all(self, limit: int) -> list[Item]:
+        """The next ones, as many as there are, in order; at least one, and work by itself."""
+        items: list[Item] = []
+        while not items:
+            items.extend(i for i in [await self._next()] if not i.is_withdrawn)
+        while len(items) < limit and not items[0].is_work and not self._items.empty():
+            item = self._items.get_nowait()
+            if item.is_work:
+                self._held = item
+                break
+            if not item.is_withdrawn:
+                items.append(item)
+        return items
+
+    async def _next(self) -> Item:
+        held, self._held = self._held, None
+        return held or await self._items.get()
 
     def post(self, event: Event) -> None:
         """Hands in an event that nobody waits for."""
@@ -56,13 +86,17 @@ class EventQueue:
         """The decision on ``event``, once it has been taken.
 
         Raises:
-            UnavailableError: it takes longer than the caller may wait; it will still be taken.
+            UnavailableError: it takes longer than the caller may wait; it will still be taken,
+                unless it is a check-in, which its launcher repeats: those that nobody waits for
+                would keep the driver from those that somebody does, ever more of them.
         """
         answer = self._put(event)
         try:
             decision = await asyncio.wait_for(asyncio.shield(answer), _ANSWER_LIMIT_S)
         except TimeoutError:
             answer.add_done_callback(_retrieved)
+            if isinstance(event, LauncherCheckedIn):
+                answer.cancel()
             raise UnavailableError("the AM is busy; ask again") from None
         if decision is None:
             raise AssertionError("an event always leads to a decision")

@@ -48,6 +48,10 @@ class LauncherTable:
         self._checked_ms = now_ms
         self._entries: dict[ResourceId, LauncherEntry] = {}
 
+    def __len__(self) -> int:
+        """How many launchers there are that are not known to be gone."""
+        return len(self._entries)
+
     @property
     def limit_ms(self) -> int:
         """How long a launcher may be silent until it is sure to have killed its child."""

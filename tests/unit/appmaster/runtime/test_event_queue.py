@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.allocation.container_process_manager import Decision, step
-from homeport.appmaster.allocation.events import Event, HostsObserved, JobModelPublished
+from homeport.appmaster.allocation.events import (
+    ContainerStarted,
+    Event,
+    HostsObserved,
+    JobModelPublished,
+    LauncherCheckedIn,
+)
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import initial_state
+from homeport.appmaster.runtime import event_queue
 from homeport.appmaster.runtime.event_queue import EventQueue
 from homeport.config.errors import FencedError, UnavailableError
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
 
 SETTINGS = AllocatorSettings(
     host_affinity_enabled=True,
@@ -86,6 +94,25 @@ def test_work_may_lead_to_no_event() -> None:
     play(story)
 
 
+def test_events_that_are_there_are_taken_together_and_work_by_itself() -> None:
+    """In order and no more than the limit; an event behind work waits for what comes of that."""
+
+    async def story(queue: EventQueue) -> None:
+        async def work() -> Event:
+            return MODEL
+
+        for _ in range(3):
+            queue.post(EARLY)
+        waiting = asyncio.create_task(queue.carry_out(work))
+        await asyncio.sleep(0)
+        queue.post(LATE)
+        taken = [[await i.event() for i in await queue.take_all(2)] for _ in range(4)]
+        assert taken == [[EARLY, EARLY], [EARLY], [MODEL], [LATE]]
+        waiting.cancel()
+
+    play(story)
+
+
 def test_who_waits_is_told_of_the_end() -> None:
     """Work that fails for good ends the attempt."""
 
@@ -100,5 +127,28 @@ def test_who_waits_is_told_of_the_end() -> None:
         item.failed(fenced.value)
         with pytest.raises(UnavailableError, match="somebody newer"):
             await waiting
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("event", "is_taken"),
+    [
+        (LauncherCheckedIn(ResourceId("r1"), Host("a"), None, RequestId(1)), False),
+        (ContainerStarted(Incarnation(ProcessorId("0"), 1)), True),
+    ],
+)
+def test_a_check_in_that_nobody_waits_for_any_more_is_left_out(
+    event: Event, *, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its launcher asks again; a report is taken all the same, as it says what has happened."""
+    monkeypatch.setattr(event_queue, "_ANSWER_LIMIT_S", 0.01)
+
+    async def story(queue: EventQueue) -> None:
+        with pytest.raises(UnavailableError, match="busy"):
+            await queue.ask(event)
+        queue.post(LATE)
+        first = await queue.take()
+        assert await first.event() == (event if is_taken else LATE)
 
     play(story)

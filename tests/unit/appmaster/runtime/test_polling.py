@@ -1,0 +1,41 @@
+"""How often launchers ask: as configured, and less often where they are many."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
+from homeport.appmaster.runtime.polling import CHECK_INS_PER_S, poll_interval_ms
+from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+
+LEASE_MS = 10_000
+
+
+@pytest.mark.parametrize("launchers", [0, 1, CHECK_INS_PER_S // 2])
+def test_few_launchers_ask_as_often_as_is_configured(launchers: int) -> None:
+    """Twice a second, as long as that is not too often for the driver."""
+    assert poll_interval_ms(500, launchers, LEASE_MS) == 500
+
+
+def test_many_launchers_share_what_the_driver_can_answer() -> None:
+    """Twice as many ask half as often."""
+    for launchers in (CHECK_INS_PER_S, 2 * CHECK_INS_PER_S, 4 * CHECK_INS_PER_S):
+        interval_ms = poll_interval_ms(500, launchers, LEASE_MS)
+        assert launchers * 1000 / interval_ms == CHECK_INS_PER_S
+
+
+def test_nobody_waits_longer_than_half_a_lease_unless_it_is_configured() -> None:
+    """However many there are: one poll that is lost must not make a launcher silent."""
+    assert poll_interval_ms(500, 1_000_000, LEASE_MS) == LEASE_MS // 2
+    assert poll_interval_ms(8_000, 1_000_000, LEASE_MS) == 8_000
+
+
+def test_the_table_counts_the_launchers_that_are_not_gone() -> None:
+    """A second check-in of one counts once."""
+    table = LauncherTable(LEASE_MS, 0)
+    for number in (1, 2, 2):
+        entry = LauncherEntry(ResourceId(f"r{number}"), RequestId(number), Host("h"), 1, None, 0)
+        table.heard(entry)
+    assert len(table) == 2
+    table.forget(ResourceId("r1"))
+    assert len(table) == 1
