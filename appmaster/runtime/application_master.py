@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +69,9 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 
 _KAFKA_TIMEOUT_S = 10.0
+
+OpenCluster = Callable[[AmContainer], tuple[ClusterResourceManager, str]]
+"""The cluster manager as this container has it, and the URL of the application's page there."""
 
 log = logging.getLogger("driver")
 
@@ -245,12 +249,8 @@ def begin(
     return published
 
 
-def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
-    """Takes the job over and drives it to its end; how it ended.
-
-    Raises:
-        HomeportError: this attempt cannot go on.
-    """
+def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
+    """YARN, through Skein's AM. Raises UnavailableError where the RM's address is not known."""
     address = container.names.with_known_address(
         container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
     )
@@ -259,6 +259,16 @@ def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
     client = connect(container.application_id, address)
     ledger = RequestLedger(container.folder)
     resources = SkeinResourceManager(client, rest, container.submission.services, ledger)
+    return resources, f"{rest.url}/proxy/{container.application_id}/"
+
+
+def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster) -> JobResult:
+    """Takes the job over and drives it to its end; how it ended.
+
+    Raises:
+        HomeportError: this attempt cannot go on.
+    """
+    resources, url = open_cluster(container)
     await_kafka(container.submission.config, log)
     with open_stream(container, container.rank) as stream:
         stream.fence()
@@ -275,7 +285,6 @@ def run(container: AmContainer, heartbeat: Heartbeat) -> JobResult:
         if is_first(container, heartbeat):
             config, now_ms = shelf.model.config, wall_ms()
             stream.write(messages_of_a_new_run(stream, container.application_id, config, now_ms))
-        url = f"{rest.url}/proxy/{container.application_id}/"
         return asyncio.run(
             serve(container, stream, resources, shelf, published, url, heartbeat, found)
         )
@@ -318,7 +327,7 @@ def report_failure(container: AmContainer, error: HomeportError) -> None:
         log.warning("the failure cannot be told to YARN: %s", e)
 
 
-def main() -> int:
+def main(open_cluster: OpenCluster = skein_cluster) -> int:
     """Drives the job of this YARN container; the exit code, whose meaning the module's text has."""
     logging.basicConfig(
         stream=sys.stdout,
@@ -333,7 +342,7 @@ def main() -> int:
         log.error("the AM cannot start: %s", e)  # noqa: TRY400 - one line says it all
         return EXIT_FINAL
     try:
-        result = run(container, heartbeat)
+        result = run(container, heartbeat, open_cluster)
     except takeover.OutrankedError as e:
         log.error("%s", e)  # noqa: TRY400 - one line says it all
         if e.by.application != container.application_id:

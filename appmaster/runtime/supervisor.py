@@ -39,7 +39,7 @@ EXIT_TERMINATED = 128 + signal.SIGTERM
 EXIT_HOPELESS = 3
 DIAGNOSTICS_NAME = "supervisor.stderr"
 
-PROGRAMS = {
+PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "keeper": (sys.executable, "-m", "homeport.appmaster.runtime.lease_keeper"),
     "driver": (sys.executable, "-m", "homeport.appmaster.runtime.application_master"),
 }

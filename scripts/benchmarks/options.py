@@ -7,7 +7,7 @@ import sys
 
 SECTIONS = {
     "coordinator": ("model", "bootstrap", "http"),
-    "allocator": ("placement", "keeper"),
+    "allocator": ("placement", "keeper", "adoption"),
 }
 """{benchmark: its sections, in their order}."""
 
@@ -28,6 +28,8 @@ benchmarks and their sections:
     placement  10,000 containers with a standby each placed on 1,000 hosts that are simulated, then
                1,000 failures, then the loss of 100 hosts; each event with the check of its step
     keeper     1,000 launchers that renew their leases once a second: CPU of the keeper's server
+    adoption   SIGKILL of the driver under 1,000 simulated launchers: how soon its successor has
+               adopted all, and what restarts (starts a Kafka on loopback; no YARN)
 """
 
 _EPILOG = """\
