@@ -44,9 +44,7 @@ from homeport.appmaster.allocation.instructions import (
     SuspectOurselves,
     brief,
 )
-from homeport.appmaster.allocation.observation import (
-    SkeinContainerState,
-)
+from homeport.appmaster.allocation.observation import SkeinContainerState
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     LIVE,
