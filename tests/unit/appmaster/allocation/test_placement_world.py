@@ -143,6 +143,7 @@ TestCommandedPairs.settings = hypothesis_settings(
 TestCommandedPairs.pytestmark = [pytest.mark.search]  # type: ignore[attr-defined] # for pytest
 
 TestCommandedWorld = CommandedWorld.TestCase
+TestCommandedWorld.pytestmark = [pytest.mark.search]  # type: ignore[attr-defined] # for pytest
 TestCommandedWorld.settings = hypothesis_settings(
     max_examples=40, stateful_step_count=40, deadline=None, derandomize=True, database=None
 )

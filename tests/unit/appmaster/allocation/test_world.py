@@ -93,6 +93,7 @@ def test_every_world_of_one_processor_within_two_faults_is_safe_and_heals() -> N
     assert search(deployed({"0": "a"}, ("a", "b")), 2, may_shut_down=True) > 1000
 
 
+@pytest.mark.search
 def test_every_world_of_two_processors_within_one_fault_is_safe_and_heals() -> None:
     """Two processors with the same home, two hosts."""
     assert search(deployed({"0": "a", "1": "a"}, ("a", "b")), 1, may_shut_down=True) > 1000
@@ -220,6 +221,7 @@ class LargeWorld(RuleBasedStateMachine):
 
 
 TestLargeWorld = LargeWorld.TestCase
+TestLargeWorld.pytestmark = [pytest.mark.search]  # type: ignore[attr-defined] # for pytest
 TestLargeWorld.settings = hypothesis_settings(
     max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, database=None
 )
