@@ -28,7 +28,7 @@ _ON_ITS_WAY = WAITING | {ContainerPhase.STARTING}
 
 def of_groups(state: AllocatorState, changed: Iterable[ContainerState]) -> Iterator[str]:
     """The broken sentences about the groups of these containers."""
-    draft = Draft(state, "")
+    draft = _read(state)
     for active_id in sorted({c.group for c in changed}):
         group = draft.group(active_id)
         if len(group) > 1:
@@ -73,7 +73,7 @@ def of_permit(
     before: AllocatorState, old: ContainerState, launcher: ResourceState | None
 ) -> Iterator[str]:
     """The broken sentences about a step's permit of what was ``old`` before, on this launcher."""
-    draft = Draft(before, "")
+    draft = _read(before)
     for other in separation.others(draft, old):
         host = separation.held_host(draft, other)
         if launcher is not None and other.phase in LIVE and host == launcher.host:
@@ -82,7 +82,7 @@ def of_permit(
 
 def is_without_place(state: AllocatorState, container: ContainerState) -> bool:
     """Whether its group leaves the container no host that it could ask for, and be let stay on."""
-    draft = Draft(state, "")
+    draft = _read(state)
     if separation.is_alone(draft, container):
         return False
     fresh = replace(container, tried=())
@@ -91,9 +91,16 @@ def is_without_place(state: AllocatorState, container: ContainerState) -> bool:
 
 def is_sought_on(state: AllocatorState, host: Host) -> bool:
     """Whether a launcher on this host may be of use to somebody."""
-    draft = Draft(state, "")
+    draft = _read(state)
     return any(
         separation.may_have(draft, container, host)
         for phase in (*ASKING, ContainerPhase.QUEUED)
         for container in draft.containers.any_row(Containers.PHASE, phase)
     )
+
+
+def _read(state: AllocatorState) -> Draft:
+    """A draft that is only asked; frozen at once, or it and its tables would hold each other."""
+    draft = Draft(state, "")
+    draft.freeze()
+    return draft

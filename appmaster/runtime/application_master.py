@@ -22,7 +22,7 @@ from homeport.appmaster.allocation.events import (
 )
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
-from homeport.appmaster.runtime import publication, takeover
+from homeport.appmaster.runtime import collector, publication, takeover
 from homeport.appmaster.runtime.am_container import AmContainer
 from homeport.appmaster.runtime.attempt_files import (
     RequestLedger,
@@ -362,4 +362,5 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
 
 
 if __name__ == "__main__":
+    collector.look_less_often()
     sys.exit(main())

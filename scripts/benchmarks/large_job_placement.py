@@ -37,6 +37,7 @@ from homeport.appmaster.allocation.instructions import (
 from homeport.appmaster.allocation.invariants import check, check_step
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import AllocatorState, ContainerPhase, initial_state
+from homeport.appmaster.runtime.collector import look_less_often
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -213,6 +214,7 @@ def main() -> None:
     for name in ("actives", "standbys-each", "hosts", "lost"):
         parser.add_argument(f"--{name}", type=int, required=True)
     options = parser.parse_args()
+    look_less_often()  # as the driver does
     print(json.dumps(measured(**vars(options))))
 
 
