@@ -78,8 +78,9 @@ def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> 
     home, or, failed to nobody, for whatever host there is. ``is_last_resort``: no host is left.
     """
     under_way = active.failover
-    if under_way is not None and _is_to_be_awaited(draft, active, under_way):
-        return _await(draft, active)
+    awaited = None if under_way is None else _to_be_awaited(draft, active, under_way)
+    if awaited is not None:
+        return _await(draft, active, awaited)
     if under_way is not None and under_way.standby is not None:
         _tell(draft, ReasonKind.CHOICE_LOST, active)
     used = () if under_way is None else under_way.used
@@ -115,13 +116,15 @@ def _may_take(draft: Draft, active: ContainerState, standby: ContainerState, hos
     )
 
 
-def _is_to_be_awaited(draft: Draft, active: ContainerState, under_way: Failover) -> bool:
-    """Whether the standby that was chosen still runs there: an earlier driver has seen to the rest.
+def _to_be_awaited(
+    draft: Draft, active: ContainerState, under_way: Failover
+) -> ContainerState | None:
+    """The standby that was chosen, where it still runs on its host; None: it need not stop first.
 
-    Also a launcher that was thought gone may come back with it.
+    An earlier driver has seen to the rest, or a launcher that was thought gone came back with it.
     """
     standby = draft.containers.get(under_way.standby) if under_way.standby is not None else None
-    return (
+    is_it = (
         standby is not None
         and standby.replica_of == active.processor_id
         and standby.phase in LIVE
@@ -129,6 +132,7 @@ def _is_to_be_awaited(draft: Draft, active: ContainerState, under_way: Failover)
         and draft.host_of(standby) == active.home == under_way.host
         and _may_take(draft, active, standby, active.home)
     )
+    return standby if is_it else None
 
 
 def _take_place(
@@ -142,7 +146,7 @@ def _take_place(
     draft.records.append(WriteLocality(active.processor_id, host, active.epoch, draft.cause))
     tried = tuple(h for h in active.tried if h != host)
     active = _record(draft, draft.change(active, home=host, tried=tried, wanted=None), under_way)
-    draft.change(standby, home=None)
+    standby = draft.change(standby, home=None)
     is_to_stop = choice.step is FailoverStep.STANDBY
     draft.because(
         ReasonKind.FAILOVER_TO_STANDBY if is_to_stop else ReasonKind.FAILOVER_TO_STANDBY_HOST,
@@ -150,10 +154,10 @@ def _take_place(
         host=host,
         other=standby.processor_id,
     )
-    if choice.step is FailoverStep.STANDBY:
-        return _await(draft, active)
+    if is_to_stop:
+        return _await(draft, active, standby)
     if separation.held_host(draft, standby) == host:
-        step_aside(draft, draft.containers[standby.processor_id])
+        step_aside(draft, standby)
     return active
 
 
@@ -182,11 +186,8 @@ def _failed_to_nobody(
     return _record(draft, active, under_way)
 
 
-def _await(draft: Draft, active: ContainerState) -> ContainerState:
+def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> ContainerState:
     """The standby is ordered to stop, and the active waits for the evidence (Invariant-2)."""
-    under_way = active.failover
-    assert under_way is not None and under_way.standby is not None  # noqa: S101, PT018
-    standby = draft.containers[under_way.standby]
     if standby.phase is not ContainerPhase.STOPPING:
         standby = draft.move(standby, Happening.MAKES_WAY, ContainerPhase.STOPPING)
         draft.because(
@@ -238,7 +239,7 @@ def settle(draft: Draft) -> None:
     Those go on to the next choice, when they are placed.
     """
     for active in turns.awaiting_anew(draft):
-        if active.failover is None or not _is_to_be_awaited(draft, active, active.failover):
+        if active.failover is None or _to_be_awaited(draft, active, active.failover) is None:
             draft.cancel_timer(standby_stop_timer(active.processor_id))
             give_up_waiting(draft, active)
 

@@ -72,7 +72,10 @@ class _Reader:
             frozenset(requests), frozenset(listed), epochs, state.next_request_id, is_plain
         )
 
-    def _of_part(self, part: Any) -> tuple[frozenset[int], frozenset[Owner], bool]:  # noqa: ANN401
+    def _of_part(
+        self,
+        part: Any,  # noqa: ANN401 - any part of a state
+    ) -> tuple[frozenset[int], frozenset[Owner], bool]:
         found = self._parts.get(part)
         if found is None:
             requests: set[int] = set()
@@ -82,7 +85,11 @@ class _Reader:
         return found
 
 
-def _walk(value: Any, requests: set[int], listed: set[Owner]) -> bool:  # noqa: ANN401
+def _walk(
+    value: Any,  # noqa: ANN401 - any part of a state
+    requests: set[int],
+    listed: set[Owner],
+) -> bool:
     """Whether nothing in this part of a state is for people only; its mentions are added."""
     if isinstance(value, Incarnation):
         listed.add((value.processor_id, value.epoch))
@@ -174,7 +181,7 @@ def _without_past(world: World) -> World:
         if launcher.ran:
             ran = tuple(r for r in launcher.ran if epochs[r[0][0]].epoch <= r[0][1])
             if ran != launcher.ran:
-                launcher = launcher._replace(ran=ran)  # noqa: PLW2901
+                launcher = launcher._replace(ran=ran)  # noqa: PLW2901 - the hot loop
                 changed = True
         launchers.append(launcher)
     return world._replace(launchers=tuple(launchers)) if changed else world

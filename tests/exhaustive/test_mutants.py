@@ -126,7 +126,7 @@ def fence_nobody(patch: Patch) -> None:
     """I1: a permit lists nobody."""
     permit = container_allocator.permit
 
-    def without_list(draft: Draft, container: ContainerState, *rest: Any) -> None:  # noqa: ANN401
+    def without_list(draft: Draft, container: ContainerState, *rest: Any) -> None:  # noqa: ANN401 - handed on as it comes
         permit(draft, draft.change(container, unfenced=()), *rest)
 
     patch.setattr(container_allocator, "permit", without_list)
@@ -195,12 +195,12 @@ def permit_without_the_gate(patch: Patch) -> None:
     """Invariant-2: that a standby has been told to stop is taken for its stop."""
     await_stop, taken_hosts = standby_container_manager._await, separation._taken_hosts
 
-    def go_ahead(draft: Draft, active: ContainerState) -> ContainerState:
-        waiting = await_stop(draft, active)
+    def go_ahead(draft: Draft, active: ContainerState, standby: ContainerState) -> ContainerState:
+        waiting = await_stop(draft, active, standby)
         standby_container_manager.way_is_clear(draft, waiting, None)
         return draft.containers[active.processor_id]
 
-    def but_stopping(draft: Draft, container: ContainerState) -> Any:  # noqa: ANN401
+    def but_stopping(draft: Draft, container: ContainerState) -> Any:  # noqa: ANN401 - as it was
         every = taken_hosts(draft, container)
         return (pair for pair in every if pair[0].phase is not ContainerPhase.STOPPING)
 
@@ -214,7 +214,7 @@ def choose_a_standby_again(patch: Patch) -> None:
     """The standbys that a failover has used are not remembered."""
     choose = failover.choose
 
-    def forgetful(home: Any, standbys: Any, used: Any, may_take: Any) -> Any:  # noqa: ANN401
+    def forgetful(home: Any, standbys: Any, used: Any, may_take: Any) -> Any:  # noqa: ANN401 - as above
         del used
         return choose(home, standbys, (), may_take)
 

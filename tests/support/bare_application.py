@@ -75,7 +75,7 @@ class BareApplication:
         deadline = time.monotonic() + _LIMIT_S
         while not condition():
             assert time.monotonic() < deadline, "it did not come true"
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_S)  # a cluster manager is polled: it tells nothing by itself
 
     def pass_polls(self) -> None:
         """A request that can be granted, made now, is granted before this returns."""
