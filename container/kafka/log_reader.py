@@ -29,7 +29,7 @@ from homeport.container.kafka.clients import (
     unread,
 )
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
-from homeport.container.storage.managers import Chunk
+from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
 from homeport.job_coordinator.kafka.connection import CHANGING
 from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin

@@ -30,7 +30,7 @@ from homeport.container.runtime import (
 )
 from homeport.container.runtime.lease_memory import FD_VARIABLE, watch_lease
 from homeport.container.runtime.stop_flag import StopFlag
-from homeport.container.storage import managers
+from homeport.container.storage import engine, managers
 from homeport.container.storage.directory import StoreDirectory
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.am import TOKEN, Attempt, Cluster
@@ -233,8 +233,8 @@ class Hosts:
         patch.setattr(stop_witness, "has_ended", self._has_ended)
         patch.setattr(container, "load_task_class", lambda _: Count)
         patch.setattr(container, "gc", _NoCollections())
-        patch.setattr(managers, "RocksDbMemory", lambda *_: None)
-        patch.setattr(managers, "RocksDbStore", lambda path, _: ModelRocksDb(self, path))
+        patch.setattr(engine, "RocksDbMemory", lambda *_: None)
+        patch.setattr(engine, "RocksDbStore", lambda path, _: ModelRocksDb(self, path))
         patch.setattr(managers, "StoreDirectory", self._store_directory)
 
     def _store_directory(self, path: Path) -> StoreDirectory:

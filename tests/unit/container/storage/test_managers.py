@@ -13,8 +13,9 @@ from homeport.config.errors import StoreError
 from homeport.config.sections import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
+from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.managers import Chunk, ContainerStorage
+from homeport.container.storage.managers import ContainerStorage
 from homeport.job_coordinator.http.messages import Restored, RestoreKind
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel

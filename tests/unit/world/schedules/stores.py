@@ -13,8 +13,9 @@ import pytest
 from homeport.container.api import MessageCollector
 from homeport.container.progress import restore
 from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
-from homeport.container.storage import directory, managers
-from homeport.container.storage.managers import ContainerStorage, Position
+from homeport.container.storage import directory, restore_manager
+from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.task_store import Position
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
 from tests.unit.world.judges import committed, counted
@@ -84,7 +85,7 @@ def offset_is_the_truth(patch: pytest.MonkeyPatch) -> None:
         return plan(replace(local, position=local.offset_file), *rest)
 
     patch.setattr(ContainerStorage, "commit", commit)
-    patch.setattr(managers, "plan_restore", plan_by_offset)
+    patch.setattr(restore_manager, "plan_restore", plan_by_offset)
 
 
 @schedule("S1", offset_is_the_truth, "something was lost or applied twice")

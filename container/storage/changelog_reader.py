@@ -1,0 +1,44 @@
+"""ChangelogReader: how the stores of a container are handed what their changelogs hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from homeport.config.system_stream import SystemStream
+from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
+from homeport.job_coordinator.http.messages import Restored
+from homeport.job_coordinator.model.ids import TaskName
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some consecutive records of a changelog: {key: last value}, how many they were, their end."""
+
+    entries: Mapping[bytes, bytes | None]
+    records: int
+    last_offset: int
+
+
+class ChangelogReader(Protocol):
+    """How changelogs are read at a start."""
+
+    def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
+        """What the broker says of each stream."""
+
+    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
+        """Oldest offset and head of each (stream, partition), in the order given."""
+
+    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
+        """The committed records of [start, head), in order."""
+
+
+class RestoreListener(Protocol):
+    """Who is told how restores go."""
+
+    def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
+        """The store is about to be read from ``plan.start`` on."""
+
+    def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
+        """The store stands at the head."""

@@ -1,0 +1,54 @@
+"""StorageEngine: what keeps the bytes of one store of one task; who opens the kind asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from homeport.config.sections import StoreConfig
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+
+
+class StorageEngine(Protocol):
+    """Bytes to bytes, together with the changelog position they stand at. One owner, one thread."""
+
+    @property
+    def position(self) -> int | None:
+        """The changelog offset up to which the store holds everything; None: not known."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``; None where there is none."""
+
+    def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of ``keys``, in their order."""
+
+    def scan(
+        self, start: bytes | None = None, end: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs with start <= key < end in byte order, as they stand at the call."""
+
+    def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
+        """Applies all of ``entries`` (None deletes) and the position, or nothing."""
+
+    def flush(self) -> None:
+        """All that was written is on the disk, where the store keeps anything there."""
+
+    def close(self) -> None:
+        """The directory may be opened by another."""
+
+
+class StorageEngines:
+    """Opens the stores of one container, which share ``memory_bytes``."""
+
+    def __init__(self, memory_bytes: int, store_count: int) -> None:
+        self._memory = RocksDbMemory(memory_bytes, store_count)
+
+    def open(self, _config: StoreConfig, path: Path) -> StorageEngine:
+        """The store of the kind ``config`` names, in the directory ``path``.
+
+        Raises:
+            DiskFullError: there is no room for what opening writes.
+            StoreError: the directory cannot be opened.
+        """
+        return RocksDbStore(path, self._memory)

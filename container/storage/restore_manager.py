@@ -1,0 +1,81 @@
+"""RestoreManager: brings the stores of one container to the heads of their changelogs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from homeport.container.progress.restore import (
+    ChangelogTopic,
+    RestorePlan,
+    plan_restore,
+    restored,
+)
+from homeport.container.progress.store_meta import Expectation, StoreMeta
+from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
+from homeport.container.storage.engine import StorageEngines
+from homeport.container.storage.task_store import TaskStore
+from homeport.job_coordinator.http.messages import Restored
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RestoreManager:
+    """``grouper``: the class that made the tasks of the input."""
+
+    engines: StorageEngines
+    grouper: str
+    reader: ChangelogReader
+    listener: RestoreListener
+
+    def restore(self, stores: Sequence[TaskStore], now_ms: int) -> dict[str, dict[str, Restored]]:
+        """Each of ``stores`` holds what its changelog holds, up to its head; {store: {task: how}}.
+
+        ``now_ms``: the time before the heads are asked for; each store held then all there was.
+        """
+        places = [(s.changelog, s.task.changelog_partition) for s in stores]
+        topics = self.reader.topics([stream for stream, _ in places])
+        results: dict[str, dict[str, Restored]] = {}
+        for store, changelog in zip(stores, self.reader.ranges(places), strict=True):
+            expected = self._expectation(store, topics[store.changelog], now_ms)
+            plan = plan_restore(store.local, changelog, expected)
+            self.listener.restore_started(store.config.name, store.task.task_name, plan)
+            result = restored(plan, self._read(store, plan))
+            store.expected, store.at_head_ms = expected, now_ms
+            self.listener.restore_finished(store.config.name, store.task.task_name, result)
+            results.setdefault(store.config.name, {})[store.task.task_name] = result
+        return results
+
+    def _expectation(self, store: TaskStore, topic: ChangelogTopic, now_ms: int) -> Expectation:
+        task = store.task
+        meta = StoreMeta(
+            changelog=f"{store.changelog} partition {task.changelog_partition}",
+            topic_id=topic.topic_id,
+            ssps=tuple(sorted(str(ssp) for ssp in task.system_stream_partitions)),
+            grouper=self.grouper,
+            at_head_ms=now_ms,
+        )
+        return Expectation(meta, topic.delete_retention_ms)
+
+    def _read(self, store: TaskStore, plan: RestorePlan) -> int:
+        if plan.reason is not None:
+            level = logging.WARNING if plan.rebuild else logging.INFO
+            _LOG.log(level, "store %s is read in full: %s", store.name, plan.reason)
+        if plan.rebuild:
+            store.rebuild()
+        if store.engine is None:
+            store.engine = self.engines.open(store.config, store.directory.path)
+        records = 0
+        if plan.start < plan.head:
+            partition = store.task.changelog_partition
+            for chunk in self.reader.read(store.changelog, partition, plan.start, plan.head):
+                store.engine.write(chunk.entries, chunk.last_offset)
+                records += chunk.records
+        if plan.head > 0:
+            # The head may lie beyond the last record: transaction markers take offsets too.
+            store.position = plan.head - 1
+            if store.engine.position != store.position:
+                store.engine.write({}, store.position)
+        return records
