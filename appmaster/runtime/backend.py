@@ -16,6 +16,7 @@ from homeport.appmaster.allocation.events import (
     ContainerStopped,
     LauncherCheckedIn,
     ShutdownRequested,
+    named,
 )
 from homeport.appmaster.allocation.instructions import (
     PermitContainer,
@@ -189,8 +190,10 @@ class DriverBackend:
         """The state of the job."""
         driver = self._driver
         body = driver.status.to_json(driver.state, driver.launchers, driver.stream_fault)
+        held_back = driver.hold_back.pending if driver.status.held_back is None else ()
         return {
             **body,
+            "unaccounted": [named(i) for i in (*driver.adoption.pending, *held_back)],
             "coordinator_stream_age_ms": driver.desk.age_ms,
             "waiting": driver.status.waiting(driver.state, driver.cluster.hosts),
             "coordinator_stream_damaged": driver.desk.damaged_count,

@@ -125,7 +125,7 @@ class Driver:
         self.live = live
         self._desk = StreamDesk(stream, identity.rank)
         self._history = history
-        self.status = JobStatus(identity, wall_ms)
+        self.status = JobStatus(identity, wall_ms, step(self._state, published).state)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.lags = LagBoard()
         self.decisions = DecisionLog(history, self.launchers)

@@ -66,16 +66,24 @@ class JobStatus:
 
     Args:
         now_ms: the time, in ms since 1970.
+        foreseen: what the allocator will know once it has the JobModel that the driver begins with.
+            It gets that when it is known what earlier drivers have left running, which may take
+            longer than a lease; who looks meanwhile finds every container, not none.
     """
 
     identity: JobIdentity
     now_ms: Callable[[], int]
+    foreseen: AllocatorState
     coordinator_url: str = ""
     versions: dict[ProcessorId, tuple[int, int]] = field(default_factory=dict)
     """{processor: epoch, and version of the JobModel it was permitted under}, by the stream."""
     held_back: tuple[int, tuple[Incarnation, ...]] | None = None
     _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
     _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
+    _begun_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun_ms = self.now_ms()
 
     def entered(self, decision: Decision, launchers: LauncherTable) -> None:
         """The allocator has decided so, and is in the state that it names."""
@@ -162,6 +170,7 @@ class JobStatus:
         """The body, but for the configuration. Shapes: see interfaces, "HTTP", status."""
         identity = self.identity
         rank = identity.rank
+        known = self.foreseen if state.phase is JobPhase.NEW else state
         return {
             "job": {
                 "name": identity.name,
@@ -171,21 +180,21 @@ class JobStatus:
                 "attempts_max": identity.attempts_max,
                 "rank": [rank.submission, rank.application, rank.attempt],
                 "state": _job_state(state),
-                "health": health(state).value,
-                "model_version": state.model_version,
+                "health": health(known).value,
+                "model_version": known.model_version,
                 "held_back": self.held_back
                 and {"ms": self.held_back[0], "unheard": [named(i) for i in self.held_back[1]]},
             },
             "coordinator_url": self.coordinator_url,
             "application_url": identity.application_url,
-            "containers": [self._container(c, launchers) for c in state.containers],
+            "containers": [self._container(c, launchers) for c in known.containers],
             "hosts": sorted(state.hosts or ()),
             "excluded_hosts": [e.host for e in state.exclusions],
             "suspects_itself": suspects_itself(state.silent, state.hosts or ()),
             "failures": list(self._failures),
             "coordinator_stream": stream_fault or "ok",
             "change": change_under_way(state),
-            "failovers": failovers_under_way(state),
+            "failovers": failovers_under_way(known),
             "placements": [placement_under_way(p) for p in state.placements],
         }
 
@@ -220,7 +229,7 @@ class JobStatus:
             "last_host": facts.host or container.home,
             "wanted_host": container.wanted,
             "phase": container.phase.value,
-            "since_ms": facts.since_ms,
+            "since_ms": facts.since_ms or self._begun_ms,
             "epoch": container.epoch,
             "model_version": self._version(container),
             "pid": launcher.pid if launcher and launcher.running == incarnation else None,

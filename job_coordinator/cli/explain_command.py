@@ -59,10 +59,13 @@ def find(status: Mapping[str, Any], processor: str) -> Mapping[str, Any]:
     for container in containers:
         if container.get("processor_id") == processor:
             return container
-    ids = [str(c.get("processor_id")) for c in containers]
-    known = ", ".join(ids[:_IDS_SHOWN]) or "none yet"
-    more = f" and {len(ids) - _IDS_SHOWN} more" if len(ids) > _IDS_SHOWN else ""
-    raise HomeportError(f"the job has no processor {shown(processor)}: it has {known}{more}")
+    known = _listed([str(c.get("processor_id")) for c in containers]) or "none yet"
+    raise HomeportError(f"the job has no processor {shown(processor)}: it has {known}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _IDS_SHOWN} more" if len(names) > _IDS_SHOWN else ""
+    return ", ".join(names[:_IDS_SHOWN]) + more
 
 
 def explanation(
@@ -124,6 +127,7 @@ def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
         yield "for its report that its stores are restored"
     elif phase == "stopping":
         yield "for the evidence that it has stopped"
+    yield from _unaccounted(status, container)
     yield from _missing(status, container)
     yield from _waits_in_turn(status, container)
     change = status.get("change") or {}
@@ -133,6 +137,16 @@ def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
     excluded = status.get("excluded_hosts") or ()
     if container.get("last_host") in excluded:
         yield f"while {container['last_host']} is not asked, as its launchers fell silent"
+
+
+def _unaccounted(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+    """Whom a driver that has just begun waits for, before it places anybody."""
+    names: Sequence[str] = status.get("unaccounted") or ()
+    if names and container["phase"] == "queued":
+        yield (
+            f"until it is known whether {_listed(names)} still "
+            f"run{'s' if len(names) == 1 else ''}, permitted by an earlier driver"
+        )
 
 
 def _missing(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:

@@ -64,7 +64,8 @@ class World:
         self.state: AllocatorState = initial_state(SETTINGS)
         self.launchers = LauncherTable(10_000, 0)
         self.now_ms = 1000
-        self.status = JobStatus(IDENTITY, lambda: self.now_ms)
+        foreseen = step(self.state, JobModelPublished(7, {P0: NM1}, {P0: 4})).state
+        self.status = JobStatus(IDENTITY, lambda: self.now_ms, foreseen)
 
     def take(self, *events: Event) -> None:
         """The allocator takes these; each a second after the other."""
@@ -120,6 +121,18 @@ def test_a_running_job_is_told_in_full() -> None:
     assert tuple(container[name] for name in told) == ("0", "nm1", 1, 42, R1, "active")
     assert container["restored"]["counts"]["Partition 0"]["records"] == 3
     assert container["seconds"] == {"restore": 0.5}
+
+
+def test_a_driver_that_has_just_begun_tells_of_every_container() -> None:
+    """Before the allocator has the JobModel too: who asks then finds what is known, not nothing."""
+    world = World()
+    world.now_ms += 5000
+    body = world.status.to_json(world.state, world.launchers, None)
+    told = ("state", "health", "model_version", "held_back")
+    assert [body["job"][name] for name in told] == ["new", "recovering", 7, None]
+    (container,) = body["containers"]
+    shown = ("processor_id", "phase", "since_ms", "epoch", "host", "last_host", "pid")
+    assert [container[name] for name in shown] == ["0", "queued", 1000, 4, None, NM1, None]
 
 
 def test_a_phase_keeps_the_time_of_its_beginning() -> None:

@@ -122,6 +122,15 @@ def test_it_waits_for_hosts_and_for_former_owners() -> None:
     assert waits in explained(container(phase="assigned"), status=status)
 
 
+def test_a_driver_that_has_just_begun_waits_for_what_it_has_not_placed() -> None:
+    """By name, for whoever is not placed meanwhile; not for one that runs."""
+    waits = "  waits: until it is known whether {} still {}, permitted by an earlier driver"
+    queued, one, two = container(phase="queued"), ["1@4"], ["0@3", "1@4"]
+    assert waits.format("1@4", "runs") in explained(queued, status={"unaccounted": one})
+    assert waits.format("0@3, 1@4", "run") in explained(queued, status={"unaccounted": two})
+    assert not any("waits" in x for x in explained(container(), status={"unaccounted": one}))
+
+
 def test_what_is_short_is_told_host_by_host() -> None:
     """Its own obstacles first, then everybody's; since when; of other processors nothing."""
     waiting: dict[str, Any] = {
