@@ -116,8 +116,9 @@ class DriverBackend:
         decision = await self._driver.ask(event)
         if message.running is not None and self._driver.runs(message.running):
             self._driver.found(message.running, message.host)
-            if message.lag is not None:
-                self._driver.lags.heard(message.running, message.lag)
+            self._driver.status.reported(message.running, message.report)
+            if message.report is not None and message.report.lag is not None:
+                self._driver.lags.heard(message.running, message.report.lag)
         match order_for(decision.instructions, message.resource_id):
             case PermitContainer() as permit:
                 return await self._order_to_run(permit)

@@ -22,6 +22,7 @@ from homeport.appmaster.allocation.state import (
     Placement,
 )
 from homeport.appmaster.runtime.launcher_table import LauncherTable
+from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Started, StopCause, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -52,6 +53,8 @@ class _Facts:
     host: Host | None = None
     started: Started | None = None
     last_failure: str = ""
+    report: tuple[Incarnation, ContainerReport] | None = None
+    """What the container tells of its work, by its launcher's last check-in."""
     reported: Stopped | None = None
     """What a launcher reported last."""
     epoch: int = 0
@@ -130,6 +133,11 @@ class JobStatus:
     def started(self, message: Started) -> None:
         """A stream container has reported how it was restored."""
         self._facts.setdefault(message.incarnation.processor_id, _Facts()).started = message
+
+    def reported(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
+        """A running container tells this of its work; None: nothing."""
+        facts = self._facts.setdefault(incarnation.processor_id, _Facts())
+        facts.report = None if report is None else (incarnation, report)
 
     def stopped(self, message: Stopped) -> None:
         """A stream container has ended; what was neither ordered nor its own wish is a failure."""
@@ -220,11 +228,14 @@ class JobStatus:
             facts.started if facts.started and facts.started.incarnation == incarnation else None
         )
         body = started.to_json() if started else {}
+        told = facts.report[1] if facts.report and facts.report[0] == incarnation else None
         return {
             "processor_id": container.processor_id,
             "role": container.role.value,
             "replica_of": container.replica_of,
             "lag": container.lag,
+            "lag_seconds": told and told.lag_seconds,
+            "report": told and told.to_json(),
             "host": launcher.host if launcher else None,
             "last_host": facts.host or container.home,
             "wanted_host": container.wanted,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from homeport.container.api import StreamTask
@@ -16,6 +17,7 @@ from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.restore_report import RestoreReport
 from homeport.container.runtime.run_loop import LoopParts, LoopSettings, RunLoop
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.container.runtime.task_factory import make_tasks
@@ -26,6 +28,7 @@ from homeport.container.storage.managers import ContainerStorage
 from homeport.container.storage.typed_store import TypedStore
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Restored, Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import record_limit
@@ -53,12 +56,15 @@ class StreamContainer:
         environment: Environment,
         client: CoordinatorClient,
         stop: StopFlag,
+        tell: Callable[[ContainerReport], None],
     ) -> None:
+        """Nothing is begun. ``tell``: hands on what the AM and its users are to see of the work."""
         self._job = job
         self._permit = permit
         self._environment = environment
         self._client = client
         self._stop = stop
+        self._tell = tell
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
         self._spark: LocalSpark | None = None
@@ -172,7 +178,7 @@ class StreamContainer:
                 self._storage.open()
             with self._phases.phase("restore"):
                 self._restored = self._storage.restore(
-                    KafkaChangelogReader(readers), start_up.RestoreReport(self._history)
+                    KafkaChangelogReader(readers), RestoreReport(self._history, self._tell)
                 )
             with self._phases.phase("checkpoint"):
                 return start_up.read_positions(self._job, readers)

@@ -234,6 +234,7 @@ class Launcher:
                 host=settings.host,
                 pid=self._child.process.pid if self._child else os.getpid(),
                 running=self._child.incarnation if self._child else None,
+                report=self._child.lease.memory.told() if self._child else None,
             )
         )
         self._answered_ms = sent_ms

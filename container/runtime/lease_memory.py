@@ -1,24 +1,34 @@
-"""What launcher and child share: until when the child may run, and when it last beat.
+"""What launcher and child share: until when the child may run, when it last beat, what it tells.
 
 Two numbers of eight bytes in anonymous memory, ms on CLOCK_BOOTTIME, which goes on while the
-machine sleeps. Each is written by one side only. The child watches its deadline from a thread of
-its own and ends the process when it has passed, also where its launcher is stopped (safety C2).
+machine sleeps; behind them the child's last report, with its length and checksum before it. Each is
+written by one side only. The child watches its deadline from a thread of its own and ends the
+process when it has passed, also where its launcher is stopped (safety C2).
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import struct
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping
 
+from homeport.config.errors import WireError
 from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
 
 FD_VARIABLE = "HOMEPORT_LEASE_FD"
 
-_SIZE = 16
+_NUMBERS = 16
 _DEADLINE, _BEAT = 0, 1
+_HEAD = struct.Struct("=II")
+REPORT_BYTES = 64 * 1024
+"""Room for a report of some hundred stores; of a longer one single stores are left out."""
+_SIZE = _NUMBERS + _HEAD.size + REPORT_BYTES
 _STEP_S = 0.1
 
 
@@ -32,7 +42,10 @@ class LeaseMemory:
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self._numbers = memoryview(mmap.mmap(fd, _SIZE)).cast("q")
+        memory = memoryview(mmap.mmap(fd, _SIZE))
+        self._numbers = memory[:_NUMBERS].cast("q")
+        self._report = memory[_NUMBERS:]
+        self._told: ContainerReport | None = None
 
     @classmethod
     def create(cls, deadline_ms: int, beat_ms: int) -> LeaseMemory:
@@ -62,17 +75,46 @@ class LeaseMemory:
     def beat_ms(self, at_ms: int) -> None:
         self._numbers[_BEAT] = at_ms
 
+    def tell(self, report: ContainerReport) -> None:
+        """The launcher finds ``report`` here; one thread of the child's writes."""
+        data = compact_json(report.to_json())
+        if len(data) > REPORT_BYTES:
+            data = compact_json(report.in_brief().to_json())
+        start = _HEAD.size
+        self._report[start : start + len(data)] = data
+        self._report[:start] = _HEAD.pack(len(data), zlib.crc32(data))
 
-def watch_lease(environment: Mapping[str, str], end: Callable[[int], object] = os._exit) -> None:
-    """From now on this process ends when its lease does, and beats until then.
+    def told(self) -> ContainerReport | None:
+        """What the child told last; one that is just being written is left for the next look."""
+        length, checksum = _HEAD.unpack(self._report[: _HEAD.size])
+        data = bytes(self._report[_HEAD.size : _HEAD.size + length])
+        if data and zlib.crc32(data) == checksum:
+            try:
+                self._told = ContainerReport.from_json(parse_object(data, "the report"))
+            except WireError:
+                # A child that writes nonsense there is not to cost its launcher the AM's ear.
+                self._told = None
+        return self._told
 
-    Without a launcher, which is how tests start a child, it has no lease and lives on.
+
+def watch_lease(
+    environment: Mapping[str, str], end: Callable[[int], object] = os._exit
+) -> LeaseMemory | None:
+    """From now on this process ends when its lease does, and beats until then; what it shares.
+
+    Without a launcher, which is how tests start a child, it has no lease and lives on: None.
     """
     fd = environment.get(FD_VARIABLE, "")
-    if fd:
-        os.set_inheritable(int(fd), False)  # noqa: FBT003 - the standard library's signature
-        memory = LeaseMemory(int(fd))
-        threading.Thread(target=_watch, args=(memory, end), name="lease", daemon=True).start()
+    if not fd:
+        return None
+    os.set_inheritable(int(fd), False)  # noqa: FBT003 - the standard library's signature
+    memory = LeaseMemory(int(fd))
+    threading.Thread(target=_watch, args=(memory, end), name="lease", daemon=True).start()
+    return memory
+
+
+def unheard(_report: ContainerReport) -> None:
+    """What a child without a launcher tells is heard by nobody."""
 
 
 def _watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:

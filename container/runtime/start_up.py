@@ -20,12 +20,11 @@ from homeport.container.kafka.checkpoint_reader import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.input_position import InputRange, input_position
-from homeport.container.progress.restore import RestorePlan
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import Restored, Started
+from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
@@ -178,36 +177,6 @@ def report_fenced(stream: CoordinatorStream, permit: Permit) -> None:
     own = permit.incarnation
     report = FenceReport(own.epoch, permit.fence)
     EpochManager(stream).write_fenced(own.processor_id, report)
-
-
-class RestoreReport:
-    """Tells history and log of each restore; a ``RestoreListener``."""
-
-    def __init__(self, history: History) -> None:
-        self._history = history
-        self._began = 0.0
-
-    def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
-        """The store is about to be read."""
-        self._began = time.monotonic()
-        self._history(
-            "restore-started",
-            store=store,
-            task=task_name,
-            head=plan.head,
-            rebuild=plan.rebuild,
-            reason=plan.reason,
-            **{"from": plan.start},
-        )
-
-    def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
-        """The store stands at the head."""
-        seconds = time.monotonic() - self._began
-        kind, records = result.kind.value, result.records
-        _LOG.info(
-            "restored %s/%s: %s, %d records, %.2f s", store, task_name, kind, records, seconds
-        )
-        self._history("restore-finished", store=store, task=task_name, **result.to_json())
 
 
 def read_positions(job: ContainerJob, readers: Mapping[str, LogReader]) -> tuple[Offsets, Offsets]:

@@ -21,7 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
-from homeport.container.runtime.lease_memory import watch_lease
+from homeport.container.runtime.lease_memory import LeaseMemory, unheard, watch_lease
 from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ FAILED = 1
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs one incarnation and ends the process, with nothing of it left behind."""
-    watch_lease(os.environ)
+    memory = watch_lease(os.environ)
     stop = StopFlag()
 
     def terminated(_number: int, _frame: FrameType | None) -> None:
@@ -52,17 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    _end(*_run(permit, stop))
+    _end(*_run(permit, stop, memory))
 
 
-def _run(permit_text: str, stop: StopFlag) -> tuple[int, str | None]:
-    """(exit code, cause in one line)."""
+def _run(permit_text: str, stop: StopFlag, memory: LeaseMemory | None) -> tuple[int, str | None]:
+    """(exit code, cause in one line). ``memory``: where the launcher finds reports."""
     # After the signal handler stands.
     from homeport.config.errors import HomeportError, UnavailableError  # noqa: PLC0415 - as said
 
     container: StreamContainer | None = None
     try:
-        container = _prepared(permit_text, stop)
+        container = _prepared(permit_text, stop, memory)
         _watch(stop, container.shutdown_ms, container.kill_spark)
         if container.run():
             return FINISHED, None
@@ -83,7 +83,7 @@ def _run(permit_text: str, stop: StopFlag) -> tuple[int, str | None]:
     return STOPPED, None
 
 
-def _prepared(permit_text: str, stop: StopFlag) -> StreamContainer:
+def _prepared(permit_text: str, stop: StopFlag, memory: LeaseMemory | None) -> StreamContainer:
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.runtime.container import StreamContainer  # noqa: PLC0415 - as said above
     from homeport.container.runtime.environment import Environment, Permit  # noqa: PLC0415 - as said above
@@ -105,7 +105,8 @@ def _prepared(permit_text: str, stop: StopFlag) -> StreamContainer:
     client = CoordinatorClient(environment.coordinator_url, environment.token)
     model = fetch_job_model(client, permit, stop)
     job = ContainerJob.of(model, own.processor_id)
-    return StreamContainer(job, permit, environment, client, stop)
+    tell = unheard if memory is None else memory.tell
+    return StreamContainer(job, permit, environment, client, stop, tell)
 
 
 def _failed(error: Exception, cause: str, *, with_story: bool) -> str:

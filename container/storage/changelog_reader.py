@@ -8,6 +8,7 @@ from typing import Protocol
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
+from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.http.messages import Restored
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -19,6 +20,12 @@ class Chunk:
     entries: Mapping[bytes, bytes | None]
     records: int
     last_offset: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of all keys and values in ``entries``."""
+        values = self.entries.values()
+        return sum(map(len, self.entries)) + sum(len(v) for v in values if v is not None)
 
 
 class ChangelogReader(Protocol):
@@ -39,6 +46,9 @@ class RestoreListener(Protocol):
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
         """The store is about to be read from ``plan.start`` on."""
+
+    def restore_progress(self, progress: RestoreProgress) -> None:
+        """So far has the restore of a store come; told about once a second while it reads."""
 
     def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
         """The store stands at the head."""

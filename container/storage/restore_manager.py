@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from homeport.container.progress.restore import (
@@ -12,6 +13,7 @@ from homeport.container.progress.restore import (
     plan_restore,
     restored,
 )
+from homeport.container.progress.restore_meter import RestoreMeter
 from homeport.container.progress.store_meta import Expectation, StoreMeta
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.engine import StorageEngines
@@ -19,6 +21,8 @@ from homeport.container.storage.task_store import TaskStore
 from homeport.job_coordinator.http.messages import Restored
 
 _LOG = logging.getLogger(__name__)
+
+_TELL_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class RestoreManager:
     grouper: str
     reader: ChangelogReader
     listener: RestoreListener
+    clock: Callable[[], float] = time.monotonic
 
     def restore(self, stores: Sequence[TaskStore], now_ms: int) -> dict[str, dict[str, Restored]]:
         """Each of ``stores`` holds what its changelog holds, up to its head; {store: {task: how}}.
@@ -68,11 +73,17 @@ class RestoreManager:
         if store.engine is None:
             store.engine = self.engines.open(store.config, store.directory.path)
         records = 0
+        meter = RestoreMeter(store.config.name, store.task.task_name, plan, self.clock())
+        told_s = self.clock()
         if plan.start < plan.head:
             partition = store.task.changelog_partition
             for chunk in self.reader.read(store.changelog, partition, plan.start, plan.head):
                 store.engine.write(chunk.entries, chunk.last_offset)
                 records += chunk.records
+                meter.read(chunk.records, chunk.size, chunk.last_offset)
+                if self.clock() - told_s >= _TELL_S:
+                    told_s = self.clock()
+                    self.listener.restore_progress(meter.progress(told_s))
         if plan.head > 0:
             # The head may lie beyond the last record: transaction markers take offsets too.
             store.position = plan.head - 1

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from homeport.config.errors import WireError
+from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.json_values import (
@@ -76,8 +77,7 @@ def _incarnation(body: Mapping[str, Any]) -> Incarnation:
 class CheckIn:
     """A launcher's poll: who and where it is, and which incarnation runs below it (None: none).
 
-    ``lag``: how many records that is behind the changelogs that it follows, of a standby that has
-    begun to follow; None of any other.
+    ``report``: what the running container last told of its work; None where it told nothing.
     """
 
     resource_id: ResourceId
@@ -86,7 +86,7 @@ class CheckIn:
     host: Host
     pid: int
     running: Incarnation | None
-    lag: int | None = None
+    report: ContainerReport | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/check-in``."""
@@ -101,16 +101,14 @@ class CheckIn:
             "host": self.host,
             "pid": self.pid,
             "running": running,
-            **({} if self.lag is None else {"lag": self.lag}),
+            **({} if self.report is None else {"report": self.report.to_json()}),
         }
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> CheckIn:
         """The check-in that ``body`` carries; WireError where a field is missing or wrong."""
         running = optional_field(body, "running", dict)
-        lag = optional_field(body, "lag", int)
-        if lag is not None and lag < 0:
-            raise WireError(f"the lag is below 0: {shown(lag)}")
+        report = optional_field(body, "report", dict)
         return CheckIn(
             resource_id=ResourceId(required_field(body, "resource_id", str)),
             skein_id=required_field(body, "skein_id", str),
@@ -118,7 +116,7 @@ class CheckIn:
             host=host_of(required_field(body, "host", str)),
             pid=required_field(body, "pid", int),
             running=None if running is None else _incarnation(running),
-            lag=lag,
+            report=None if report is None else ContainerReport.from_json(report),
         )
 
 

@@ -19,6 +19,23 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _MS_PER_S: Final = 1000
 
+_STORE_LABELS: Final = ("processor", "store", "task")
+_OF_STORES: Final = (
+    ("restoring", "records", "restore_records", "Read so far by a restore under way."),
+    ("restoring", "bytes", "restore_bytes", "Read so far by a restore under way."),
+    (
+        "restoring",
+        "remaining",
+        "restore_remaining_records",
+        "At most that many are to be read.",
+    ),
+    ("restoring", "records_per_s", "restore_records_per_second", "How fast a restore reads."),
+    ("restoring", "seconds_left", "restore_remaining_seconds", "At the rate of late."),
+    ("lags", "records", "standby_lag_records", "Committed, and not in the standby's store."),
+    ("lags", "seconds", "standby_lag_seconds", "How long the standby's store is behind."),
+)
+"""(list of a container's report, field of its items, metric, what it is)."""
+
 
 class JobCoordinatorMetrics(Collector):
     """The numbers of one server.
@@ -56,7 +73,9 @@ class JobCoordinatorMetrics(Collector):
             "Version of the JobModel in force; absent before the first.",
             status.get("job", {}).get("model_version"),
         )
-        yield self._containers(status.get("containers", ()))
+        containers = status.get("containers", ())
+        yield self._containers(containers)
+        yield from _reports(containers)
         yield from _stream(status)
         requests = CounterMetricFamily(
             "homeport_http_requests", "Requests answered.", labels=("method", "route", "code")
@@ -76,6 +95,18 @@ class JobCoordinatorMetrics(Collector):
         for phase in sorted(self._phases):
             metric.add_metric((phase,), present[phase])
         return metric
+
+
+def _reports(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
+    """What containers tell of single stores, while they tell it."""
+    for group, name, metric_name, about in _OF_STORES:
+        metric = GaugeMetricFamily(f"homeport_{metric_name}", about, labels=_STORE_LABELS)
+        for container in containers:
+            for item in (container.get("report") or {}).get(group, ()):
+                if item[name] is not None:
+                    labels = (container["processor_id"], item["store"], item["task"])
+                    metric.add_metric(labels, item[name])
+        yield metric
 
 
 def _stream(status: Mapping[str, Any]) -> Iterator[Metric]:

@@ -197,10 +197,10 @@ class Hosts:
     def _run_child(self, permit: str, fd: int) -> int:
         """Mirrors ``stream_container.main``."""
         process = self.here()
-        watch_lease({FD_VARIABLE: str(fd)}, process.exit)
+        memory = watch_lease({FD_VARIABLE: str(fd)}, process.exit)
         stop = WorldStop(self.clock)
         process.on_sigterm = stop.set
-        code, cause = stream_container._run(permit, stop)
+        code, cause = stream_container._run(permit, stop, memory)
         if cause is not None:
             self.clock.tell(f"error: {cause}")
         return code

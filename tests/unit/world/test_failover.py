@@ -16,6 +16,7 @@ import pytest
 from homeport.appmaster.allocation import invariants, separation
 from homeport.appmaster.allocation.instructions import JobResult
 from homeport.container.runtime import launcher
+from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
@@ -144,7 +145,8 @@ def test_the_standby_with_the_least_lag_is_taken_as_launchers_tell() -> None:
 
     def check_in(**fields: Any) -> CheckIn:  # noqa: ANN401 - any field's type
         running = fields["running"]
-        return CheckIn(**fields, lag=None if running is None else lags.get(running.processor_id))
+        lag = None if running is None else lags.get(running.processor_id)
+        return CheckIn(**{**fields, "report": ContainerReport(lag=lag)})
 
     with World(1, 1, {**HOT_STANDBY, "job.hotstandby.replicationcount": "2"}) as world:
         world.patch.setattr(launcher, "CheckIn", check_in)

@@ -33,6 +33,7 @@ from homeport.appmaster.allocation.state import (
 )
 from homeport.appmaster.runtime.job_status import JobIdentity, JobStatus
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
+from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import (
     Restored,
     RestoreKind,
@@ -233,6 +234,25 @@ def test_a_change_under_way_says_who_stops_and_who_waits_for_whom() -> None:
     world.check_in(None)
     old = world.status.to_json(world.state, world.launchers, None)["containers"][0]
     assert (old["epoch"], old["restarts"]) == (3, 1)
+
+
+def test_what_a_container_reports_is_shown_while_that_incarnation_runs() -> None:
+    """As its last check-in had it; another incarnation has told nothing yet."""
+    world = running_world()
+
+    def shown() -> tuple[Any, Any]:
+        (container,) = world.status.to_json(world.state, world.launchers, None)["containers"]
+        return container["report"], container["lag_seconds"]
+
+    assert shown() == (None, None)
+    report = ContainerReport(lag=3, lag_seconds=1.5)
+    world.status.reported(FIRST, report)
+    assert shown() == (report.to_json(), 1.5)
+    world.status.reported(Incarnation(P0, FIRST.epoch + 1), report)
+    assert shown() == (None, None)
+    world.status.reported(FIRST, report)
+    world.status.reported(FIRST, None)
+    assert shown() == (None, None)
 
 
 def test_a_failover_under_way_says_how_far_it_has_come() -> None:

@@ -16,6 +16,7 @@ from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, 
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.managers import ContainerStorage
+from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.http.messages import Restored, RestoreKind
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
@@ -44,6 +45,7 @@ class Log:
         self.records: list[tuple[bytes, bytes | None] | None] = []
         self.oldest = 0
         self.plans: list[RestorePlan] = []
+        self.progress: list[RestoreProgress] = []
         self.topic = ChangelogTopic("id-1", 1_000_000)
         self.now_ms = 5_000
 
@@ -62,6 +64,10 @@ class Log:
         for i in range(0, len(numbered), 2):
             part = numbered[i : i + 2]
             yield Chunk({r[0]: r[1] for _, r in part}, len(part), part[-1][0])
+
+    def restore_progress(self, progress: RestoreProgress) -> None:
+        """Keeps it."""
+        self.progress.append(progress)
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
         """Keeps the plan."""

@@ -44,6 +44,38 @@ def test_the_status_in_numbers() -> None:
     assert samples["homeport_coordinator_stream_reachable",] == 0
 
 
+def test_what_containers_report_of_single_stores() -> None:
+    """Progress of a restore and lag of a standby, by processor, store and task; unknowns left."""
+    report = {
+        "restoring": [
+            {
+                "store": "s",
+                "task": "Partition 1",
+                "records": 5,
+                "bytes": 60,
+                "remaining": 7,
+                "records_per_s": 2.5,
+                "seconds_left": None,
+            }
+        ],
+        "lags": [{"store": "t", "task": "Partition 2", "records": 3, "seconds": 0.5}],
+    }
+    containers = [
+        {"processor_id": "0", "phase": "running", "report": report},
+        {"processor_id": "1", "phase": "running", "report": None},
+    ]
+    samples = _samples(JobCoordinatorMetrics(lambda: {"containers": containers}).text())
+    of_stores = {name: value for name, value in samples.items() if len(name) == 4}
+    assert of_stores == {
+        ("homeport_restore_records", "0", "s", "Partition 1"): 5,
+        ("homeport_restore_bytes", "0", "s", "Partition 1"): 60,
+        ("homeport_restore_remaining_records", "0", "s", "Partition 1"): 7,
+        ("homeport_restore_records_per_second", "0", "s", "Partition 1"): 2.5,
+        ("homeport_standby_lag_records", "0", "t", "Partition 2"): 3,
+        ("homeport_standby_lag_seconds", "0", "t", "Partition 2"): 0.5,
+    }
+
+
 def test_what_is_not_known_is_not_told() -> None:
     """No sample rather than a zero that nobody measured."""
     assert _samples(JobCoordinatorMetrics(dict).text()) == {}

@@ -1,0 +1,159 @@
+"""What a stream container tells of its work while it runs; its launcher hands it on to the AM.
+
+PURE. ``/v1/status`` shows it as it came, and ``/metrics`` in numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.json_values import (
+    as_object,
+    optional_field,
+    required_field,
+    shown,
+)
+
+_MAX_SECONDS = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreProgress:
+    """How far the restore of one store of one task has come.
+
+    ``remaining``: offsets up to the head, of which some hold no record. ``records_per_s``: of
+    late, 0 where nothing came. ``seconds_left``: at that rate; None where there is none.
+    """
+
+    store: str
+    task: TaskName
+    records: int
+    bytes: int
+    remaining: int
+    records_per_s: float
+    seconds_left: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """An item of ``restoring``."""
+        return {
+            "store": self.store,
+            "task": self.task,
+            "records": self.records,
+            "bytes": self.bytes,
+            "remaining": self.remaining,
+            "records_per_s": self.records_per_s,
+            "seconds_left": self.seconds_left,
+        }
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> RestoreProgress:
+        """The progress that ``body`` carries; WireError where a field is missing or wrong."""
+        return RestoreProgress(
+            required_field(body, "store", str),
+            TaskName(required_field(body, "task", str)),
+            _count(body, "records"),
+            _count(body, "bytes"),
+            _count(body, "remaining"),
+            _number(body, "records_per_s") or 0.0,
+            _number(body, "seconds_left"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLag:
+    """How far a store that follows its changelog is behind it; ``seconds`` None: not known."""
+
+    store: str
+    task: TaskName
+    records: int
+    seconds: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """An item of ``lags``."""
+        return {
+            "store": self.store,
+            "task": self.task,
+            "records": self.records,
+            "seconds": self.seconds,
+        }
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> StoreLag:
+        """The lag that ``body`` carries; WireError where a field is missing or wrong."""
+        return StoreLag(
+            required_field(body, "store", str),
+            TaskName(required_field(body, "task", str)),
+            _count(body, "records"),
+            _number(body, "seconds"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerReport:
+    """The last word of a stream container of what it does.
+
+    ``restoring``: the restores under way. ``lags``: of a standby, each store. ``lag``: records that
+    all of them are behind together, ``lag_seconds`` of the one that is furthest behind; None where
+    nothing is followed, or nobody knows.
+    """
+
+    restoring: tuple[RestoreProgress, ...] = ()
+    lags: tuple[StoreLag, ...] = ()
+    lag: int | None = None
+    lag_seconds: float | None = None
+
+    @staticmethod
+    def following(lags: Sequence[StoreLag]) -> ContainerReport:
+        """The report of a standby whose stores are so far behind."""
+        seconds = [lag.seconds for lag in lags if lag.seconds is not None]
+        return ContainerReport(
+            lags=tuple(lags),
+            lag=sum(lag.records for lag in lags),
+            lag_seconds=max(seconds, default=None),
+        )
+
+    def in_brief(self) -> ContainerReport:
+        """Without single stores."""
+        return replace(self, restoring=(), lags=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The field ``report`` of a check-in."""
+        return {
+            "restoring": [progress.to_json() for progress in self.restoring],
+            "lags": [lag.to_json() for lag in self.lags],
+            "lag": self.lag,
+            "lag_seconds": self.lag_seconds,
+        }
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> ContainerReport:
+        """The report that ``body`` carries; WireError where a field is missing or wrong."""
+        under_way = required_field(body, "restoring", list)
+        lags = required_field(body, "lags", list)
+        return ContainerReport(
+            tuple(RestoreProgress.from_json(as_object(item, "a restore")) for item in under_way),
+            tuple(StoreLag.from_json(as_object(item, "a lag")) for item in lags),
+            None if body.get("lag") is None else _count(body, "lag"),
+            _number(body, "lag_seconds"),
+        )
+
+
+def _count(body: Mapping[str, Any], name: str) -> int:
+    value = required_field(body, name, int)
+    if value < 0:
+        raise WireError(f"field {name!r} is below 0: {shown(value)}")
+    return value
+
+
+def _number(body: Mapping[str, Any], name: str) -> float | None:
+    value = body.get(name)
+    if isinstance(value, int):
+        value = float(required_field(body, name, int))
+    found = optional_field({name: value}, name, float)
+    if found is not None and not 0 <= found < _MAX_SECONDS:
+        raise WireError(f"field {name!r} is out of range: {shown(found)}")
+    return found

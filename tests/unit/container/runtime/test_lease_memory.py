@@ -1,0 +1,55 @@
+"""What a child leaves in the shared memory for its launcher."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from homeport.container.runtime.lease_memory import REPORT_BYTES, LeaseMemory
+from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
+from homeport.job_coordinator.model.ids import TaskName
+
+LONG = ContainerReport.following([StoreLag("s", TaskName(f"Partition {i}"), 1) for i in range(100)])
+
+
+@pytest.fixture(name="memory")
+def _memory() -> Iterator[LeaseMemory]:
+    memory = LeaseMemory.create(7, 9)
+    yield memory
+    os.close(memory.fd)
+
+
+def test_the_launcher_finds_what_the_child_told_last(memory: LeaseMemory) -> None:
+    """By another mapping of the same memory, a shorter word after a longer one too."""
+    child = LeaseMemory(memory.fd)
+    assert memory.told() is None
+    for report in (LONG, ContainerReport(lag=3), ContainerReport()):
+        child.tell(report)
+        assert memory.told() == report
+        assert memory.told() == report
+    assert (memory.deadline_ms, memory.beat_ms) == (7, 9)
+
+
+def test_a_report_that_is_being_written_is_left_for_the_next_look(memory: LeaseMemory) -> None:
+    """Bytes that do not fit their checksum are no word: the one before holds."""
+    memory.tell(ContainerReport(lag=3))
+    assert memory.told() == ContainerReport(lag=3)
+    os.pwrite(memory.fd, b"[", 16 + 8)
+    assert memory.told() == ContainerReport(lag=3)
+
+
+def test_nonsense_with_a_good_checksum_is_no_report(memory: LeaseMemory) -> None:
+    """It is not handed on: the AM would refuse the launcher's check-in for it."""
+    memory.tell(ContainerReport(lag=-1))
+    assert memory.told() is None
+
+
+def test_of_a_report_that_is_too_long_the_sums_are_told(memory: LeaseMemory) -> None:
+    """Single stores are left out."""
+    lags = [StoreLag("s" * 100, TaskName(f"Partition {i}"), 2) for i in range(1000)]
+    report = ContainerReport.following(lags)
+    assert len(str(report.to_json())) > REPORT_BYTES
+    memory.tell(report)
+    assert memory.told() == ContainerReport(lag=2000)

@@ -1,0 +1,80 @@
+"""What stream containers report, and its JSON form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.http.container_report import (
+    ContainerReport,
+    RestoreProgress,
+    StoreLag,
+)
+from homeport.job_coordinator.model.ids import TaskName
+
+TASK = TaskName("Partition 0")
+PROGRESS = RestoreProgress("s", TASK, 5, 60, 7, 2.5, None)
+REPORT = ContainerReport((PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        REPORT,
+        ContainerReport(),
+        ContainerReport(lags=(StoreLag("t", TASK, 0),), lag=0),
+        ContainerReport((RestoreProgress("s", TASK, 0, 0, 0, 0.0, 12.5),)),
+    ],
+)
+def test_every_report_survives_the_wire(report: ContainerReport) -> None:
+    """Written as JSON and read again, each is the same."""
+    assert ContainerReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+
+
+def test_a_standby_is_as_late_as_its_latest_store() -> None:
+    """Records of all its stores together, seconds of the one furthest behind."""
+    lags = [StoreLag("s", TASK, 3, 0.5), StoreLag("t", TASK, 4, 2.0), StoreLag("u", TASK, 0)]
+    report = ContainerReport.following(lags)
+    assert (report.lags, report.lag, report.lag_seconds) == (tuple(lags), 7, 2.0)
+    assert ContainerReport.following(lags[2:]).lag_seconds is None
+    assert report.in_brief() == ContainerReport(lag=7, lag_seconds=2.0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["restoring"], None),
+        (["restoring", 0], 1),
+        (["restoring", 0, "store"], None),
+        (["restoring", 0, "task"], 1),
+        (["restoring", 0, "records"], -1),
+        (["restoring", 0, "bytes"], True),
+        (["restoring", 0, "records_per_s"], "2"),
+        (["restoring", 0, "seconds_left"], -0.5),
+        (["restoring", 0, "seconds_left"], float("inf")),
+        (["lags"], {}),
+        (["lags", 0, "records"], None),
+        (["lags", 0, "seconds"], True),
+        (["lag"], "7"),
+        (["lag"], -1),
+        (["lag_seconds"], "1"),
+    ],
+)
+def test_a_report_with_a_wrong_field_is_refused(path: list[Any], value: object) -> None:
+    """A WireError, in one line, whatever is wrong."""
+    body = json.loads(json.dumps(REPORT.to_json()))
+    place: Any = body
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(WireError, match=r"^[^\n]+$"):
+        ContainerReport.from_json(body)
+
+
+def test_whole_numbers_are_numbers() -> None:
+    """JSON of others writes 2 for 2.0."""
+    body = REPORT.to_json() | {"lag_seconds": 2}
+    assert ContainerReport.from_json(body).lag_seconds == 2.0
