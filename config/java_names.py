@@ -33,6 +33,9 @@ class Kind(Enum):
 ALL_SSP_TO_SINGLE_TASK = "all-ssp-to-single-task"
 """The grouper of partitions with which every task reads everything."""
 
+IN_MEMORY = "in-memory"
+"""The store factory of which nothing is on the disk."""
+
 _TABLE: dict[Kind, dict[str, str]] = {
     Kind.SSP_GROUPER: {
         "group-by-partition": "org.apache.samza.container.grouper.stream.GroupByPartitionFactory",
@@ -62,6 +65,7 @@ _TABLE: dict[Kind, dict[str, str]] = {
     },
     Kind.STORE: {
         "rocksdb": "org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory",
+        IN_MEMORY: ("org.apache.samza.storage.kv.inmemory.InMemoryKeyValueStorageEngineFactory"),
     },
     Kind.CHECKPOINT: {
         "kafka": "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory",

@@ -368,11 +368,6 @@ ALL: tuple[SamzaKey, ...] = (
         harmless=("false",),
     ),
     SamzaKey(
-        name="stores.<store>.clean.on.container.start",
-        reason="a store is kept from start to start",
-        harmless=("false",),
-    ),
-    SamzaKey(
         name="stores.<store>.write.batch.size",
         reason="a transaction's writes go to RocksDB as one batch",
     ),

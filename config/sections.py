@@ -25,9 +25,7 @@ from homeport.config.serde_names import serde_name
 from homeport.config.system_stream import SystemStream
 
 _DEFAULT_SEGMENT_BYTES = 26214400
-_DEFAULT_MAX_MESSAGE_BYTES = 1000012
 _DEFAULT_REPLICATION = 3
-_DEFAULT_CHANGELOG_REPLICATION = 2
 CHECKPOINTS_OFF = "none"
 """Value of ``task.checkpoint.factory`` that turns checkpoints off."""
 
@@ -52,7 +50,8 @@ def checkpoint_topic(job_name: str, job_id: str) -> str:
     return f"__samza_checkpoint_ver_1_for_{job_name.replace('_', '-')}_{job_id.replace('_', '-')}"
 
 
-def _system_or_default(config: Config, key: TextKey) -> str:
+def system_or_default(config: Config, key: TextKey) -> str:
+    """The system that ``key`` names, else the default one; ConfigError where there is neither."""
     system = key.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
     if system is None:
         raise ConfigError(
@@ -99,7 +98,7 @@ class JobConfig:
     def of(config: Config) -> JobConfig:
         """The view of ``config``."""
         name, job_id = _job_name(config), _job_id(config)
-        system = _system_or_default(config, keys.JOB_COORDINATOR_SYSTEM)
+        system = system_or_default(config, keys.JOB_COORDINATOR_SYSTEM)
         return JobConfig(
             name=name,
             id=job_id,
@@ -199,7 +198,7 @@ class TaskConfig:
     @staticmethod
     def of(config: Config) -> TaskConfig:
         """The view of ``config``."""
-        system = _system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
+        system = system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
         pipeline_class = keys.TASK_PIPELINE_CLASS.read(config)
         memory = divide(
             keys.CONTAINER_MEMORY_MB.read(config),
@@ -334,104 +333,6 @@ class SystemConfig:
             if name is not None:
                 return serde_name(self._config, key, name)
         return None
-
-
-@dataclass(frozen=True)
-class StoreConfig:
-    """One store. ``factory`` and the serdes are our names: ``rocksdb``; ``string``, ``json``, ...
-
-    Shapes: ``changelog_overrides`` {topic property: value}.
-    """
-
-    name: str
-    factory: str
-    changelog: SystemStream | None
-    key_serde: str
-    msg_serde: str
-    changelog_replication_factor: int
-    changelog_max_message_bytes: int
-    changelog_delete_retention_ms: int
-    changelog_min_compaction_lag_ms: int | None
-    changelog_overrides: Mapping[str, str]
-
-    @staticmethod
-    def of(config: Config, store: str) -> StoreConfig:
-        """The view of the store named ``store``; factory and both serdes are required."""
-        changelog = _changelog(config, store)
-        system = changelog.system if changelog else ""
-        factory = config.require(keys.STORE_FACTORY.named(store), "write rocksdb")
-        return StoreConfig(
-            name=store,
-            factory=class_name(Kind.STORE, keys.STORE_FACTORY.named(store), factory),
-            changelog=changelog,
-            key_serde=_store_serde(config, keys.STORE_KEY_SERDE.named(store)),
-            msg_serde=_store_serde(config, keys.STORE_MSG_SERDE.named(store)),
-            changelog_replication_factor=keys.STORE_CHANGELOG_REPLICATION_FACTOR.find(config, store)
-            or keys.STORES_DEFAULT_CHANGELOG_REPLICATION_FACTOR.find(config)
-            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
-            or _DEFAULT_CHANGELOG_REPLICATION,
-            changelog_max_message_bytes=keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.find(config, store)
-            or keys.SYSTEM_MAX_MESSAGE_BYTES.find(config, system)
-            or _DEFAULT_MAX_MESSAGE_BYTES,
-            changelog_delete_retention_ms=keys.STORE_CHANGELOG_DELETE_RETENTION_MS.read(
-                config, store
-            ),
-            changelog_min_compaction_lag_ms=_min_compaction_lag_ms(config, store),
-            changelog_overrides=dict(config.subset(keys.STORE_CHANGELOG_KAFKA.named(store, ""))),
-        )
-
-
-def _min_compaction_lag_ms(config: Config, store: str) -> int | None:
-    own = keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.find(config, store)
-    return keys.STORES_DEFAULT_CHANGELOG_MIN_COMPACTION_LAG_MS.find(config) if own is None else own
-
-
-def _store_serde(config: Config, key: str) -> str:
-    return serde_name(config, key, config.require(key, "write string, json or bytes"))
-
-
-def _changelog(config: Config, store: str) -> SystemStream | None:
-    text = keys.STORE_CHANGELOG.read(config, store)
-    if text is None:
-        return None
-    stream = SystemStream.parse(text)
-    if stream is not None:
-        return stream
-    if "." in text:
-        raise ConfigError(
-            keys.STORE_CHANGELOG.named(store),
-            text,
-            "it must have the form system.stream or stream",
-            f"write a topic name, such as {store}-changelog",
-        )
-    return SystemStream(_system_or_default(config, keys.JOB_CHANGELOG_SYSTEM), text)
-
-
-@dataclass(frozen=True)
-class StorageConfig:
-    """All stores, by name in sorted order."""
-
-    stores: Mapping[str, StoreConfig]
-
-    @staticmethod
-    def of(config: Config) -> StorageConfig:
-        """The view of ``config``.
-
-        A store is declared by any of its required keys, or its changelog.
-        """
-        declaring = (
-            keys.STORE_FACTORY,
-            keys.STORE_KEY_SERDE,
-            keys.STORE_MSG_SERDE,
-            keys.STORE_CHANGELOG,
-        )
-        names = {
-            name[len("stores.") : -len(suffix)]
-            for suffix in (key.named("").removeprefix("stores.") for key in declaring)
-            for name in config
-            if name.startswith("stores.") and name.endswith(suffix)
-        }
-        return StorageConfig({name: StoreConfig.of(config, name) for name in sorted(names) if name})
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.key_types import SAMZA, IntKey, Liveness, TextKey
+from homeport.config.key_types import SAMZA, BoolKey, IntKey, Liveness, TextKey
 
 STORES_DEFAULT_CHANGELOG_REPLICATION_FACTOR = IntKey(
     name="stores.default.changelog.replication.factor",
@@ -20,7 +20,7 @@ STORES_DEFAULT_CHANGELOG_MIN_COMPACTION_LAG_MS = IntKey(
 )
 STORE_FACTORY = TextKey(
     name="stores.<store>.factory",
-    meaning="kind of the store; required",
+    meaning="kind of the store, rocksdb or in-memory; required",
     source=SAMZA,
     liveness=Liveness.NEVER_WITH_STATE,
 )
@@ -77,4 +77,11 @@ STORE_CHANGELOG_KAFKA = TextKey(
     meaning="a topic property of the changelog; wins over all of the above",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_CLEAN_ON_CONTAINER_START = BoolKey(
+    name="stores.<store>.clean.on.container.start",
+    default=False,
+    meaning="whether each start of a container empties the store and reads all of its changelog",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
 )

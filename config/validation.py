@@ -18,13 +18,13 @@ from homeport.config.sections import (
     ClusterManagerConfig,
     JobConfig,
     StandbyConfig,
-    StorageConfig,
     SystemConfig,
     TaskConfig,
     YarnConfig,
     checkpoint_topic,
     coordinator_topic,
 )
+from homeport.config.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.config.unknown_keys import warnings_about
 

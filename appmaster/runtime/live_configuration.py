@@ -20,7 +20,7 @@ from homeport.config.config_diff import ConfigDiff, effective
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.key_types import Liveness
 from homeport.config.secret_names import shown_value
-from homeport.config.sections import StorageConfig
+from homeport.config.stores_section import StorageConfig
 from homeport.config.validation import validate
 
 log = logging.getLogger("driver")

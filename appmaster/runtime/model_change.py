@@ -19,7 +19,8 @@ from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import StorageConfig, TaskConfig
+from homeport.config.sections import TaskConfig
+from homeport.config.stores_section import StorageConfig
 from homeport.config.validation import validate
 from homeport.job_coordinator.grouper import one_time_configuration as one_time
 from homeport.job_coordinator.grouper.job_model_calculator import (

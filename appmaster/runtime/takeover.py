@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
-from homeport.config.sections import StorageConfig, SystemConfig, TaskConfig
+from homeport.config.sections import SystemConfig, TaskConfig
+from homeport.config.stores_section import StorageConfig
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,

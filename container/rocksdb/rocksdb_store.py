@@ -7,7 +7,9 @@ part of the memory tables reached the disk, the store and its position agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from rocksdict import (
     DBCompressionType,
     Options,
     Rdict,
+    ReadOptions,
     WriteBatch,
     WriteBufferManager,
     WriteOptions,
@@ -28,6 +31,7 @@ from homeport.container.disk_space import DiskFullError, room_on_disk_of
 POSITION_KEY = b"\x00homeport.position"
 """Reserved: hidden from all reads, refused for user keys. Its value is the offset in decimal."""
 
+_BEHIND_POSITION = POSITION_KEY + b"\x00"
 _MIB = 1024 * 1024
 _SMALLEST_BUFFER = 2 * _MIB
 
@@ -76,6 +80,7 @@ class RocksDbStore:
             StoreError: RocksDB cannot open the directory.
         """
         self.path = path
+        self._scans: weakref.WeakSet[Generator[tuple[bytes, bytes], None, None]] = weakref.WeakSet()
         self._options = WriteOptions()
         # A property, which the binding's stubs take for a method.
         self._options.disable_wal = True  # type: ignore[method-assign,assignment]
@@ -86,6 +91,11 @@ class RocksDbStore:
             raise
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise StoreError(f"{path}: RocksDB cannot open it: {error}") from None
+
+    @property
+    def is_persistent(self) -> bool:
+        """Yes: what was flushed is there after a crash."""
+        return True
 
     @property
     def position(self) -> int | None:
@@ -111,11 +121,23 @@ class RocksDbStore:
 
     def scan(
         self, start: bytes | None = None, end: bytes | None = None
-    ) -> Iterator[tuple[bytes, bytes]]:
+    ) -> Generator[tuple[bytes, bytes], None, None]:
         """Pairs with start <= key < end in byte order, as they stand at the call."""
-        snapshot = self._db.snapshot()
-        items = snapshot.items() if start is None else snapshot.items(from_key=start)
-        return _until(items, end)
+        # The position is stepped over by bounds: a look at each key would cost more than that.
+        before = (start or b"", POSITION_KEY if end is None else min(end, POSITION_KEY))
+        after = (max(start or b"", _BEHIND_POSITION), end)
+        # An iterator of RocksDB's stays at the moment at which it was made.
+        parts = [self._items(*part) for part in (before, after) if _has_room(*part)]
+        pairs = _pairs(parts)
+        self._scans.add(pairs)
+        return pairs
+
+    def _items(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        bounds = ReadOptions()
+        if end is not None:
+            bounds.set_iterate_upper_bound(end)
+        items: Iterator[Any] = self._db.items(from_key=start, read_opt=bounds)
+        return items
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         """Applies all of ``entries`` (None deletes) and the position, or nothing.
@@ -140,13 +162,19 @@ class RocksDbStore:
             self._db.flush(True)  # noqa: FBT003 - wait for it
 
     def close(self) -> None:
-        """The directory may be opened by another."""
+        """The directory may be opened by another; open scans are at their end."""
+        # RocksDB stays open, and its directory locked, for as long as one of them is.
+        for scan in list(self._scans):
+            scan.close()
         self._db.close()
 
 
-def _until(items: Iterable[tuple[Any, Any]], end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-    for key, value in items:
-        if end is not None and key >= end:
-            return
-        if key != POSITION_KEY:
-            yield key, value
+def _has_room(start: bytes, end: bytes | None) -> bool:
+    return end is None or start < end
+
+
+def _pairs(
+    parts: Iterable[Iterator[tuple[bytes, bytes]]],
+) -> Generator[tuple[bytes, bytes], None, None]:
+    # A generator can be closed, which lets RocksDB's iterators go.
+    yield from chain.from_iterable(parts)

@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.records_section import RecordsConfig
-from homeport.config.sections import (
-    ClusterManagerConfig,
-    JobConfig,
-    StorageConfig,
-    StoreConfig,
-    SystemConfig,
-    TaskConfig,
-)
+from homeport.config.sections import ClusterManagerConfig, JobConfig, SystemConfig, TaskConfig
+from homeport.config.stores_section import StorageConfig, StoreConfig
 from homeport.container.serdes import Serde, serde
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id

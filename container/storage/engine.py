@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from homeport.config.sections import StoreConfig
+from homeport.config.stores_section import StoreConfig
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.container.storage.in_memory_store import InMemoryStore
 
 
 class StorageEngine(Protocol):
     """Bytes to bytes, together with the changelog position they stand at. One owner, one thread."""
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether anything of it outlives its container; if not, every start reads all."""
 
     @property
     def position(self) -> int | None:
@@ -25,8 +30,11 @@ class StorageEngine(Protocol):
 
     def scan(
         self, start: bytes | None = None, end: bytes | None = None
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs with start <= key < end in byte order, as they stand at the call."""
+    ) -> Generator[tuple[bytes, bytes], None, None]:
+        """Pairs with start <= key < end in byte order, as they stand at the call.
+
+        What holds them there is let go at their end, at its ``close``, and when the store closes.
+        """
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         """Applies all of ``entries`` (None deletes) and the position, or nothing."""
@@ -39,16 +47,18 @@ class StorageEngine(Protocol):
 
 
 class StorageEngines:
-    """Opens the stores of one container, which share ``memory_bytes``."""
+    """Opens the stores of one container. Those of RocksDB share ``memory_bytes``."""
 
     def __init__(self, memory_bytes: int, store_count: int) -> None:
         self._memory = RocksDbMemory(memory_bytes, store_count)
 
-    def open(self, _config: StoreConfig, path: Path) -> StorageEngine:
-        """The store of the kind ``config`` names, in the directory ``path``.
+    def open(self, config: StoreConfig, path: Path) -> StorageEngine:
+        """The store of the kind ``config`` names; what it keeps on the disk is in ``path``.
 
         Raises:
             DiskFullError: there is no room for what opening writes.
             StoreError: the directory cannot be opened.
         """
+        if not config.is_persistent:
+            return InMemoryStore()
         return RocksDbStore(path, self._memory)

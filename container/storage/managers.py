@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from homeport.config.errors import StoreError
-from homeport.config.sections import StoreConfig
+from homeport.config.stores_section import StoreConfig
 from homeport.container.progress.commit import Changes
 from homeport.container.progress.directories import task_directory
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
@@ -114,9 +114,7 @@ class ContainerStorage:
 
         A crash would have it rebuilt in full, so its first commit is not put off.
         """
-        return any(
-            item.position is not None and item.committed_offset is None for item in self._opened
-        )
+        return any(item.has_first_changes for item in self._opened)
 
     def commit(self) -> int:
         """Every store that moved is flushed and its OFFSET names where it stood; how many moved."""

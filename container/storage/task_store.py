@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from homeport.config.errors import StoreError, WireError
-from homeport.config.sections import StoreConfig
+from homeport.config.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.disk_space import DiskFullError
 from homeport.container.progress.commit import Changes
@@ -67,6 +67,15 @@ class TaskStore:
         self.committed_offset = None
         self.local = LocalState(exists=False)
 
+    @property
+    def has_first_changes(self) -> bool:
+        """Whether the store could have an OFFSET and has none yet."""
+        return (
+            self.position is not None
+            and self.committed_offset is None
+            and self.opened().is_persistent
+        )
+
     def changes(self) -> Changes | None:
         """What the open transaction changed and is to send; None where there is nothing of it."""
         if self.config.changelog is None or not (self.overlay and self.overlay.entries()):
@@ -95,7 +104,7 @@ class TaskStore:
         after it, when that was the head (safety S2).
         """
         position, at_head_ms = self.position, self.at_head_ms
-        if position is None:
+        if position is None or not self.opened().is_persistent:
             return False
         has_moved = position != self.committed_offset
         if has_moved:
@@ -128,7 +137,7 @@ def open_task_store(
     Raises:
         DiskFullError: there is no room for what opening writes.
     """
-    if config.changelog is None:
+    if not config.is_kept:
         directory.empty()
     if not directory.has_content:
         return TaskStore(config, task, directory, LocalState(exists=False), None)

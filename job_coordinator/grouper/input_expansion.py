@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import StorageConfig
+from homeport.config.stores_section import StorageConfig
 from homeport.job_coordinator.grouper.ssp_grouper import TaskPartitions
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStream, SystemStreamPartition

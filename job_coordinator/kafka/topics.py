@@ -25,7 +25,8 @@ from confluent_kafka.admin import (
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation, UnavailableError
-from homeport.config.sections import JobConfig, StoreConfig, SystemConfig, TaskConfig
+from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.stores_section import StoreConfig
 from homeport.job_coordinator.kafka import clients
 
 _T = TypeVar("_T")

@@ -23,7 +23,8 @@ from topic_records import topic_records
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, FencedError, UnavailableError, WireError
-from homeport.config.sections import JobConfig, StorageConfig, SystemConfig, TaskConfig
+from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.stores_section import StorageConfig
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import (

@@ -12,11 +12,11 @@ from homeport.config.sections import (
     JobConfig,
     OffsetDefault,
     StandbyConfig,
-    StorageConfig,
     SystemConfig,
     TaskConfig,
     YarnConfig,
 )
+from homeport.config.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 
 

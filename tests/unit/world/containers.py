@@ -234,7 +234,7 @@ class Hosts:
         patch.setattr(container, "load_task_class", lambda _: Count)
         patch.setattr(container, "gc", _NoCollections())
         patch.setattr(engine, "RocksDbMemory", lambda *_: None)
-        patch.setattr(engine, "RocksDbStore", lambda path, _: ModelRocksDb(self, path))
+        patch.setattr(engine, "RocksDbStore", lambda path, *_: ModelRocksDb(self, path))
         patch.setattr(managers, "StoreDirectory", self._store_directory)
 
     def _store_directory(self, path: Path) -> StoreDirectory:
@@ -262,6 +262,11 @@ class ModelRocksDb:
         self._memory: dict[bytes, bytes | None] = {}
         hosts.stores.setdefault(hosts.here(), []).append(self)
         self._clock = hosts.clock
+
+    @property
+    def is_persistent(self) -> bool:
+        """As the product's."""
+        return True
 
     @property
     def position(self) -> int | None:

@@ -10,7 +10,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
-from homeport.config.sections import StorageConfig
+from homeport.config.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
 from homeport.container.storage.changelog_reader import Chunk
@@ -78,16 +78,16 @@ class Log:
         """Nothing to keep."""
 
 
-def _storage(folder: Path, log: Log) -> ContainerStorage:
-    stores = list(StorageConfig.of(CONFIG).stores.values())
+def _storage(folder: Path, log: Log, config: Config = CONFIG) -> ContainerStorage:
+    stores = list(StorageConfig.of(config).stores.values())
     tasks = [TaskModel(TASK, (), 0)]
     return ContainerStorage(
         folder / "logged", folder / "scratch", stores, tasks, 1 << 24, "G", lambda: log.now_ms
     )
 
 
-def _opened(folder: Path, log: Log) -> tuple[ContainerStorage, Restored]:
-    storage = _storage(folder, log)
+def _opened(folder: Path, log: Log, config: Config = CONFIG) -> tuple[ContainerStorage, Restored]:
+    storage = _storage(folder, log, config)
     storage.open()
     return storage, storage.restore(log, log)["s"][TASK]
 
@@ -291,6 +291,36 @@ def test_a_store_without_changelog_lives_as_long_as_its_container(tmp_path: Path
     storage.close()
     storage, _ = _opened(tmp_path, log)
     assert storage.overlay("t", TASK).get(b"a") is None
+    storage.close()
+
+
+def test_an_in_memory_store_is_read_in_full_at_each_start(tmp_path: Path) -> None:
+    """R6: no OFFSET of it is written, and what another kind of store left there is removed."""
+    log = _one_committed(tmp_path)
+    config = Config({**CONFIG, "stores.s.factory": "in-memory"})
+    for records in (1, 2):
+        storage, result = _opened(tmp_path, log, config)
+        assert result == Restored(RestoreKind.FULL, 0, len(log.records) - 1, records)
+        assert {f.name for f in _directory(tmp_path).iterdir()} == {".homeport-lock"}
+        _transaction(storage, log, b"b", b"1")
+        assert not storage.has_first_changes()
+        assert storage.commit() == 0
+        storage.close()
+    assert {f.name for f in _directory(tmp_path).iterdir()} == {".homeport-lock"}
+    storage, _ = _opened(tmp_path, log, config)
+    assert list(storage.overlay("s", TASK).scan()) == [(b"a", b"1"), (b"b", b"1")]
+    storage.close()
+
+
+def test_a_store_that_is_cleaned_at_the_start_is_read_in_full(tmp_path: Path) -> None:
+    """R5: clean.on.container.start; what the directory held before is gone, OFFSET is new."""
+    log = _one_committed(tmp_path)
+    (_directory(tmp_path) / "left").write_text("x")
+    config = Config({**CONFIG, "stores.s.clean.on.container.start": "true"})
+    storage, result = _opened(tmp_path, log, config)
+    assert result == Restored(RestoreKind.FULL, 0, 1, 1)
+    assert not (_directory(tmp_path) / "left").exists()
+    assert (_directory(tmp_path) / "OFFSET").exists()
     storage.close()
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import InvariantViolation
-from homeport.config.sections import JobConfig, StorageConfig, TaskConfig
+from homeport.config.sections import JobConfig, TaskConfig
+from homeport.config.stores_section import StorageConfig
 from homeport.job_coordinator.kafka.topics import (
     changelog_topic_spec,
     checkpoint_topic_spec,

@@ -1,0 +1,89 @@
+"""InMemoryStore: bytes to bytes in the container's own memory, gone with it."""
+
+from __future__ import annotations
+
+import bisect
+import inspect
+import weakref
+from collections.abc import Generator, Mapping, Sequence
+
+
+class InMemoryStore:
+    """One owner, one thread. A scan costs the sorting of what was new since the last one.
+
+    Whoever writes while a scan is open pays for a copy of the whole, once per scan.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, bytes] = {}
+        self._keys: list[bytes] = []
+        self._is_sorted = True
+        self._position: int | None = None
+        self._scans: weakref.WeakSet[Generator[tuple[bytes, bytes], None, None]] = weakref.WeakSet()
+
+    @property
+    def is_persistent(self) -> bool:
+        """No: nothing of it is on the disk."""
+        return False
+
+    @property
+    def position(self) -> int | None:
+        """The changelog offset up to which the store holds everything; None: not known."""
+        return self._position
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``; None where there is none."""
+        return self._entries.get(key)
+
+    def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of ``keys``, in their order."""
+        return list(map(self._entries.get, keys))
+
+    def scan(
+        self, start: bytes | None = None, end: bytes | None = None
+    ) -> Generator[tuple[bytes, bytes], None, None]:
+        """Pairs with start <= key < end in byte order, as they stand at the call."""
+        if not self._is_sorted:
+            # A new list: scans that are open hold the one before.
+            self._keys = sorted(self._entries)
+            self._is_sorted = True
+        first = 0 if start is None else bisect.bisect_left(self._keys, start)
+        last = len(self._keys) if end is None else bisect.bisect_left(self._keys, end)
+        pairs = _pairs(self._entries, self._keys, range(first, last))
+        self._scans.add(pairs)
+        return pairs
+
+    def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
+        """Applies all of ``entries`` (None deletes) and the position."""
+        if any(inspect.getgeneratorstate(scan) != inspect.GEN_CLOSED for scan in self._scans):
+            self._entries = dict(self._entries)
+            self._scans.clear()
+        mine = self._entries
+        count = len(mine)
+        has_deleted = False
+        for key, value in entries.items():
+            if value is not None:
+                mine[key] = value
+            elif mine.pop(key, None) is not None:
+                has_deleted = True
+        if has_deleted or len(mine) != count:
+            self._is_sorted = False
+        if position is not None:
+            self._position = position
+
+    def flush(self) -> None:
+        """Nothing: the changelog is all that outlives the container."""
+
+    def close(self) -> None:
+        """Nothing is held any more; open scans are at their end."""
+        for scan in list(self._scans):
+            scan.close()
+        self._entries, self._keys = {}, []
+
+
+def _pairs(
+    entries: Mapping[bytes, bytes], keys: Sequence[bytes], places: range
+) -> Generator[tuple[bytes, bytes], None, None]:
+    for place in places:
+        key = keys[place]
+        yield key, entries[key]
