@@ -7,7 +7,8 @@ once stays fenced.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -19,7 +20,7 @@ from homeport.container.kafka.clients import (
     producer_properties,
 )
 from homeport.container.kafka.sending import absent, enqueue, has_topic
-from homeport.container.progress.commit import Send
+from homeport.container.progress.commit import Changes, Send
 from homeport.job_coordinator.kafka.clients import FENCED, error_of, producer, unavailable
 from homeport.job_coordinator.kafka.connection import Connection
 
@@ -50,7 +51,7 @@ def fence(system: SystemConfig, transactional_id: str) -> None:
 
 
 class TransactionalProducer:
-    """Commits one transaction at a time. Not thread-safe."""
+    """One transaction at a time: ``begin``, ``send``, ``deliver``, ``commit``. Not thread-safe."""
 
     def __init__(self, system: SystemConfig, transactional_id: str) -> None:
         """Initialises the id.
@@ -86,8 +87,48 @@ class TransactionalProducer:
         """
         self._connection.wait(self._producer, pause)
 
-    def commit(self, sends: Iterable[Send]) -> dict[tuple[str, int], int]:
-        """All of ``sends`` are committed, in their order within each partition.
+    def begin(self) -> None:
+        """A transaction is open; nothing of it is sent.
+
+        Raises:
+            FencedError, UnavailableError, TransactionError: as ``commit``.
+        """
+        self._reports = {}
+        self._failure = None
+        with self._sending():
+            self._producer.begin_transaction()
+
+    def send(self, sends: Iterable[Send]) -> None:
+        """All of ``sends`` are on their way, in their order within each partition.
+
+        Raises:
+            FencedError, RecordRefusedError, UnavailableError, TransactionError: as ``commit``.
+        """
+        with self._sending():
+            self._produce_all(sends)
+
+    def send_changes(self, changes: Changes) -> None:
+        """All of ``changes`` are on their way to their changelog.
+
+        Raises:
+            FencedError, RecordRefusedError, UnavailableError, TransactionError: as ``commit``.
+        """
+        topic, partition = changes.changelog.stream, changes.partition
+        self.send(Send(topic, key, value, partition) for key, value in changes.entries.items())
+
+    def deliver(self) -> None:
+        """All that was sent is in Kafka, undecided.
+
+        Raises:
+            FencedError, RecordRefusedError, UnavailableError, TransactionError: as ``commit``.
+        """
+        with self._sending():
+            remaining = self._producer.flush(_COMMIT_S)
+            if remaining or self._failure:
+                self._give_up(f"{remaining} records not delivered", self._failure)
+
+    def commit(self) -> dict[tuple[str, int], int]:
+        """All that was sent since ``begin`` is committed.
 
         Returns:
             {(topic, partition): last offset} of the sends that name a partition.
@@ -98,20 +139,6 @@ class TransactionalProducer:
             UnavailableError: Kafka went away meanwhile; nobody knows what was committed.
             TransactionError: nothing was committed, or (the message says so) nobody knows.
         """
-        self._reports = {}
-        self._failure = None
-        try:
-            self._producer.begin_transaction()
-            self._produce_all(sends)
-            remaining = self._producer.flush(_COMMIT_S)
-            if remaining or self._failure:
-                self._give_up(f"{remaining} records not delivered", self._failure)
-        except KafkaException as error:
-            self._give_up("sending", error_of(error))
-        except SystemError:
-            # The library raises a fatal error inside of a delivery report, which Python then calls
-            # an error of its own; what it was, the abort will say.
-            self._give_up("sending: a fatal error", None)
         try:
             self._producer.commit_transaction(_COMMIT_S)
         except KafkaException as error:
@@ -129,6 +156,17 @@ class TransactionalProducer:
     def close(self) -> None:
         """The client is closed; a transaction that is still open is left to its time-out."""
         self._producer.close()
+
+    @contextmanager
+    def _sending(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            self._give_up("sending", error_of(error))
+        except SystemError:
+            # The library raises a fatal error inside of a delivery report, which Python then calls
+            # an error of its own; what it was, the abort will say.
+            self._give_up("sending: a fatal error", None)
 
     def _produce_all(self, sends: Iterable[Send]) -> None:
         # Offsets within a partition grow in the order of the sends: only the last of each run

@@ -1,18 +1,66 @@
-"""What makes one transaction, in which order it is sent, and when it is due.
+"""What makes one transaction and one commit, in which order, and when a transaction is due.
 
 PURE. Source: safety I5, "all sends of a transaction happen at its end (outputs, changelog, last the
-checkpoint)"; design, section 8.
+checkpoint)"; I7, I8, S1; design, section 8. A plan says the order of the steps and nothing else:
+who carries it out may die between any two of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress import checkpoint
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+
+class Action(StrEnum):
+    """What one step does. Those from ``SEND_CHANGELOG`` on that name a store are of that alone."""
+
+    END_TASKS = "end-tasks"
+    AWAIT_BROKER = "await-broker"
+    SETTLE_OUTPUTS = "settle-outputs"
+    TELL_ENDING = "tell-ending"
+    BEGIN = "begin"
+    SEND_OUTPUTS = "send-outputs"
+    SEND_CHANGELOG = "send-changelog"
+    SEND_CHECKPOINTS = "send-checkpoints"
+    DELIVER = "deliver"
+    COMMIT = "commit"
+    TELL_COMMITTED = "tell-committed"
+    APPLY = "apply"
+    FLUSH = "flush"
+    WRITE_OFFSET = "write-OFFSET"
+    WRITE_OFFSET_V2 = "write-OFFSET-v2"
+    WRITE_META = "write-STORE-META"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StoreId:
+    """One store of one task."""
+
+    store: str
+    task_name: TaskName
+
+    def __str__(self) -> str:
+        """``<store>/<task>``, for people."""
+        return f"{self.store}/{self.task_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a plan; ``store``: whose it is; ``offset``: what an OFFSET file is to say."""
+
+    action: Action
+    store: StoreId | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        """The name of the step, such as ``apply counts/Partition 0``."""
+        return str(self.action) if self.store is None else f"{self.action} {self.store}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +88,11 @@ class Changes:
     partition: int
     entries: Mapping[bytes, bytes | None]
 
+    @property
+    def store_id(self) -> StoreId:
+        """Whose changes they are."""
+        return StoreId(self.store, self.task_name)
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionContent:
@@ -53,19 +106,83 @@ class TransactionContent:
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]]
 
 
-def sends_in_order(
-    content: TransactionContent, grouper: str, checkpoint_topic: str | None
+def transaction_plan(
+    stores: Sequence[StoreId],
+    logged: Sequence[StoreId],
+    *,
+    outputs_at_once: bool,
+    checkpoints: bool,
+) -> tuple[Step, ...]:
+    """How a transaction ends, from the tasks' last word to the stores, which come after Kafka.
+
+    Args:
+        stores: every store that has a part in the transaction.
+        logged: those of them that have a changelog.
+        outputs_at_once: whether outputs are no part of the transaction, but in Kafka before its
+            checkpoints are sent (safety I8).
+        checkpoints: whether the job keeps any.
+    """
+    first = [Action.END_TASKS, Action.AWAIT_BROKER]
+    outputs = [] if outputs_at_once else [Action.SEND_OUTPUTS]
+    if outputs_at_once:
+        first.append(Action.SETTLE_OUTPUTS)
+    last = [Action.SEND_CHECKPOINTS] if checkpoints else []
+    # Told before as well as after the commit: who dies in between has perhaps committed.
+    last += [Action.DELIVER, Action.COMMIT, Action.TELL_COMMITTED]
+    return (
+        *map(Step, [*first, Action.TELL_ENDING, Action.BEGIN, *outputs]),
+        *(Step(Action.SEND_CHANGELOG, store) for store in logged),
+        *map(Step, last),
+        *(Step(Action.APPLY, store) for store in stores),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreProgress:
+    """How far one store has come.
+
+    ``position``: the changelog offset that it holds all up to; None: it has none. ``committed``:
+    what OFFSET says; None: there is no file. ``keeps_meta``: whether it has a STORE-META at all;
+    ``is_meta_due``: whether that is to be written even if the store has not moved.
+    """
+
+    position: int | None
+    committed: int | None
+    keeps_meta: bool
+    is_meta_due: bool
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether OFFSET lies behind."""
+        return self.position is not None and self.position != self.committed
+
+
+def commit_plan(store: StoreId, progress: StoreProgress) -> tuple[Step, ...]:
+    """How one store is committed; nothing where there is nothing to say.
+
+    OFFSET gets the position that the store had before the flush began (safety S1); STORE-META comes
+    after it, and says when that was the head (safety S2).
+    """
+    if progress.position is None:
+        return ()
+    meta = [Action.WRITE_META] if progress.keeps_meta else []
+    if not progress.has_moved:
+        return tuple(Step(action, store) for action in meta if progress.is_meta_due)
+    return (
+        Step(Action.FLUSH, store),
+        Step(Action.WRITE_OFFSET, store, progress.position),
+        Step(Action.WRITE_OFFSET_V2, store, progress.position),
+        *(Step(action, store) for action in meta),
+    )
+
+
+def checkpoint_sends(
+    processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]], grouper: str, topic: str
 ) -> Iterator[Send]:
-    """Outputs, then changelogs, last the checkpoints; without a topic no checkpoints."""
-    yield from content.outputs
-    for changes in content.changes:
-        for key, value in changes.entries.items():
-            yield Send(changes.changelog.stream, key, value, changes.partition)
-    if checkpoint_topic is None:
-        return
-    for task_name, offsets in sorted(content.processed.items()):
-        key_bytes = checkpoint.encode_key(checkpoint.CheckpointKey(grouper, task_name))
-        yield Send(checkpoint_topic, key_bytes, checkpoint.encode_value(offsets), 0)
+    """One record per task, in the order of their names."""
+    for task_name, offsets in sorted(processed.items()):
+        key = checkpoint.encode_key(checkpoint.CheckpointKey(grouper, task_name))
+        yield Send(topic, key, checkpoint.encode_value(offsets), 0)
 
 
 @dataclass(frozen=True, slots=True)

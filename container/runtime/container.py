@@ -17,14 +17,16 @@ from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.loop_parts import LoopParts, LoopSettings
 from homeport.container.runtime.restore_report import RestoreReport
-from homeport.container.runtime.run_loop import LoopParts, LoopSettings, RunLoop
+from homeport.container.runtime.run_loop import RunLoop
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.container.runtime.task_factory import make_tasks
 from homeport.container.runtime.task_instance import Context, Outputs
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.task_store import Reached, passed
 from homeport.container.storage.typed_store import TypedStore
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -57,14 +59,20 @@ class StreamContainer:
         client: CoordinatorClient,
         stop: StopFlag,
         tell: Callable[[ContainerReport], None],
+        reached: Reached = passed,
     ) -> None:
-        """Nothing is begun. ``tell``: hands on what the AM and its users are to see of the work."""
+        """Nothing is begun.
+
+        ``tell``: hands on what the AM and its users are to see of the work. ``reached``: is told of
+        each step of a transaction and of a commit when it is done.
+        """
         self._job = job
         self._permit = permit
         self._environment = environment
         self._client = client
         self._stop = stop
         self._tell = tell
+        self._reached = reached
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
         self._spark: LocalSpark | None = None
@@ -125,6 +133,7 @@ class StreamContainer:
             self._history,
             functools.partial(record_limit, self._job.transaction_system),
             self._plain(),
+            self._reached,
         )
         is_stream_task = issubclass(task_class, StreamTask)
         loop = RunLoop(parts, self._loop_settings(is_stream_task=is_stream_task), self._stop)

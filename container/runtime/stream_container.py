@@ -26,6 +26,7 @@ from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
 
 if TYPE_CHECKING:
     from homeport.container.runtime.container import StreamContainer
+    from homeport.container.storage.task_store import Reached
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,8 +35,13 @@ STOPPED = 143
 FAILED = 1
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs one incarnation and ends the process, with nothing of it left behind."""
+def main(arguments: Sequence[str] | None = None, reached: Reached | None = None) -> NoReturn:
+    """Runs one incarnation and ends the process, with nothing of it left behind.
+
+    Args:
+        arguments: of the command line; None: this process's.
+        reached: is told of each step of a transaction and of a commit when it is done.
+    """
     memory = watch_lease(os.environ)
     stop = StopFlag()
 
@@ -52,17 +58,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    _end(*_run(permit, stop, memory))
+    _end(*_run(permit, stop, memory, reached))
 
 
-def _run(permit_text: str, stop: StopFlag, memory: LeaseMemory | None) -> tuple[int, str | None]:
+def _run(
+    permit_text: str,
+    stop: StopFlag,
+    memory: LeaseMemory | None,
+    reached: Reached | None = None,
+) -> tuple[int, str | None]:
     """(exit code, cause in one line). ``memory``: where the launcher finds reports."""
     # After the signal handler stands.
     from homeport.config.errors import HomeportError, UnavailableError  # noqa: PLC0415 - as said
 
     container: StreamContainer | None = None
     try:
-        container = _prepared(permit_text, stop, memory)
+        container = _prepared(permit_text, stop, memory, reached)
         _watch(stop, container.shutdown_ms, container.kill_spark)
         if container.run():
             return FINISHED, None
@@ -83,7 +94,9 @@ def _run(permit_text: str, stop: StopFlag, memory: LeaseMemory | None) -> tuple[
     return STOPPED, None
 
 
-def _prepared(permit_text: str, stop: StopFlag, memory: LeaseMemory | None) -> StreamContainer:
+def _prepared(
+    permit_text: str, stop: StopFlag, memory: LeaseMemory | None, reached: Reached | None
+) -> StreamContainer:
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.runtime.container import StreamContainer  # noqa: PLC0415 - as said above
     from homeport.container.runtime.environment import Environment, Permit  # noqa: PLC0415 - as said above
@@ -106,7 +119,9 @@ def _prepared(permit_text: str, stop: StopFlag, memory: LeaseMemory | None) -> S
     model = fetch_job_model(client, permit, stop)
     job = ContainerJob.of(model, own.processor_id)
     tell = unheard if memory is None else memory.tell
-    return StreamContainer(job, permit, environment, client, stop, tell)
+    if reached is None:
+        return StreamContainer(job, permit, environment, client, stop, tell)
+    return StreamContainer(job, permit, environment, client, stop, tell, reached)
 
 
 def _failed(error: Exception, cause: str, *, with_story: bool) -> str:

@@ -8,7 +8,7 @@ from homeport.config.errors import ConfigError
 from homeport.container.api import BatchTask, StreamTask
 from homeport.container.records import BadRecords, InputMessages, PipelineMessages
 from homeport.container.runtime.job import ContainerJob
-from homeport.container.runtime.run_loop import Task
+from homeport.container.runtime.loop_parts import Task
 from homeport.container.runtime.stream_task_instance import (
     Requests,
     StreamTaskInstance,

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from homeport.config.errors import StoreError, WireError
@@ -90,33 +89,31 @@ class StoreDirectory:
             raise WireError(f"it cannot be read: {error.strerror}") from None
         return offset_file.decode(data)
 
-    def write_offset(self, changelog: SystemStream, partition: int, offset: int) -> None:
-        """OFFSET and OFFSET-v2 name ``offset``, also after a power cut.
+    def write_offset(self, offset: int) -> None:
+        """OFFSET names ``offset``, also after a power cut.
 
         Raises:
-            DiskFullError: there is no room for them; each says what it said before.
+            DiskFullError: there is no room for it; it says what it said before.
         """
-        texts = {
-            offset_file.OFFSET_FILE: offset_file.offset_text(offset),
-            offset_file.OFFSET_V2_FILE: offset_file.offset_v2_text(
-                changelog.system, changelog.stream, partition, offset
-            ),
-        }
-        self._write(texts)
+        self._write(offset_file.OFFSET_FILE, offset_file.offset_text(offset))
+
+    def write_offset_v2(self, changelog: SystemStream, partition: int, offset: int) -> None:
+        """OFFSET-v2 names ``offset`` of the changelog, as ``write_offset``."""
+        text = offset_file.offset_v2_text(changelog.system, changelog.stream, partition, offset)
+        self._write(offset_file.OFFSET_V2_FILE, text)
 
     def write_meta(self, meta: store_meta.StoreMeta) -> None:
         """STORE-META says ``meta``, also after a power cut; DiskFullError without room for it."""
-        self._write({store_meta.META_FILE: store_meta.meta_text(meta)})
+        self._write(store_meta.META_FILE, store_meta.meta_text(meta))
 
-    def _write(self, texts: Mapping[str, str]) -> None:
+    def _write(self, name: str, text: str) -> None:
         with room_on_disk_of(self.path):
-            for name, text in texts.items():
-                temporary = self.path / f"{name}.tmp"
-                with temporary.open("wb") as file:
-                    file.write(offset_file.encode(text))
-                    file.flush()
-                    os.fsync(file.fileno())
-                temporary.replace(self.path / name)
+            temporary = self.path / f"{name}.tmp"
+            with temporary.open("wb") as file:
+                file.write(offset_file.encode(text))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path / name)
             _sync_directory(self.path)
 
     def release(self) -> None:

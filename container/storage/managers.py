@@ -9,14 +9,20 @@ from pathlib import Path
 
 from homeport.config.errors import StoreError
 from homeport.config.stores_section import StoreConfig
-from homeport.container.progress.commit import Changes
+from homeport.container.progress.commit import Changes, StoreId
 from homeport.container.progress.directories import task_directory
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.restore_manager import RestoreManager
-from homeport.container.storage.task_store import Position, TaskStore, open_task_store
+from homeport.container.storage.task_store import (
+    Position,
+    Reached,
+    TaskStore,
+    open_task_store,
+    passed,
+)
 from homeport.job_coordinator.http.messages import Restored
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
@@ -42,6 +48,7 @@ class ContainerStorage:
     grouper: str
     wall_ms: Callable[[], int] = _wall_ms
     _opened: list[TaskStore] = field(default_factory=list)
+    _by_id: dict[StoreId, TaskStore] = field(default_factory=dict)
     _sending_ms: int = 0
 
     def open(self) -> None:
@@ -58,6 +65,7 @@ class ContainerStorage:
             for task in self.tasks:
                 directory = StoreDirectory(root / task_directory(config.name, task.task_name))
                 self._opened.append(open_task_store(config, task, directory, self._engines))
+        self._by_id = {item.id: item for item in self._opened}
 
     def restore(
         self, reader: ChangelogReader, listener: RestoreListener
@@ -78,10 +86,15 @@ class ContainerStorage:
 
     def overlay(self, store: str, task_name: TaskName) -> Overlay:
         """The overlay of one store of one task; StoreError before ``restore``."""
-        for item in self._opened:
-            if (item.config.name, item.task.task_name) == (store, task_name) and item.overlay:
-                return item.overlay
-        raise StoreError(f"store {store} of task {task_name} is not open")
+        item = self._of(StoreId(store, task_name))
+        if item.overlay is None:
+            raise StoreError(f"store {item.name} is not restored")
+        return item.overlay
+
+    def ids(self) -> tuple[list[StoreId], list[StoreId]]:
+        """All open stores, and those of them that have a changelog."""
+        logged = [item.id for item in self._opened if item.config.changelog is not None]
+        return [item.id for item in self._opened], logged
 
     @property
     def size_bytes(self) -> int:
@@ -93,15 +106,15 @@ class ContainerStorage:
         self._sending_ms = self.wall_ms()
         return [changes for item in self._opened if (changes := item.changes()) is not None]
 
-    def apply(self, positions: Mapping[Position, int]) -> None:
-        """The open transaction's changes are in the stores; it was committed with these positions.
+    def apply(self, store: StoreId, positions: Mapping[Position, int]) -> None:
+        """The open transaction's changes are in the store; it was committed with these positions.
 
         Shapes: ``positions`` {(changelog topic, partition): offset of the last record}.
         """
-        for item in self._opened:
-            # A commit shows that nobody else had written by then, to any of these changelogs.
-            item.at_head_ms = self._sending_ms
-            item.apply(positions)
+        item = self._of(store)
+        # A commit shows that nobody else had written by then, to any of these changelogs.
+        item.at_head_ms = self._sending_ms
+        item.apply(positions)
 
     def drop(self) -> None:
         """The open transaction's changes are gone."""
@@ -116,12 +129,19 @@ class ContainerStorage:
         """
         return any(item.has_first_changes for item in self._opened)
 
-    def commit(self) -> int:
+    def commit(self, reached: Reached = passed) -> int:
         """Every store that moved is flushed and its OFFSET names where it stood; how many moved."""
-        return sum([item.commit() for item in self._opened])
+        return sum([item.commit(reached) for item in self._opened])
+
+    def _of(self, store: StoreId) -> TaskStore:
+        found = self._by_id.get(store)
+        if found is None:
+            raise StoreError(f"store {store} is not open")
+        return found
 
     def close(self) -> None:
         """Nothing is open or locked; writes of an open transaction are gone."""
         for item in self._opened:
             item.close()
         self._opened.clear()
+        self._by_id.clear()

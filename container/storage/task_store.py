@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.disk_space import DiskFullError
-from homeport.container.progress.commit import Changes
+from homeport.container.progress.commit import (
+    Action,
+    Changes,
+    Step,
+    StoreId,
+    StoreProgress,
+    commit_plan,
+)
 from homeport.container.progress.restore import LocalState
 from homeport.container.progress.store_meta import Expectation, StoreMeta, is_meta_due
 from homeport.container.storage.directory import StoreDirectory
@@ -19,6 +26,12 @@ from homeport.job_coordinator.model.job_model import TaskModel
 
 Position = tuple[str, int]
 """(topic, partition) of a changelog."""
+Reached = Callable[[Step], None]
+"""Is told of each step of a plan when it is done; whatever runs a job passes on."""
+
+
+def passed(_step: Step) -> None:
+    """Nothing happens between two steps."""
 
 
 @dataclass
@@ -43,7 +56,12 @@ class TaskStore:
     @property
     def name(self) -> str:
         """``<store>/<task>``, for people."""
-        return f"{self.config.name}/{self.task.task_name}"
+        return str(self.id)
+
+    @property
+    def id(self) -> StoreId:
+        """Which one it is."""
+        return StoreId(self.config.name, self.task.task_name)
 
     @property
     def changelog(self) -> SystemStream:
@@ -97,30 +115,43 @@ class TaskStore:
         self.opened().write(self.overlay.entries(), self.position)
         self.overlay.clear()
 
-    def commit(self) -> bool:
-        """The store is flushed and OFFSET names where it stood; whether it had moved.
+    def commit(self, reached: Reached = passed) -> bool:
+        """The store is flushed and OFFSET names where it stood; whether it had moved."""
+        progress = self._progress()
+        meta = self._meta()
+        for step in commit_plan(self.id, progress):
+            self._carry_out(step, meta)
+            reached(step)
+        return progress.has_moved
 
-        OFFSET gets the position that the store had before the flush began (safety S1); STORE-META,
-        after it, when that was the head (safety S2).
-        """
-        position, at_head_ms = self.position, self.at_head_ms
-        if position is None or not self.opened().is_persistent:
-            return False
-        has_moved = position != self.committed_offset
-        if has_moved:
-            self.opened().flush()
-            self.directory.write_offset(self.changelog, self.task.changelog_partition, position)
-            self.committed_offset = position
-        self._write_meta(at_head_ms, is_wanted=has_moved)
-        return has_moved
+    def _progress(self) -> StoreProgress:
+        meta, expected = self._meta(), self.expected
+        is_due = (
+            meta is not None
+            and expected is not None
+            and is_meta_due(self.local.meta, meta, expected.delete_retention_ms)
+        )
+        position = self.position if self.opened().is_persistent else None
+        return StoreProgress(position, self.committed_offset, meta is not None, is_due)
 
-    def _write_meta(self, at_head_ms: int, *, is_wanted: bool) -> None:
+    def _meta(self) -> StoreMeta | None:
+        """What STORE-META is to say now."""
         if self.expected is None:
-            return
-        meta = replace(self.expected.meta, at_head_ms=at_head_ms)
-        if is_wanted or is_meta_due(self.local.meta, meta, self.expected.delete_retention_ms):
+            return None
+        return replace(self.expected.meta, at_head_ms=self.at_head_ms)
+
+    def _carry_out(self, step: Step, meta: StoreMeta | None) -> None:
+        if step.action is Action.FLUSH:
+            self.opened().flush()
+        elif step.action is Action.WRITE_META and meta is not None:
             self.directory.write_meta(meta)
             self.local = replace(self.local, meta=meta)
+        elif step.offset is not None and step.action is Action.WRITE_OFFSET:
+            self.directory.write_offset(step.offset)
+        elif step.offset is not None:
+            partition = self.task.changelog_partition
+            self.directory.write_offset_v2(self.changelog, partition, step.offset)
+            self.committed_offset = step.offset
 
     def close(self) -> None:
         """Neither open nor locked; writes of an open transaction are gone."""

@@ -37,6 +37,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 P0 = ProcessorId("0")
 TOKEN = "secret"  # noqa: S105 - of a server that lives as long as a test
 DEADLINE_S = 60.0
+_SUPPORT = Path(__file__).parent
 COUNTER = """
 from homeport.container.api import BatchTask
 
@@ -153,6 +154,7 @@ class Job:
     model: JobModel
     served: Served
     started: list[Running] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
 
     def topic(self, name: str) -> str:
         """The job's own topic of that kind."""
@@ -167,8 +169,15 @@ class Job:
         listed = [{"processor_id": P0, "epoch": e} for e in fence]
         return json.dumps({"processor_id": P0, "epoch": epoch, "model_version": 1, "fence": listed})
 
-    def start(self, epoch: int, fence: Sequence[int] = (), *, permit: str | None = None) -> Running:
-        """A container under a new permit."""
+    def start(
+        self,
+        epoch: int,
+        fence: Sequence[int] = (),
+        *,
+        permit: str | None = None,
+        program: str = "homeport.container.runtime.stream_container",
+    ) -> Running:
+        """A container under a new permit; ``program`` may be one of a test's own."""
         permit = permit or self.permit(epoch, fence)
         work = self.folder / f"work-{epoch}"
         work.mkdir(exist_ok=True)
@@ -179,9 +188,9 @@ class Job:
             "HOMEPORT_TOKEN_FILE": str(self.folder / "token"),
             "LOGGED_STORE_BASE_DIR": str(self.folder / "stores"),
             "NM_HOST": "NM1",
-            "PYTHONPATH": str(self.folder / "package"),
+            "PYTHONPATH": os.pathsep.join([str(self.folder / "package"), str(_SUPPORT)]),
+            **self.environment,
         }
-        program = "homeport.container.runtime.stream_container"
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", program, "--permit", permit],

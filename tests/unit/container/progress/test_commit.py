@@ -2,45 +2,120 @@
 
 from __future__ import annotations
 
+import pytest
+
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.commit import (
+    Action,
     Changes,
-    Send,
-    TransactionContent,
+    Step,
+    StoreId,
+    StoreProgress,
     TransactionLimits,
-    sends_in_order,
+    checkpoint_sends,
+    commit_plan,
+    transaction_plan,
 )
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 T0, T1 = TaskName("Partition 0"), TaskName("Partition 1")
-CONTENT = TransactionContent(
-    outputs=[Send("out", b"k", b"v")],
-    changes=[
-        Changes("s", T1, SystemStream("kafka", "log"), 1, {b"a": b"1", b"b": None}),
+LOGGED, SCRATCH = StoreId("s", T0), StoreId("t", T0)
+
+
+def _names(plan: tuple[Step, ...]) -> list[str]:
+    return [str(step) for step in plan]
+
+
+def test_all_is_sent_at_the_end_and_checkpoints_last() -> None:
+    """Outputs, changelogs, checkpoints (safety I5); stores change when Kafka has committed (I7)."""
+    plan = transaction_plan([LOGGED, SCRATCH], [LOGGED], outputs_at_once=False, checkpoints=True)
+    assert _names(plan) == [
+        "end-tasks",
+        "await-broker",
+        "tell-ending",
+        "begin",
+        "send-outputs",
+        "send-changelog s/Partition 0",
+        "send-checkpoints",
+        "deliver",
+        "commit",
+        "tell-committed",
+        "apply s/Partition 0",
+        "apply t/Partition 0",
+    ]
+
+
+def test_outputs_of_their_own_are_settled_before_anything_is_sent() -> None:
+    """They are no part of the transaction, and in Kafka before their checkpoint is (safety I8)."""
+    plan = transaction_plan([], [], outputs_at_once=True, checkpoints=True)
+    assert _names(plan) == [
+        "end-tasks",
+        "await-broker",
+        "settle-outputs",
+        "tell-ending",
+        "begin",
+        "send-checkpoints",
+        "deliver",
+        "commit",
+        "tell-committed",
+    ]
+
+
+def test_without_checkpoints_none_is_sent() -> None:
+    """They may be turned off."""
+    plan = transaction_plan([], [], outputs_at_once=False, checkpoints=False)
+    assert Action.SEND_CHECKPOINTS not in {step.action for step in plan}
+
+
+def test_a_store_that_moved_is_flushed_and_then_its_files_say_so() -> None:
+    """OFFSET says where it stood before the flush (safety S1); STORE-META comes last (S2)."""
+    progress = StoreProgress(position=7, committed=5, keeps_meta=True, is_meta_due=False)
+    assert commit_plan(LOGGED, progress) == (
+        Step(Action.FLUSH, LOGGED),
+        Step(Action.WRITE_OFFSET, LOGGED, 7),
+        Step(Action.WRITE_OFFSET_V2, LOGGED, 7),
+        Step(Action.WRITE_META, LOGGED),
+    )
+    without = StoreProgress(position=7, committed=None, keeps_meta=False, is_meta_due=False)
+    assert commit_plan(LOGGED, without) == commit_plan(LOGGED, progress)[:3]
+
+
+@pytest.mark.parametrize(
+    ("progress", "steps"),
+    [
+        (StoreProgress(None, None, keeps_meta=True, is_meta_due=True), []),
+        (StoreProgress(7, 7, keeps_meta=True, is_meta_due=False), []),
+        (
+            StoreProgress(7, 7, keeps_meta=True, is_meta_due=True),
+            ["write-STORE-META s/Partition 0"],
+        ),
     ],
-    processed={
+    ids=["without a position", "nothing new", "still at the head"],
+)
+def test_a_store_that_has_not_moved_is_left_alone(
+    progress: StoreProgress, steps: list[str]
+) -> None:
+    """But STORE-META says from time to time that it still stands at the head."""
+    assert not progress.has_moved
+    assert _names(commit_plan(LOGGED, progress)) == steps
+
+
+def test_a_checkpoint_is_one_record_per_task() -> None:
+    """In the order of the tasks, all into the one partition."""
+    processed = {
         T1: {SystemStreamPartition("kafka", "in", 1): 7},
         T0: {SystemStreamPartition("kafka", "in", 0): 3},
-    },
-)
+    }
+    sends = list(checkpoint_sends(processed, "G", "checkpoints"))
+    assert [(s.topic, s.partition) for s in sends] == [("checkpoints", 0)] * 2
+    assert [b"Partition 0" in (s.key or b"") for s in sends] == [True, False]
 
 
-def test_checkpoints_are_sent_last() -> None:
-    """Outputs, changelogs (a deleted key as null), then one checkpoint per task (safety I5)."""
-    sends = list(sends_in_order(CONTENT, "G", "checkpoints"))
-    assert sends[:3] == [
-        Send("out", b"k", b"v"),
-        Send("log", b"a", b"1", 1),
-        Send("log", b"b", None, 1),
-    ]
-    assert [(s.topic, s.partition) for s in sends[3:]] == [("checkpoints", 0)] * 2
-    assert [b"Partition 0" in (s.key or b"") for s in sends[3:]] == [True, False]
-
-
-def test_without_a_topic_no_checkpoint_is_sent() -> None:
-    """Checkpoints may be turned off."""
-    assert len(list(sends_in_order(CONTENT, "G", None))) == 3
+def test_changes_know_whose_they_are() -> None:
+    """The store of one task."""
+    changes = Changes("s", T0, SystemStream("kafka", "log"), 1, {b"a": None})
+    assert changes.store_id == LOGGED
 
 
 def test_a_transaction_ends_by_age_or_by_size() -> None:

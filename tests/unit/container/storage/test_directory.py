@@ -27,7 +27,8 @@ def test_offset_files_are_written_beside_the_store(tmp_path: Path) -> None:
     directory = StoreDirectory(tmp_path)
     assert directory.read_offset() is None
     assert not directory.has_content
-    directory.write_offset(CHANGELOG, 0, 42)
+    directory.write_offset(42)
+    directory.write_offset_v2(CHANGELOG, 0, 42)
     assert directory.read_offset() == 42
     assert (tmp_path / "OFFSET").read_bytes().hex() == "aced0005770c000000003224b08800023432"
     assert (tmp_path / "OFFSET-v2").read_bytes().endswith(b'{"kafka.store1-changelog.0":"42"}')
@@ -47,7 +48,7 @@ def test_a_damaged_offset_is_said_to_be_so(tmp_path: Path) -> None:
 def test_emptying_keeps_the_lock(tmp_path: Path) -> None:
     """Everything else goes, folders too."""
     directory = StoreDirectory(tmp_path)
-    directory.write_offset(CHANGELOG, 0, 1)
+    directory.write_offset(1)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "file").write_bytes(b"x")
     directory.empty()

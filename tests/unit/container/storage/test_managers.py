@@ -12,6 +12,7 @@ from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.progress.commit import Step, StoreId
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.directory import StoreDirectory
@@ -22,6 +23,7 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 
 TASK = TaskName("Partition 0")
+S, T = StoreId("s", TASK), StoreId("t", TASK)
 NOTHING = Restored(RestoreKind.NONE, None, None, 0)
 CONFIG = Config(
     {
@@ -97,7 +99,7 @@ def _transaction(storage: ContainerStorage, log: Log, key: bytes, value: bytes |
     storage.overlay("s", TASK).put(key, value)
     (changes,) = storage.changes()
     log.records += [*changes.entries.items(), None]
-    storage.apply({("log", 0): len(log.records) - 2})
+    storage.apply(S, {("log", 0): len(log.records) - 2})
 
 
 def _directory(folder: Path) -> Path:
@@ -153,6 +155,32 @@ def test_offset_names_the_position_after_each_commit(tmp_path: Path) -> None:
     directory.release()
 
 
+def test_a_commit_tells_each_step_when_it_is_done(tmp_path: Path) -> None:
+    """A process may be ended between any two: OFFSET is never ahead of what was flushed."""
+    log = Log()
+    storage, _ = _opened(tmp_path, log)
+    _transaction(storage, log, b"a", b"1")
+    assert storage.ids() == ([S, T], [S])
+    told: list[tuple[str, bool, bool]] = []
+
+    def reached(step: Step) -> None:
+        folder = _directory(tmp_path)
+        there = [(folder / name).exists() for name in ("OFFSET", "OFFSET-v2")]
+        told.append((str(step), there[0], there[1]))
+
+    assert storage.commit(reached) == 1
+    assert told == [
+        ("flush s/Partition 0", False, False),
+        ("write-OFFSET s/Partition 0", True, False),
+        ("write-OFFSET-v2 s/Partition 0", True, True),
+        ("write-STORE-META s/Partition 0", True, True),
+    ]
+    told.clear()
+    assert storage.commit(reached) == 0
+    assert told == []
+    storage.close()
+
+
 def test_a_dropped_transaction_leaves_no_trace(tmp_path: Path) -> None:
     """Neither in reads nor after a restart."""
     log = Log()
@@ -187,7 +215,7 @@ def test_a_damaged_store_is_rebuilt(tmp_path: Path, damage: str) -> None:
         meta.write_bytes(meta.read_bytes()[:-1] + b"7")
     elif damage == "ahead":
         directory = StoreDirectory(_directory(tmp_path))
-        directory.write_offset(SystemStream("kafka", "log"), 0, 5)
+        directory.write_offset(5)
         directory.release()
     else:
         (_directory(tmp_path) / "CURRENT").write_bytes(b"x")
@@ -269,7 +297,7 @@ def test_an_idle_store_stays_fresh(tmp_path: Path) -> None:
     storage, _ = _opened(tmp_path, log)
     log.now_ms += 900_000
     assert storage.changes() == []
-    storage.apply({})
+    storage.apply(S, {})
     assert storage.commit() == 0
     storage.close()
     log.records += [(b"b", b"1"), None]
@@ -285,7 +313,7 @@ def test_a_store_without_changelog_lives_as_long_as_its_container(tmp_path: Path
     storage, _ = _opened(tmp_path, log)
     storage.overlay("t", TASK).put(b"a", b"1")
     assert storage.changes() == []
-    storage.apply({})
+    storage.apply(T, {})
     assert storage.overlay("t", TASK).get(b"a") == b"1"
     storage.commit()
     storage.close()

@@ -20,7 +20,7 @@ from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.progress.commit import Send, TransactionContent, sends_in_order
+from homeport.container.progress.commit import Send
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Permit
 from homeport.container.runtime.job import ContainerJob
@@ -279,8 +279,14 @@ def commits_what_it_has(patch: pytest.MonkeyPatch) -> None:
     def commit_and_drop(loop: RunLoop) -> None:
         parts = loop._parts
         if loop._stop.is_set() and parts.outputs.sends:
-            content = TransactionContent(parts.outputs.sends, parts.storage.changes(), {})
-            parts.storage.apply(parts.producer.commit(sends_in_order(content, "", None)))
+            changes = parts.storage.changes()
+            parts.producer.begin()
+            parts.producer.send(parts.outputs.sends)
+            for change in changes:
+                parts.producer.send_changes(change)
+            positions = parts.producer.commit()
+            for store in parts.storage.ids()[0]:
+                parts.storage.apply(store, positions)
         drop(loop)
 
     patch.setattr(RunLoop, "_drop", commit_and_drop)
@@ -316,11 +322,9 @@ def unknown_is_taken_for_committed(patch: pytest.MonkeyPatch) -> None:
     """Whoever does not hear how a commit went, goes on."""
     commit = TransactionalProducer.commit
 
-    def commit_and_hope(
-        producer: TransactionalProducer, sends: Iterable[Send]
-    ) -> dict[tuple[str, int], int]:
+    def commit_and_hope(producer: TransactionalProducer) -> dict[tuple[str, int], int]:
         try:
-            return commit(producer, sends)
+            return commit(producer)
         except (TransactionError, UnavailableError) as error:
             if "outcome is unknown" in str(error):
                 return producer._reports
@@ -348,19 +352,26 @@ def kafka_is_out_of_reach_at_a_commit(scene: Scene) -> None:
 
 def unknown_is_tried_again(patch: pytest.MonkeyPatch) -> None:
     """Whoever does not hear how a commit went, sends all of it once more."""
-    commit = TransactionalProducer.commit
+    send, commit = TransactionalProducer.send, TransactionalProducer.commit
+    sent: dict[TransactionalProducer, list[Send]] = {}
 
-    def commit_again(
-        producer: TransactionalProducer, sends: Iterable[Send]
-    ) -> dict[tuple[str, int], int]:
+    def keep_and_send(producer: TransactionalProducer, sends: Iterable[Send]) -> None:
         listed = list(sends)
-        try:
-            return commit(producer, listed)
-        except (TransactionError, UnavailableError) as error:
-            if "outcome is unknown" in str(error):
-                return commit(producer, listed)
-            raise
+        sent.setdefault(producer, []).extend(listed)
+        send(producer, listed)
 
+    def commit_again(producer: TransactionalProducer) -> dict[tuple[str, int], int]:
+        listed = sent.pop(producer, [])
+        try:
+            return commit(producer)
+        except (TransactionError, UnavailableError) as error:
+            if "outcome is unknown" not in str(error):
+                raise
+            producer.begin()
+            send(producer, listed)
+            return commit(producer)
+
+    patch.setattr(TransactionalProducer, "send", keep_and_send)
     patch.setattr(TransactionalProducer, "commit", commit_again)
 
 

@@ -15,7 +15,7 @@ from homeport.container.progress import restore
 from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
 from homeport.container.storage import directory, restore_manager
 from homeport.container.storage.managers import ContainerStorage
-from homeport.container.storage.task_store import Position
+from homeport.container.storage.task_store import Position, TaskStore
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
 from tests.unit.world.judges import committed, counted
@@ -41,16 +41,15 @@ def _open_on(scene: Scene, host: str) -> list[Process]:
 def writes_the_position_by_itself(patch: pytest.MonkeyPatch) -> None:
     """The position goes into the store first, and the values after it."""
 
-    def apply(storage: ContainerStorage, positions: Mapping[Position, int]) -> None:
-        for item in storage._opened:
-            if item.overlay is None or not item.overlay.entries():
-                continue
-            item.position = positions["counts", item.task.changelog_partition]
-            item.opened().write({}, item.position)
-            item.opened().write(item.overlay.entries(), None)
-            item.overlay.clear()
+    def apply(item: TaskStore, positions: Mapping[Position, int]) -> None:
+        if item.overlay is None or not item.overlay.entries():
+            return
+        item.position = positions["counts", item.task.changelog_partition]
+        item.opened().write({}, item.position)
+        item.opened().write(item.overlay.entries(), None)
+        item.overlay.clear()
 
-    patch.setattr(ContainerStorage, "apply", apply)
+    patch.setattr(TaskStore, "apply", apply)
 
 
 @schedule("S1", writes_the_position_by_itself, "something was lost or applied twice")
@@ -72,11 +71,10 @@ def offset_is_the_truth(patch: pytest.MonkeyPatch) -> None:
     """OFFSET is written before the flush, and at a start it is what counts."""
     plan = restore.plan_restore
 
-    def commit(storage: ContainerStorage) -> int:
+    def commit(storage: ContainerStorage, *_: object) -> int:
         for item in storage._opened:
             if item.position is not None and item.config.changelog is not None:
-                partition = item.task.changelog_partition
-                item.directory.write_offset(item.config.changelog, partition, item.position)
+                item.directory.write_offset(item.position)
                 item.opened().flush()
                 item.committed_offset = item.position
         return 1
