@@ -15,9 +15,9 @@ likes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
@@ -40,30 +40,80 @@ BATCH_SCHEMA = pa.schema(
 """
 
 
+class KeyValueIterator(Protocol):
+    """Pairs of a store as they stood when it was asked, whatever is written or committed since.
+
+    What holds them there is let go at the end, at ``close``, and at the end of a ``with``: close
+    one that is not read to its end.
+    """
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """The pairs that are left."""
+
+    def __next__(self) -> tuple[Any, Any]:
+        """The next pair."""
+
+    def close(self) -> None:
+        """No pair is left."""
+
+    def __enter__(self) -> Self:
+        """Itself."""
+
+    def __exit__(self, *_error: object) -> None:
+        """Closed."""
+
+
 class KeyValueStore(Protocol):
     """One task's part of one store. Keys and values are objects of the store's serdes.
 
-    Reads see this transaction's own writes. A write is in Kafka and in RocksDB when the transaction
-    is committed, or in neither.
+    Reads see this transaction's own writes. A write is in Kafka and in the store when the
+    transaction is committed, or in neither.
+
+    The forms for Arrow are for many keys at once: no Python object is made per element by their
+    serdes. Their types are those of the serdes: ``string`` string, ``bytes`` binary, ``integer``
+    int32, ``long`` int64, ``double`` float64; other serdes have none, and raise TypeError.
     """
 
     def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
         """The value of ``key``, None where there is none."""
 
-    def get_all(self, keys: list[Any]) -> dict[Any, Any]:
+    def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """The values of those of ``keys`` that have one."""
+
+    def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
+        """The values of ``keys``, in their order, null where there is none."""
 
     def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - a user's value
         """``key`` has ``value``; None deletes it."""
 
+    def put_all(self, pairs: Mapping[Any, Any]) -> None:
+        """Each key has its value; None deletes it."""
+
+    def put_arrow(
+        self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray
+    ) -> None:
+        """Each key has the value at its place, the last one of a key's; null deletes it."""
+
     def delete(self, key: Any) -> None:  # noqa: ANN401 - a user's value
         """``key`` has no value."""
 
-    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - a user's value
-        """Pairs with start <= key < end, by the key's bytes, as they stand at the call."""
+    def delete_all(self, keys: Iterable[Any]) -> None:
+        """None of ``keys`` has a value."""
 
-    def all(self) -> Iterator[tuple[Any, Any]]:
-        """All pairs in the order of the key's bytes, as they stand at the call."""
+    def range(self, start: Any, end: Any) -> KeyValueIterator:  # noqa: ANN401 - a user's value
+        """Pairs with start <= key < end, by the key's bytes."""
+
+    def prefix(self, prefix: str | bytes) -> KeyValueIterator:
+        """Pairs whose key's bytes begin with ``prefix``, in their order; str stands for UTF-8."""
+
+    def all(self) -> KeyValueIterator:
+        """All pairs in the order of the key's bytes."""
+
+    def all_arrow(self, rows: int = 65536) -> Iterator[pa.RecordBatch]:
+        """All pairs in that order, in batches of so many, columns ``key`` and ``value``.
+
+        As they stand at the call, too.
+        """
 
 
 class MessageCollector(Protocol):

@@ -116,8 +116,10 @@ class RocksDbStore:
         """The values of ``keys``, in their order."""
         if not keys:
             return []
+        if POSITION_KEY in keys:
+            return [self.get(key) for key in keys]
         values: list[bytes | None] = self._db.get(list(keys)) or []
-        return [None if k == POSITION_KEY else v for k, v in zip(keys, values, strict=True)]
+        return values
 
     def scan(
         self, start: bytes | None = None, end: bytes | None = None

@@ -17,7 +17,8 @@ class InMemoryStore:
     def __init__(self) -> None:
         self._entries: dict[bytes, bytes] = {}
         self._keys: list[bytes] = []
-        self._is_sorted = True
+        self._new: set[bytes] = set()
+        self._gone: set[bytes] = set()
         self._position: int | None = None
         self._scans: weakref.WeakSet[Generator[tuple[bytes, bytes], None, None]] = weakref.WeakSet()
 
@@ -43,10 +44,7 @@ class InMemoryStore:
         self, start: bytes | None = None, end: bytes | None = None
     ) -> Generator[tuple[bytes, bytes], None, None]:
         """Pairs with start <= key < end in byte order, as they stand at the call."""
-        if not self._is_sorted:
-            # A new list: scans that are open hold the one before.
-            self._keys = sorted(self._entries)
-            self._is_sorted = True
+        self._sort()
         first = 0 if start is None else bisect.bisect_left(self._keys, start)
         last = len(self._keys) if end is None else bisect.bisect_left(self._keys, end)
         pairs = _pairs(self._entries, self._keys, range(first, last))
@@ -59,17 +57,26 @@ class InMemoryStore:
             self._entries = dict(self._entries)
             self._scans.clear()
         mine = self._entries
-        count = len(mine)
-        has_deleted = False
         for key, value in entries.items():
-            if value is not None:
+            if value is None:
+                if mine.pop(key, None) is not None:
+                    self._gone.add(key)
+            else:
+                if key not in mine:
+                    self._new.add(key)
                 mine[key] = value
-            elif mine.pop(key, None) is not None:
-                has_deleted = True
-        if has_deleted or len(mine) != count:
-            self._is_sorted = False
         if position is not None:
             self._position = position
+
+    def _sort(self) -> None:
+        if not (self._new or self._gone):
+            return
+        kept = self._keys
+        if self._gone:
+            kept = [key for key in kept if key not in self._gone]
+        # A new list: scans that are open hold the one before. Two runs are sorted by a merge.
+        self._keys = sorted(kept + sorted(key for key in self._new if key in self._entries))
+        self._new, self._gone = set(), set()
 
     def flush(self) -> None:
         """Nothing: the changelog is all that outlives the container."""

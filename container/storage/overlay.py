@@ -1,16 +1,23 @@
-"""Overlay: the open transaction's writes to one store, laid over RocksDB.
+"""Overlay: the open transaction's writes to one store, laid over what is committed.
 
-No write reaches RocksDB before Kafka has committed it: RocksDB never holds what a restart could
+No write reaches the store before Kafka has committed it: the store never holds what a restart could
 not find in the changelog.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Generator, Mapping, Sequence
+from itertools import islice
 from typing import Protocol
 
 POSITION_PREFIX = b"\x00homeport."
 """Beginning of the keys that belong to this project; user keys may not begin so."""
+
+
+Pairs = Generator[tuple[bytes, bytes], None, None]
+
+_FEW = 16
 
 
 class CommittedStore(Protocol):
@@ -22,18 +29,17 @@ class CommittedStore(Protocol):
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The committed values of ``keys``, in their order."""
 
-    def scan(
-        self, start: bytes | None = None, end: bytes | None = None
-    ) -> Iterator[tuple[bytes, bytes]]:
+    def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
         """The committed pairs with start <= key < end, in byte order, as they stand at the call."""
 
 
 class Overlay:
-    """Reads see the overlay first; ``take`` hands the writes over and leaves it empty."""
+    """Reads see the overlay first. ``size_bytes``: of all writes of the open transaction."""
 
     def __init__(self, committed: CommittedStore) -> None:
         self._committed = committed
         self._entries: dict[bytes, bytes | None] = {}
+        self._ordered: list[bytes] = []
         self.size_bytes = 0
 
     def get(self, key: bytes) -> bytes | None:
@@ -42,14 +48,14 @@ class Overlay:
             return self._entries[key]
         return self._committed.get(key)
 
-    def get_all(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The values of those of ``keys`` that have one, in the order of ``keys``."""
-        wanted = list(dict.fromkeys(keys))
+    def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of ``keys`` in this transaction, in their order."""
         entries = self._entries
-        missing = [key for key in wanted if key not in entries]
-        found = dict(zip(missing, self._committed.get_all(missing), strict=True))
-        values = ((key, entries[key] if key in entries else found[key]) for key in wanted)
-        return {key: value for key, value in values if value is not None}
+        missing = [key for key in keys if key not in entries]
+        if len(missing) == len(keys):
+            return self._committed.get_all(keys)
+        found = iter(self._committed.get_all(missing))
+        return [entries[key] if key in entries else next(found) for key in keys]
 
     def put(self, key: bytes, value: bytes | None) -> None:
         """``key`` has ``value``; None deletes it.
@@ -62,16 +68,32 @@ class Overlay:
         self._entries[key] = value
         self.size_bytes += len(key) + len(value or b"")
 
-    def scan(
-        self, start: bytes | None = None, end: bytes | None = None
-    ) -> Iterator[tuple[bytes, bytes]]:
+    def put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
+        """As ``put``, each of ``entries``, or none of them."""
+        if any(key.startswith(POSITION_PREFIX) for key in entries):
+            raise ValueError(f"keys that begin with {POSITION_PREFIX!r} are reserved")
+        self._entries.update(entries)
+        self.size_bytes += sum(map(len, entries)) + sum(map(len, filter(None, entries.values())))
+
+    def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
         """Pairs with start <= key < end in byte order, as they stand at the call."""
-        own = sorted(
-            (key, value)
-            for key, value in self._entries.items()
-            if (start is None or key >= start) and (end is None or key < end)
-        )
-        return _merged(self._committed.scan(start, end), own)
+        committed = self._committed.scan(start, end)
+        own = self._own(start, end)
+        return _merged(committed, own) if own else committed
+
+    def _own(self, start: bytes | None, end: bytes | None) -> list[tuple[bytes, bytes | None]]:
+        entries, ordered = self._entries, self._ordered
+        # Keys are never taken out while the transaction is open, so the new ones are the last.
+        new = list(islice(reversed(entries), len(entries) - len(ordered)))
+        if len(new) > _FEW:
+            ordered.extend(new)
+            ordered.sort()
+        else:
+            for key in new:
+                insort(ordered, key)
+        first = 0 if start is None else bisect_left(ordered, start)
+        last = len(ordered) if end is None else bisect_left(ordered, end)
+        return [(key, entries[key]) for key in ordered[first:last]]
 
     def entries(self) -> Mapping[bytes, bytes | None]:
         """The writes of the open transaction, {key: value, None = deleted}."""
@@ -80,12 +102,11 @@ class Overlay:
     def clear(self) -> None:
         """There is no open transaction."""
         self._entries = {}
+        self._ordered = []
         self.size_bytes = 0
 
 
-def _merged(
-    committed: Iterator[tuple[bytes, bytes]], own: Sequence[tuple[bytes, bytes | None]]
-) -> Iterator[tuple[bytes, bytes]]:
+def _merged(committed: Pairs, own: Sequence[tuple[bytes, bytes | None]]) -> Pairs:
     position = 0
     for key, value in committed:
         while position < len(own) and own[position][0] < key:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Self
 
+import pyarrow as pa
+
+from homeport.container.arrow_serdes import ArrowForm, arrow_form
 from homeport.container.serdes import Serde
-from homeport.container.storage.overlay import Overlay
+from homeport.container.storage.overlay import Overlay, Pairs
 
 
 class TypedStore:
@@ -22,34 +26,135 @@ class TypedStore:
         data = self._overlay.get(self._key_bytes(key))
         return None if data is None else self._msg.from_bytes(data)
 
-    def get_all(self, keys: list[Any]) -> dict[Any, Any]:
+    def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """The values of those of ``keys`` that have one."""
-        by_bytes = {self._key_bytes(key): key for key in keys}
-        found = self._overlay.get_all(by_bytes)
-        return {by_bytes[data]: self._msg.from_bytes(value) for data, value in found.items()}
+        wanted = list(keys)
+        values = self._overlay.get_all([self._key_bytes(key) for key in wanted])
+        from_bytes = self._msg.from_bytes
+        return {
+            key: from_bytes(data)
+            for key, data in zip(wanted, values, strict=True)
+            if data is not None
+        }
+
+    def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
+        """The values of ``keys``, in their order, null where there is none."""
+        form = _form(self._msg)
+        return form.from_bytes(self._overlay.get_all(self._keys_bytes(keys)))
 
     def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - the type is the serde's
         """``key`` has ``value``; None deletes it."""
         data = None if value is None else self._msg.to_bytes(value)
         self._overlay.put(self._key_bytes(key), data)
 
+    def put_all(self, pairs: Mapping[Any, Any]) -> None:
+        """Each key has its value; None deletes it."""
+        to_bytes = self._msg.to_bytes
+        self._overlay.put_all(
+            {
+                self._key_bytes(key): None if value is None else to_bytes(value)
+                for key, value in pairs.items()
+            }
+        )
+
+    def put_arrow(
+        self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray
+    ) -> None:
+        """Each key has the value at its place, the last one of a key's; null deletes it.
+
+        Raises:
+            ValueError: there are not as many values as keys.
+        """
+        data = _form(self._msg).to_bytes(values)
+        self._overlay.put_all(dict(zip(self._keys_bytes(keys), data, strict=True)))
+
     def delete(self, key: Any) -> None:  # noqa: ANN401 - the type is the serde's
         """``key`` has no value."""
         self._overlay.put(self._key_bytes(key), None)
 
-    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - a user's value
-        """Pairs with start <= key < end, in the order of the key's bytes."""
+    def delete_all(self, keys: Iterable[Any]) -> None:
+        """None of ``keys`` has a value."""
+        self._overlay.put_all(dict.fromkeys(map(self._key_bytes, keys)))
+
+    def range(self, start: Any, end: Any) -> TypedPairs:  # noqa: ANN401 - the type is the serde's
+        """Pairs with start <= key < end, in the order of the key's bytes, as they stand now."""
         return self._typed(self._overlay.scan(self._key_bytes(start), self._key_bytes(end)))
 
-    def all(self) -> Iterator[tuple[Any, Any]]:
-        """All pairs in the order of the key's bytes."""
+    def prefix(self, prefix: str | bytes) -> TypedPairs:
+        """Pairs whose key's bytes begin with ``prefix``, as they stand now; str: its UTF-8."""
+        start = prefix.encode() if isinstance(prefix, str) else prefix
+        return self._typed(self._overlay.scan(start, _end_of_prefix(start)))
+
+    def all(self) -> TypedPairs:
+        """All pairs in the order of the key's bytes, as they stand now."""
         return self._typed(self._overlay.scan())
 
-    def _key_bytes(self, key: Any) -> bytes:  # noqa: ANN401 - a user's value
+    def all_arrow(self, rows: int = 65536) -> Generator[pa.RecordBatch, None, None]:
+        """All pairs in that order, as they stand now, in batches of so many."""
+        return _batches(self._overlay.scan(), _form(self._key), _form(self._msg), rows)
+
+    def _key_bytes(self, key: Any) -> bytes:  # noqa: ANN401 - the type is the serde's
         if key is None:
             raise ValueError("a store's key may not be None")
         return self._key.to_bytes(key)
 
-    def _typed(self, pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
-        for key, value in pairs:
-            yield self._key.from_bytes(key), self._msg.from_bytes(value)
+    def _keys_bytes(self, keys: pa.Array | pa.ChunkedArray) -> list[bytes]:
+        if keys.null_count:
+            raise ValueError("a store's key may not be null")
+        data: list[Any] = _form(self._key).to_bytes(keys)
+        return data
+
+    def _typed(self, pairs: Pairs) -> TypedPairs:
+        return TypedPairs(_decoded(pairs, self._key, self._msg))
+
+
+class TypedPairs:
+    """Implements ``homeport.container.api.KeyValueIterator``."""
+
+    def __init__(self, pairs: Generator[tuple[Any, Any], None, None]) -> None:
+        self._pairs = pairs
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        # Not itself: a loop over a generator costs less.
+        return self._pairs
+
+    def __next__(self) -> tuple[Any, Any]:
+        return next(self._pairs)
+
+    def close(self) -> None:
+        """No pair is left; what held them is let go."""
+        self._pairs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def _decoded(pairs: Pairs, key: Serde, msg: Serde) -> Generator[tuple[Any, Any], None, None]:
+    key_from, msg_from = key.from_bytes, msg.from_bytes
+    for key_bytes, msg_bytes in pairs:
+        yield key_from(key_bytes), msg_from(msg_bytes)
+
+
+def _batches(
+    pairs: Pairs, key: ArrowForm, msg: ArrowForm, rows: int
+) -> Generator[pa.RecordBatch, None, None]:
+    while part := list(islice(pairs, rows)):
+        keys, values = zip(*part, strict=True)
+        columns = [key.from_bytes(keys), msg.from_bytes(values)]
+        yield pa.record_batch(columns, names=["key", "value"])
+
+
+def _form(serde: Serde) -> ArrowForm:
+    form = arrow_form(serde.name)
+    if form is None:
+        raise TypeError(f"the serde {serde.name!r} has no Arrow type: use get_all and put_all")
+    return form
+
+
+def _end_of_prefix(prefix: bytes) -> bytes | None:
+    """The first key behind all that begin with ``prefix``; None: there is none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

@@ -1,0 +1,110 @@
+"""Serdes over Arrow: a column to the bytes of its elements and back, without a call for each.
+
+PURE. The bytes are those of the serde of the same name in ``serdes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from homeport.config.errors import WireError
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowForm:
+    """How the serde ``name`` treats a column of ``type``; null is None.
+
+    Raises:
+        TypeError: ``to_bytes`` was given a column of another type, or a number that does not fit.
+        WireError: ``from_bytes`` was given bytes that are not of this serde.
+    """
+
+    name: str
+    type: pa.DataType
+    accepts: Callable[[pa.DataType], bool]
+    _encode: Callable[[pa.Array], pa.Array]
+    _decode: Callable[[Sequence[bytes | None]], pa.Array]
+
+    def to_bytes(self, column: pa.Array | pa.ChunkedArray) -> list[bytes | None]:
+        """The bytes of each element."""
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if not self.accepts(array.type):
+            raise TypeError(f"the serde {self.name!r} carries {self.type}, not {array.type}")
+        try:
+            data = self._encode(array.cast(self.type))
+        except pa.ArrowInvalid as error:
+            raise TypeError(f"a number does not fit the serde {self.name!r}: {error}") from None
+        elements: list[bytes | None] = data.to_pylist()
+        return elements
+
+    def from_bytes(self, data: Sequence[bytes | None]) -> pa.Array:
+        """The column that ``data`` are the bytes of."""
+        try:
+            return self._decode(data)
+        except pa.ArrowInvalid as error:
+            raise WireError(f"not of the serde {self.name!r}: {error}") from None
+
+
+def arrow_form(name: str) -> ArrowForm | None:
+    """The Arrow form of the serde ``name``; None where it has none."""
+    return _FORMS.get(name)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _bytes_out(data: Sequence[bytes | None]) -> pa.Array:
+    return pa.array(data, pa.binary())
+
+
+def _text_out(data: Sequence[bytes | None]) -> pa.Array:
+    return _bytes_out(data).cast(pa.string())
+
+
+def _numbers(name: str, kind: pa.DataType, accepts: Callable[[pa.DataType], bool]) -> ArrowForm:
+    native = np.dtype(kind.to_pandas_dtype())
+    big_endian = native.newbyteorder(">")
+    packed = pa.binary(native.itemsize)
+
+    def encode(array: pa.Array) -> pa.Array:
+        data = pa.py_buffer(array.fill_null(0).to_numpy().astype(big_endian))
+        elements = pa.Array.from_buffers(packed, len(array), [None, data])
+        if array.null_count:
+            return pc.if_else(array.is_valid(), elements, pa.scalar(None, packed))
+        return elements
+
+    def decode(data: Sequence[bytes | None]) -> pa.Array:
+        elements = pa.array(data, packed)
+        validity, values = elements.buffers()
+        numbers = np.frombuffer(values, big_endian, len(elements)).astype(native)
+        return pa.Array.from_buffers(kind, len(elements), [validity, pa.py_buffer(numbers)])
+
+    return ArrowForm(name, kind, accepts, encode, decode)
+
+
+_FORMS = {
+    form.name: form
+    for form in (
+        ArrowForm("bytes", pa.binary(), _is_bytes, lambda array: array, _bytes_out),
+        ArrowForm(
+            "string", pa.string(), _is_text, lambda array: array.cast(pa.binary()), _text_out
+        ),
+        _numbers("integer", pa.int32(), pa.types.is_integer),
+        _numbers("long", pa.int64(), pa.types.is_integer),
+        _numbers("double", pa.float64(), pa.types.is_floating),
+    )
+}

@@ -1,0 +1,109 @@
+"""The KeyValueStore of user code: what the search over both engines cannot say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, settings
+from key_value_store_conformance import KeyValueStoreConformance
+
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.container.serdes import serde
+from homeport.container.storage.engine import StorageEngine
+from homeport.container.storage.in_memory_store import InMemoryStore
+from homeport.container.storage.overlay import Overlay
+from homeport.container.storage.typed_store import TypedStore
+
+_MEMORY = RocksDbMemory(1 << 24, 1)
+
+
+def _rocksdb(path: Path) -> StorageEngine:
+    return RocksDbStore(path, _MEMORY)
+
+
+def _in_memory(_path: Path) -> StorageEngine:
+    return InMemoryStore()
+
+
+class _OnRocksDb(KeyValueStoreConformance):
+    open_engine = staticmethod(_rocksdb)
+
+
+class _InMemory(KeyValueStoreConformance):
+    open_engine = staticmethod(_in_memory)
+
+
+TestOnRocksDb = _OnRocksDb.TestCase
+TestOnRocksDb.settings = settings(
+    max_examples=25,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestInMemory = _InMemory.TestCase
+TestInMemory.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+def _store(key: str, msg: str) -> TypedStore:
+    return TypedStore(Overlay(InMemoryStore()), serde(key), serde(msg))
+
+
+def test_a_key_is_never_none() -> None:
+    """In no form of a call; and nothing was written."""
+    store = _store("long", "long")
+    with pytest.raises(ValueError, match="may not be None"):
+        store.get(None)
+    with pytest.raises(ValueError, match="may not be None"):
+        store.put_all({1: 1, None: 2})
+    with pytest.raises(ValueError, match="may not be null"):
+        store.put_arrow(pa.array([1, None]), pa.array([1, 2]))
+    assert list(store.all()) == []
+
+
+def test_columns_must_be_of_one_length() -> None:
+    """And nothing was written."""
+    store = _store("long", "long")
+    with pytest.raises(ValueError, match="shorter"):
+        store.put_arrow(pa.array([1, 2]), pa.array([1]))
+    assert list(store.all()) == []
+
+
+def test_a_prefix_at_the_end_of_all_keys() -> None:
+    """No key lies behind those that begin with ff; the empty prefix is everything."""
+    store = _store("bytes", "bytes")
+    keys = [b"a", b"a\xff", b"a\xff\x01", b"b", b"\xff", b"\xff\xff\x01"]
+    store.put_all(dict.fromkeys(keys, b""))
+    assert [key for key, _ in store.prefix(b"a\xff")] == [b"a\xff", b"a\xff\x01"]
+    assert [key for key, _ in store.prefix(b"\xff")] == [b"\xff", b"\xff\xff\x01"]
+    assert [key for key, _ in store.prefix(b"")] == keys
+
+
+def test_reserved_keys_are_refused_in_every_form() -> None:
+    """One of a batch is enough, and nothing of the batch was written."""
+    store = _store("bytes", "bytes")
+    reserved = b"\x00homeport.position"
+    with pytest.raises(ValueError, match="reserved"):
+        store.put_all({b"a": b"1", reserved: b"1"})
+    with pytest.raises(ValueError, match="reserved"):
+        store.put_arrow(pa.array([b"a", reserved]), pa.array([b"1", b"2"]))
+    with pytest.raises(ValueError, match="reserved"):
+        store.delete_all([reserved])
+    assert list(store.all()) == []
+
+
+def test_a_serde_without_arrow_type_says_so() -> None:
+    """What a JSON text's type would be, nobody knows."""
+    with pytest.raises(TypeError, match="'json' has no Arrow type: use get_all"):
+        _store("string", "json").get_arrow(pa.array(["a"]))
+
+
+def test_a_scan_sees_what_a_large_transaction_wrote() -> None:
+    """Many new keys since the last scan are in their places as few are."""
+    store = _store("long", "long")
+    for first in (0, 7, 100):
+        store.put_all({(first + 37 * k) % 256: k for k in range(first + 20)})
+        keys = [key for key, _ in store.all()]
+        assert keys == sorted(set(keys))
+        assert store.get(first) == 0
