@@ -30,11 +30,12 @@ Decisions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.appmaster.allocation import (
     capacity,
+    check_in,
     early_requests,
     exclusion,
     model_change,
@@ -67,13 +68,9 @@ from homeport.appmaster.allocation.events import (
     named,
 )
 from homeport.appmaster.allocation.instructions import (
-    CancelRequest,
     Instruction,
     JobResult,
-    PermitContainer,
     Record,
-    ReleaseResource,
-    StopContainer,
 )
 from homeport.appmaster.allocation.job_end import (
     begin_ending,
@@ -83,7 +80,6 @@ from homeport.appmaster.allocation.job_end import (
     finish,
     has_nothing_left,
     is_at_its_end,
-    order_stop,
 )
 from homeport.appmaster.allocation.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.retries import (
@@ -94,7 +90,6 @@ from homeport.appmaster.allocation.retries import (
     story_of_loss,
 )
 from homeport.appmaster.allocation.state import (
-    LIVE,
     WAITING,
     AllocatorState,
     ContainerPhase,
@@ -259,65 +254,6 @@ def _launch_failed(
 # --- launchers
 
 
-def _on_launcher_checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
-    if draft.phase is JobPhase.NEW:
-        return
-    exclusion.host_spoke(draft, event.host)
-    known = draft.resources.get(event.resource_id) or placement.claim(draft, event)
-    if known is None:
-        early_requests.over(draft, event.request_id, is_served=True)
-    elif known.ended is not None:
-        known = draft.resources[known.resource_id] = replace(known, ended=None)  # it lives
-    launcher = known or ResourceState(event.resource_id, event.host, event.request_id)
-    holder = draft.holder(event.resource_id)
-    if event.running is not None:
-        _check_in_with_child(draft, launcher, event.running, holder)
-    elif holder is not None:
-        _check_in_of_holder(draft, launcher, holder)
-    elif known is None and draft.phase is JobPhase.ACTIVE:
-        allocator.grant(draft, launcher)
-    elif known is None:
-        draft.resources[launcher.resource_id] = launcher
-    elif known.is_released:
-        draft.instruct(ReleaseResource(known.resource_id))
-    elif draft.phase is JobPhase.ACTIVE and known.reserved_for is None:
-        allocator.grant(draft, known)  # idle, as who held it is retired: somebody may seek it now
-
-
-def _check_in_of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
-    """A launcher without a child, set aside for ``holder`` or told of it before: told (again)."""
-    if holder.phase is ContainerPhase.ASSIGNED:
-        if allocator.may_be_permitted(draft, holder):
-            allocator.permit(draft, holder, launcher)
-    elif holder.phase is ContainerPhase.STOPPING:
-        order_stop(draft, holder)
-    else:
-        resource_id, version = launcher.resource_id, holder.model_version
-        draft.instruct(PermitContainer(resource_id, holder.incarnation, version, holder.fence))
-
-
-def _check_in_with_child(
-    draft: Draft, launcher: ResourceState, running: Incarnation, holder: ContainerState | None
-) -> None:
-    if holder is not None and holder.phase in LIVE and holder.incarnation == running:
-        if holder.phase is ContainerPhase.STOPPING:
-            order_stop(draft, holder)
-        return
-    owner = draft.containers.get(running.processor_id)
-    is_unknown = launcher.resource_id not in draft.resources
-    if is_unknown and running in draft.retired and draft.phase is JobPhase.ACTIVE:
-        model_change.adopt_retired(draft, running, launcher)
-    elif is_unknown and owner and owner.phase in WAITING and owner.epoch == running.epoch:
-        allocator.adopt(draft, owner, launcher)
-    else:
-        draft.count_stale()
-        draft.instruct(StopContainer(launcher.resource_id, running))
-        why = "it is not the incarnation that was permitted last, or not there"
-        draft.because(
-            ReasonKind.STRANGER_STOPPED, running.processor_id, host=launcher.host, detail=why
-        )
-
-
 def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
     if event.resource_id is not None and event.resource_id in draft.resources:
         _resource_lost(draft, event.resource_id, event)
@@ -330,7 +266,10 @@ def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
             early_requests.end_was_told(draft, launcher, event)
         else:
             draft.count_stale()
-    elif not early_requests.over(draft, event.request_id, is_served=True, story=event.story):
+    elif not (
+        draft.forget_cancelled(event.request_id)
+        or early_requests.over(draft, event.request_id, is_served=True, story=event.story)
+    ):
         draft.count_stale()
 
 
@@ -340,7 +279,7 @@ def _on_launcher_silent(draft: Draft, event: LauncherSilent) -> None:
         draft.count_stale()
         return
     if launcher.request_id is not None:
-        draft.instruct(CancelRequest(launcher.request_id))
+        draft.cancel(launcher.request_id, is_ended=launcher.ended is not None)
     holder = draft.holder(launcher.resource_id)
     del draft.resources[launcher.resource_id]
     if launcher.ended is None and not launcher.is_released:
@@ -483,7 +422,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     JobModelPublished: model_change.published,
     SettingsChanged: _on_settings_changed,
     HostsObserved: capacity.hosts_observed,
-    LauncherCheckedIn: _on_launcher_checked_in,
+    LauncherCheckedIn: check_in.checked_in,
     ResourceAllocated: _on_resource_allocated,
     ResourceEnded: _on_resource_ended,
     LauncherSilent: _on_launcher_silent,

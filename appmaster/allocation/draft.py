@@ -77,6 +77,7 @@ class Draft:
         self.stale_events = state.stale_events
         self.room = state.room
         self.timers = state.timers
+        self.cancelled = state.cancelled
         self.retired = state.retired
         self.containers = self._occupancy.containers
         self.resources = self._occupancy.resources
@@ -106,6 +107,7 @@ class Draft:
             silent=self.silent,
             exclusions=self.exclusions.freeze(),
             timers=self.timers,
+            cancelled=self.cancelled,
             ending=self.ending,
             next_request_id=self.next_request_id,
             stale_events=self.stale_events,
@@ -313,4 +315,20 @@ class Draft:
         self.cancel_timer(expiry_timer(request_id))
         self.cancel_timer(check_in_timer(request_id))
         if not is_served:
-            self.instruct(CancelRequest(request_id))
+            self.cancel(request_id)
+
+    def cancel(self, request_id: RequestId, *, is_ended: bool = False) -> None:
+        """Whatever came, or comes, of this request is to be ended.
+
+        ``is_ended``: the cluster manager has told the end of it already, and will not once more.
+        """
+        self.instruct(CancelRequest(request_id))
+        if not is_ended:
+            self.cancelled = self.cancelled.having(request_id)
+
+    def forget_cancelled(self, request_id: RequestId | None) -> bool:
+        """What came of this request has ended, or is known; whether it had been cancelled."""
+        if request_id is None or request_id not in self.cancelled:
+            return False
+        self.cancelled = self.cancelled.without(request_id)
+        return True

@@ -136,6 +136,7 @@ def _of_state(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[
     yield from _of_idle_launchers(state)
     yield from _of_hosts(state)
     yield from _of_early(state, rows)
+    yield from _of_cancelled(state, rows)
     yield from _of_placements(state, rows)
 
 
@@ -282,6 +283,16 @@ def _of_early(state: AllocatorState, rows: _Rows) -> Iterator[str]:
         launcher = _awaited_launcher(state, early.processor_id)
         if not early.is_reservation and (launcher is None or launcher.ended is None):
             yield f"home is asked early for {early.processor_id} only while evidence is awaited"
+
+
+def _of_cancelled(state: AllocatorState, rows: _Rows) -> Iterator[str]:
+    asked = [c.request_id for c in rows.containers if c.request_id is not None]
+    asked += [e.request_id for e in rows.early if e.phase is not EarlyPhase.OVER]
+    for request_id in sorted(r for r in asked if r in state.cancelled):
+        yield f"nobody waits for a request that was cancelled: {request_id}"
+    for launcher in rows.resources:
+        if launcher.request_id in state.cancelled:
+            yield f"a launcher that is known came of no cancelled request: {launcher.resource_id}"
 
 
 def _of_placements(state: AllocatorState, rows: _Rows) -> Iterator[str]:

@@ -42,6 +42,7 @@ class ReasonKind(Enum):
     IDLE_LAUNCHER_TAKEN = "idle-launcher-taken"
     SURPLUS_KEPT = "surplus-kept"
     SURPLUS_RELEASED = "surplus-released"
+    CANCELLED_RELEASED = "cancelled-released"
 
     WAITS_FOR_OWNER = "waits-for-owner"
     PERMITTED = "permitted"
@@ -115,6 +116,9 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.IDLE_LAUNCHER_TAKEN: "{Who} takes an idle launcher on {host}",
         _K.SURPLUS_KEPT: "A launcher on {host} fits nobody now, and is kept while somebody seeks",
         _K.SURPLUS_RELEASED: "A launcher on {host} is told to go, as nobody needs it",
+        _K.CANCELLED_RELEASED: (
+            "A launcher on {host} is told to go, as it came of a request that was cancelled"
+        ),
         _K.WAITS_FOR_OWNER: (
             "{Who} is not permitted on {host} until {other}, an owner of its tasks, has stopped"
         ),

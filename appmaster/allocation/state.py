@@ -415,9 +415,9 @@ class AllocatorState:
     Order: containers, resources, early requests and placements by id, exclusions and hosts by name;
     ``hosts`` is None until observed. ``silent`` are the hosts that fell silent just now.
     ``retired`` are incarnations of processors that the model does not have, which an earlier driver
-    has perhaps left running. ``racks`` {host: its rack}, where it is known. ``room`` is what the
-    hosts have for a container. ``occupancy`` is
-    derived, and None where nobody has needed it yet.
+    has perhaps left running. ``cancelled``: requests of which a launcher may still come, that YARN
+    has been told to end. ``racks`` {host: its rack}, where it is known. ``room`` is what the hosts
+    have for a container. ``occupancy`` is derived, and None where nobody has needed it yet.
     """
 
     settings: AllocatorSettings
@@ -433,6 +433,7 @@ class AllocatorState:
     silent: frozenset[Host] = frozenset()
     exclusions: Exclusions = field(default_factory=Exclusions)
     timers: Bag[Timer] = field(default_factory=Bag)
+    cancelled: Bag[RequestId] = field(default_factory=Bag)
     ending: Ending | None = None
     next_request_id: int = 1
     stale_events: int = 0

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from homeport.appmaster.allocation.events import TimerKind
 from homeport.appmaster.allocation.state import ContainerPhase
 from tests.exhaustive.job import Job
+from tests.exhaustive.judges import require
 from tests.exhaustive.things import (
     HostLife,
     Launcher,
@@ -129,7 +130,8 @@ class ByItself(Job):
         for end in ends:
             left = tuple(e for e in world.ended if e != end)
             gone = tuple((r, is_told or r == end[0], h) for r, is_told, h in world.gone)
-            told = world._replace(ended=left, gone=gone)
+            cancelled = tuple(r for r in world.cancelled if r != end[0])
+            told = world._replace(ended=left, gone=gone, cancelled=cancelled)
             world = self.fed(told, ("ended", end[0], end[1]))
         return world
 
@@ -244,7 +246,11 @@ class ByItself(Job):
             if not alive:
                 gone = {*world.gone, (message[1], False, "")}
                 world = world._replace(gone=tuple(sorted(gone)))
-        return self.fed(world, message)
+        told, order = self._told(world, message)
+        is_permit = order is not None and order.verb == "run"
+        is_cancelled = message[0] == "check-in" and message[1] in world.cancelled
+        require(not (is_permit and is_cancelled), "nobody is sent where YARN was told to end all")
+        return told
 
     def _host_wakes(self, world: World, host: str) -> World:
         """The host stands still no more; in the fine grain whoever did wakes in its own turn."""
@@ -262,7 +268,9 @@ class ByItself(Job):
         if not launcher.is_revoked and not launcher.is_doomed:
             return with_launcher(world, launcher._replace(life=Life.UP))
         if launcher.is_doomed:
-            return self._without(world, launcher)
+            ended = self._without(world, launcher)
+            is_told = launcher.is_denied
+            return ended if is_told else self.fed(ended, ("ended", launcher.request, False))
         awake = launcher._replace(life=Life.UP)
         world = with_launcher(world, awake)
         return self._child_stopped(world, awake, "lease-lost") if awake.child else world

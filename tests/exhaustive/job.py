@@ -146,6 +146,7 @@ class Job:
             gone=(),
             ended=(),
             late=(),
+            cancelled=(),
             adopting=tuple(sorted((p, r.epoch) for p, r in world.stream.epochs))
             if self.awaits_all
             else (),
@@ -242,16 +243,27 @@ class Job:
         )
 
     def _cancelled(self, world: World, request: int) -> World:
-        if any(r == request for r, _ in world.pending):
-            pending = tuple(p for p in world.pending if p[0] != request)
-            return world._replace(pending=pending)
+        """YARN ends what there is of this request, and says so: at once, if nothing can come."""
+        left = tuple(p for p in world.pending if p[0] != request)
+        world = world._replace(pending=left)
         for launcher in world.launchers:
-            if launcher.request != request or launcher.is_denied:
+            if launcher.request != request:
                 continue
+            if launcher.is_denied:
+                return world  # its end was told before
             if launcher.life is Life.FROZEN:
                 return with_launcher(world, launcher._replace(is_doomed=True))
             self._judge_end(world, launcher)
-            return self._without(world, launcher)
+            world = self._without(world, launcher)
+        is_late = any(m[:2] == ("check-in", request) for m in world.late)
+        is_to_be_told = any(end[0] == request for end in world.ended)
+        if not is_late and not is_to_be_told:
+            return self.fed(world, ("ended", request, False))
+        if not is_to_be_told:
+            ended = tuple(sorted({*world.ended, (request, False, "")}))
+            world = world._replace(ended=ended)
+        if is_late:
+            world = world._replace(cancelled=tuple(sorted({*world.cancelled, request})))
         return world
 
     def _without(self, world: World, launcher: Launcher, host: str = "") -> World:

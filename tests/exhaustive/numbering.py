@@ -58,7 +58,7 @@ class _Reader:
         return found
 
     def _read(self, state: AllocatorState) -> _Mentions:
-        requests: set[int] = set()
+        requests: set[int] = set(state.cancelled)
         listed: set[Owner] = set()
         is_plain = not state.stale_events
         for name in _PARTS:
@@ -227,6 +227,7 @@ def _renamed(
         gone=tuple((requests[r], told, host) for r, told, host in world.gone),
         ended=tuple((requests[r], is_taken, host) for r, is_taken, host in world.ended),
         late=tuple(message(m) for m in world.late),
+        cancelled=tuple(requests[r] for r in world.cancelled),
         adopting=tuple(sorted(map(name, world.adopting))),
     )
 
@@ -241,8 +242,12 @@ class _Renamer:
     def whole(self, state: AllocatorState) -> AllocatorState:
         """The state, with new numbers."""
         renamed: AllocatorState = self._of(state)
-        number = RequestId(len(self._requests) + 1)
-        return replace(renamed, next_request_id=number, occupancy=None)
+        return replace(
+            renamed,
+            next_request_id=RequestId(len(self._requests) + 1),
+            cancelled=Bag(RequestId(self._requests[r]) for r in state.cancelled),
+            occupancy=None,
+        )
 
     def _of(self, value: Any) -> Any:  # noqa: ANN401 - any part of a state
         if isinstance(value, (tuple, frozenset, Table, Bag)):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.allocation import (
+    check_in,
     container_allocator,
     container_process_manager,
     failover,
@@ -24,9 +25,15 @@ from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import Event, TimerFired
 from homeport.appmaster.allocation.instructions import CancelRequest, RequestResource
-from homeport.appmaster.allocation.state import AllocatorState, ContainerPhase, ContainerState
+from homeport.appmaster.allocation.state import (
+    AllocatorState,
+    ContainerPhase,
+    ContainerState,
+    ResourceState,
+)
 from homeport.appmaster.allocation.transitions import Happening
 from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.exhaustive.job import SETTINGS
 from tests.exhaustive.search import FoundError, Search
@@ -46,6 +53,7 @@ class Mutant:
     fault_count: int = 2
     retry_count: int = -1
     is_settled: bool = False
+    is_fine: bool = False
 
     def __str__(self) -> str:
         return self.patch.__name__
@@ -55,16 +63,21 @@ MUTANTS: list[Mutant] = []
 
 
 def mutant(
-    verdict: str, *, retry_count: int = -1, is_settled: bool = False, **groups: tuple[str, ...]
+    verdict: str,
+    *,
+    retry_count: int = -1,
+    is_settled: bool = False,
+    is_fine: bool = False,
+    **groups: tuple[str, ...],
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Enter the function as a mutant; groups as ``p0=("0-0",)``, one active by default.
 
-    ``is_settled``: the search begins when all run.
+    ``is_settled``: the search begins when all run. ``is_fine``: its grain.
     """
 
     def enter(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
         named = {p.removeprefix("p"): replicas for p, replicas in groups.items()} or {"0": ()}
-        MUTANTS.append(Mutant(patch, verdict, named, 2, retry_count, is_settled))
+        MUTANTS.append(Mutant(patch, verdict, named, 2, retry_count, is_settled, is_fine))
         return patch
 
     return enter
@@ -149,6 +162,38 @@ def forget_a_request(patch: Patch) -> None:
     _decisions(patch, forgetful)
 
 
+@mutant("nobody is sent where YARN was told to end all", is_fine=True)
+def forget_what_was_cancelled(patch: Patch) -> None:
+    """A launcher that checks in while it is being ended is given a container."""
+
+    def only_told(draft: Draft, request_id: RequestId, **_: bool) -> None:
+        draft.instruct(CancelRequest(request_id))
+
+    patch.setattr(Draft, "cancel", only_told)
+
+
+@mutant("is ended without need")
+def adopt_twice(patch: Patch) -> None:
+    """A child that is found is taken for its processor's, though another runs already."""
+    with_child = check_in._with_child
+
+    def taken(
+        draft: Draft,
+        launcher: ResourceState,
+        running: Incarnation,
+        holder: ContainerState | None,
+    ) -> None:
+        owner = draft.containers.get(running.processor_id)
+        is_news = launcher.resource_id not in draft.resources
+        is_found = is_news and launcher.request_id not in draft.cancelled
+        if is_found and owner is not None and owner.phase is ContainerPhase.RUNNING:
+            container_allocator.adopt(draft, owner, launcher)
+        else:
+            with_child(draft, launcher, running, holder)
+
+    patch.setattr(check_in, "_with_child", taken)
+
+
 @mutant("nothing leads to a good one")
 def ask_once_only(patch: Patch) -> None:
     """After a request has expired nobody asks another host."""
@@ -228,7 +273,7 @@ def test_the_search_finds_what_a_missing_rule_does(
     """The shortest way: fewest faults, then fewest moves."""
     wrong.patch(monkeypatch)
     settings = replace(SETTINGS, retry_count=wrong.retry_count)
-    rules = SmallWorld(wrong.groups, ("a", "b", "c"), settings)
+    rules = SmallWorld(wrong.groups, ("a", "b", "c"), settings, is_fine=wrong.is_fine)
     search = Search(rules, wrong.fault_count)
     with pytest.raises(FoundError, match=wrong.verdict) as found:
         search.visit(rules.settled() if wrong.is_settled else rules.deployed())

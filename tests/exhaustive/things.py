@@ -117,8 +117,9 @@ class World(NamedTuple):
     any). ``gone``: (request, whether Skein's word of the end was told, host if all there is gone)
     of launchers that are no more, while the keeper has not said so. ``ended``: (request, whether
     YARN took it back, host if all there has ended): Skein's news that nobody told. ``late``:
-    messages on their way. ``adopting``: who had a permit of a driver before and is not accounted
-    for. ``was_charged``: something happened that counts as a failure.
+    messages on their way. ``cancelled``: requests that YARN was told to end, of which a check-in is
+    on its way, and whose end was not told yet. ``adopting``: who had a permit of a driver before
+    and is not accounted for. ``was_charged``: something happened that counts as a failure.
     """
 
     machine: int
@@ -130,6 +131,7 @@ class World(NamedTuple):
     gone: tuple[tuple[int, bool, str], ...] = ()
     ended: tuple[tuple[int, bool, str], ...] = ()
     late: tuple[Message, ...] = ()
+    cancelled: tuple[int, ...] = ()
     adopting: tuple[Owner, ...] = ()
     was_charged: bool = False
     result: str = ""

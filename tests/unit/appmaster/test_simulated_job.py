@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 import pytest
 from simulated_cluster import Faults, SimulatedCluster, roomy
@@ -117,6 +118,26 @@ def test_what_is_preempted_comes_back() -> None:
     job.run(3 * LEASE_MS)
     assert hosts_of(job) == {"0": A}
     assert job.state.container(container.processor_id) != container
+
+
+def test_a_launcher_that_checks_in_while_it_is_being_ended_is_not_permitted() -> None:
+    """Slow to start, it was given up and its request cancelled while its first word was on its way.
+
+    A permit would go to a dead launcher, and its container wait out a lease: its first epoch runs.
+    """
+    slow = Faults(grant_ms=(10, 10), launch_ms=(2500, 2500), letter_ms=(300, 300))
+    settings = replace(SETTINGS, check_in_timeout_ms=2200)
+    job = SimulatedJob(cluster_of("a", "b", faults=slow), settings, {ProcessorId("0"): A})
+    job.run(2750)
+    assert job.state.cancelled
+    job.cluster.faults = Faults()
+    job.run(LEASE_MS // 2)
+    (container,) = job.state.containers
+    assert (container.phase, container.epoch) == (ContainerPhase.RUNNING, 1)
+    assert hosts_of(job) == {"0": B}
+    job.run(3 * LEASE_MS)
+    all_is_well(job, {"0"})
+    assert not job.state.cancelled
 
 
 def test_capacity_that_stays_short_is_asked_for_in_rounds_and_said() -> None:

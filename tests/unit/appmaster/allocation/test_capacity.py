@@ -30,6 +30,7 @@ from tests.unit.appmaster.allocation.conftest import (
     expired,
     live,
     model,
+    releases,
 )
 
 SIZED = replace(SETTINGS, container_memory_mb=1024, container_cores=2)
@@ -120,11 +121,16 @@ def test_nobody_asks_while_no_live_host_is_large_enough(sized: Machine) -> None:
     assert sized.feed(observed(large, small)) == (*asks(4, None), *asks(5, None))
 
 
-def test_a_launcher_that_came_is_taken_all_the_same(sized: Machine) -> None:
-    """Granted when the large host was there; nothing new need be asked for."""
+def test_a_launcher_that_comes_of_a_withdrawn_request_is_told_to_go(sized: Machine) -> None:
+    """Granted when the large host was there, and being ended since; one of a living request is not.
+
+    What an earlier driver asked for is of no request that this one has cancelled.
+    """
     large, small = report("a"), report("b", 512)
     sized.feed(model({"0": None}), observed(large, small), observed(lost(large), small))
-    sized.feed(check_in("r1", "a", request=1))
+    assert sized.feed(check_in("r1", "a", request=1)) == releases("r1")
+    assert sized.phase("0") is P.QUEUED
+    sized.feed(check_in("r9", "a"))
     assert sized.phase("0") is P.STARTING
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation.events import LauncherSilent, ShutdownRequested
+from homeport.appmaster.allocation.events import (
+    LauncherSilent,
+    ResourceEnded,
+    ShutdownRequested,
+)
 from homeport.appmaster.allocation.instructions import order_for
+from homeport.appmaster.allocation.reasons import ReasonKind
 from homeport.appmaster.allocation.state import ContainerPhase as P
 from homeport.job_coordinator.http.messages import StopCause
-from homeport.job_coordinator.model.ids import ResourceId
+from homeport.job_coordinator.model.ids import RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     allocated,
@@ -95,17 +100,34 @@ def test_of_those_at_home_there_the_one_whose_request_it_was_comes_first(machine
     assert machine.feed(check_in("r9", "a"))[-1:] == permits("r9", "0", 1)
 
 
-def test_a_late_launcher_of_an_expired_request_serves_whoever_is_not_asking_for_home(
-    machine: Machine,
-) -> None:
-    """A cancelled request may be granted all the same; the outstanding one is cancelled then."""
+def test_a_launcher_of_a_cancelled_request_is_told_to_go(machine: Machine) -> None:
+    """It checked in while Skein was told to end it: a permit would be lost with it.
+
+    So it is whether the request expired, its container was served by another, or the launcher had
+    been given up as silent; as often as it asks, and until the end of its container is told.
+    """
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
     machine.feed(expired(1), allocated(2))
+    decision = machine.decide(check_in("late", "c", request=1))
+    assert decision.instructions == releases("late")
+    assert [r.kind for r in decision.reasons] == [ReasonKind.CANCELLED_RELEASED]
+    assert machine.feed(check_in("late", "c", request=1)) == releases("late")
     assert machine.container("0").wanted == "b"
-    assert machine.feed(check_in("late", "c", request=1)) == (
-        *cancels(3, "expiry"),
-        *permits("late", "0", 1),
-    )
+    machine.feed(check_in("r9", "b"))  # takes over what 1 has asked for
+    assert machine.feed(check_in("r2", "b", request=2)) == releases("r2")
+    machine.feed(LauncherSilent(ResourceId("r2")))
+    assert machine.feed(check_in("r2", "b", request=2)) == releases("r2")
+    assert not machine.state.cancelled
+
+
+def test_a_cancelled_request_is_forgotten_with_its_container(machine: Machine) -> None:
+    """Its end is told once: of no request more is kept than of one that was served."""
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.feed(expired(1))
+    assert list(machine.state.cancelled) == [1]
+    machine.feed(ResourceEnded(RequestId(1)))
+    assert not machine.state.cancelled
+    machine.stale(ResourceEnded(RequestId(1)))
 
 
 def test_one_that_is_queued_is_served_before_one_that_asks(machine: Machine) -> None:
@@ -156,14 +178,16 @@ def test_a_child_of_the_current_epoch_is_adopted_by_a_new_driver(machine: Machin
     assert machine.feed(check_in("r7", "b"))[-1:] == permits("r7", "0", 4, (inc("0", 3),))
 
 
-def test_a_launcher_that_was_given_up_and_comes_back_is_adopted_too(machine: Machine) -> None:
-    """Silent, but alive: as long as its epoch is the last, nobody else runs its tasks."""
+def test_a_launcher_that_was_given_up_and_comes_back_is_not_adopted(machine: Machine) -> None:
+    """Its lease is over, and YARN has been told to end it: its child is stopped, then it goes."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r1", "a", 1)
     machine.feed(LauncherSilent(ResourceId("r1")))
     back = check_in("r1", "a", running=inc("0", 1), request=1)
-    assert machine.feed(back) == cancels(2, "expiry")
-    assert machine.phase("0") is P.RUNNING
+    assert machine.feed(back) == stops("r1", "0", 1)
+    machine.feed(stopped("0", 1, StopCause.ORDERED, 143))
+    assert machine.feed(check_in("r1", "a", request=1)) == releases("r1")
+    assert machine.phase("0") is P.REQUESTED
 
 
 def test_it_is_not_adopted_when_it_has_a_successor(machine: Machine) -> None:

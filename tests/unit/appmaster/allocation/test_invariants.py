@@ -103,6 +103,13 @@ def test_sharing(sound: AllocatorState) -> None:
     assert "number has not been used" in broken(replace(sound, next_request_id=2))
 
 
+def test_what_was_cancelled(sound: AllocatorState) -> None:
+    """Nobody waits for it, and no launcher is kept for its sake."""
+    story = broken(replace(sound, cancelled=Bag([RequestId(1), RequestId(2)])))
+    assert "nobody waits for a request that was cancelled: 2" in story
+    assert "came of no cancelled request: r0" in story
+
+
 def test_the_job(sound: AllocatorState) -> None:
     """Its phase agrees with its containers, its result and its timers."""
     foreign = sound.timers.having(expiry_timer(RequestId(77)))

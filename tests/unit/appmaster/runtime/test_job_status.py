@@ -76,10 +76,10 @@ class World:
             self.state = decision.state
             self.status.entered(decision, self.launchers)
 
-    def check_in(self, running: Incarnation | None) -> None:
+    def check_in(self, running: Incarnation | None, request: int = 1) -> None:
         """The launcher on nm1 checks in."""
-        self.launchers.heard(LauncherEntry(R1, RequestId(1), NM1, 42, running, 0))
-        self.take(LauncherCheckedIn(R1, NM1, running, RequestId(1)))
+        self.launchers.heard(LauncherEntry(R1, RequestId(request), NM1, 42, running, 0))
+        self.take(LauncherCheckedIn(R1, NM1, running, RequestId(request)))
 
 
 def running_world() -> World:
@@ -324,8 +324,8 @@ def test_what_waits_is_told_with_how_long_it_has_waited() -> None:
     assert body["says"].startswith(
         "waiting for 1 container of 1024 MB and 1 cores: processor 0; nm1"
     )
-    world.check_in(None)
-    world.check_in(FIRST)
+    world.check_in(None, request=4)
+    world.check_in(FIRST, request=4)
     world.take(ContainerStarted(FIRST))
     assert world.status.waiting(world.state, (full,)) is None
     world.take(LauncherSilent(R1))
