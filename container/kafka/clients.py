@@ -35,6 +35,14 @@ _RESTORE = {
     # At the head the broker would otherwise hold the answer, and with it the end, for long.
     "fetch.wait.max.ms": 10,
 }
+# A standby follows beside containers that work: little memory, few requests while nothing comes.
+_FOLLOW = {
+    "fetch.queue.backoff.ms": 100,
+    "queued.min.messages": 5_000,
+    "queued.max.messages.kbytes": 8 * 1024,
+    "fetch.message.max.bytes": _MIB,
+    "fetch.wait.max.ms": 500,
+}
 _PRODUCER = {
     "linger.ms": 5,
     "queue.buffering.max.messages": 2_000_000,
@@ -87,6 +95,14 @@ def input_properties(system: SystemConfig) -> dict[str, Any]:
 def restore_properties(system: SystemConfig) -> dict[str, Any]:
     """Of the consumer that reads changelogs and checkpoints to their head."""
     return _consumer(system, _RESTORE) | {
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+    }
+
+
+def follow_properties(system: SystemConfig) -> dict[str, Any]:
+    """Of the consumer by which a standby follows its changelogs."""
+    return _consumer(system, _FOLLOW) | {
         "auto.offset.reset": "error",
         "enable.partition.eof": True,
     }

@@ -14,6 +14,8 @@ from homeport.config.errors import WireError
 
 OFFSET_FILE = "OFFSET"
 OFFSET_V2_FILE = "OFFSET-v2"
+SIDE_INPUT_OFFSETS_FILE = "SIDE-INPUT-OFFSETS"
+"""The text of OFFSET-v2 once more, beside the stores of a standby: where Samza's look for it."""
 
 _HEADER = b"\xac\xed\x00\x05"
 _SHORT_BLOCK = 0x77

@@ -25,10 +25,8 @@ from homeport.container.runtime.task_factory import make_tasks
 from homeport.container.runtime.task_instance import Context, Outputs
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.session import LocalSpark, SparkSettings
-from homeport.container.storage.managers import ContainerStorage
 from homeport.container.storage.task_store import Reached, passed
 from homeport.container.storage.typed_store import TypedStore
-from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Restored, Started
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_MIB = 1024 * 1024
 _MAX_ROWS = 50_000
 _MAX_ROWS_SPARK = 100_000
 _MAX_ROWS_STREAM = 2_000
@@ -49,7 +46,7 @@ _MAX_ROWS_STREAM = 2_000
 
 
 class StreamContainer:
-    """``run`` once; ``kill_spark`` in any case afterwards."""
+    """``run`` once; ``kill_children`` in any case afterwards."""
 
     def __init__(
         self,
@@ -77,19 +74,8 @@ class StreamContainer:
         self._phases = start_up.Phases()
         self._spark: LocalSpark | None = None
         self._restored: dict[str, dict[str, Restored]] = {}
-        writer = HistoryWriter(environment.history_folder(job.job), "container", environment.host)
-        own = permit.incarnation
-        self._history = functools.partial(
-            writer.event, processor_id=own.processor_id, epoch=own.epoch
-        )
-        self._storage = ContainerStorage(
-            logged_root=environment.state_root(job.job),
-            scratch_root=environment.work_dir / "state",
-            stores=job.stores,
-            tasks=job.tasks,
-            memory_bytes=job.task.memory.rocksdb_mb * _MIB,
-            grouper=job.job.ssp_grouper_factory,
-        )
+        self._history = start_up.history_of(job, permit, environment)
+        self._storage = start_up.storage_of(job, environment)
 
     def run(self) -> bool:
         """Whether its tasks have finished; False when told to stop.
@@ -144,7 +130,7 @@ class StreamContainer:
         self._close(loop, parts)
         return is_finished
 
-    def kill_spark(self) -> None:
+    def kill_children(self) -> None:
         """No JVM of ours is left."""
         if self._spark is not None:
             self._spark.stop()
@@ -212,16 +198,13 @@ class StreamContainer:
         if not self._job.job.host_affinity_enabled:
             return
         with self._phases.phase("locality"):
-            start_up.write_locality(stream, self._job, self._permit, self._environment)
-        tasks = [task.task_name for task in self._job.tasks]
-        self._history("locality-written", tasks=tasks, locality=self._environment.host)
+            start_up.write_locality(
+                stream, self._job, self._permit, self._environment.host, self._history
+            )
 
     def _report_started(self) -> None:
-        seconds = self._phases.total()
-        started = Started(self._permit.incarnation, self._restored, seconds)
-        start_up.report_started(self._client, started, self._stop)
-        self._history("started", seconds=seconds)
-        _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in seconds.items()))
+        started = Started(self._permit.incarnation, self._restored, self._phases.total())
+        start_up.report_started(self._client, started, self._history, self._stop)
 
     def _loop_settings(self, *, is_stream_task: bool) -> LoopSettings:
         task = self._job.task
@@ -238,7 +221,7 @@ class StreamContainer:
     def _close(self, loop: RunLoop, parts: LoopParts) -> None:
         """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
         loop.commit()
-        self.kill_spark()
+        self.kill_children()
         for task in parts.tasks.values():
             task.close()
         parts.source.close()

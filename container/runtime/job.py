@@ -22,6 +22,8 @@ class ContainerJob:
 
     ``systems``: every system that the container reads or writes, by name. ``transaction_systems``:
     those on the same brokers as the checkpoints, which one transaction can reach.
+    ``active_processor``: of a standby, the container whose state it keeps; its ``stores`` are those
+    with a changelog, and its ``systems`` only what it takes to follow these.
     """
 
     config: Config
@@ -32,6 +34,7 @@ class ContainerJob:
     tasks: tuple[TaskModel, ...]
     systems: Mapping[str, SystemConfig]
     transaction_systems: frozenset[str]
+    active_processor: ProcessorId | None = None
 
     @staticmethod
     def of(model: JobModel, processor_id: ProcessorId) -> ContainerJob:
@@ -50,16 +53,31 @@ class ContainerJob:
             )
         config = model.config
         job, task = JobConfig.of(config), TaskConfig.of(config)
-        stores = tuple(StorageConfig.of(config).stores.values())
+        is_standby = container.role is TaskMode.STANDBY
+        stores = tuple(
+            store
+            for store in StorageConfig.of(config).stores.values()
+            if store.changelog or not is_standby
+        )
         tasks = tuple(model for _, model in sorted(container.tasks.items()))
-        names = {job.coordinator_system, task.checkpoint_system, *_declared(config)}
-        names |= {ssp.system for t in tasks for ssp in t.system_stream_partitions}
+        names = {job.coordinator_system, task.checkpoint_system}
+        if not is_standby:
+            names |= _declared(config)
+            names |= {ssp.system for t in tasks for ssp in t.system_stream_partitions}
         names |= {store.changelog.system for store in stores if store.changelog}
         systems = {name: SystemConfig.of(config, name) for name in sorted(names)}
         brokers = systems[task.checkpoint_system].bootstrap_servers
         reached = frozenset(n for n, s in systems.items() if s.bootstrap_servers == brokers)
         view = ContainerJob(
-            config, job, task, ClusterManagerConfig.of(config), stores, tasks, systems, reached
+            config,
+            job,
+            task,
+            ClusterManagerConfig.of(config),
+            stores,
+            tasks,
+            systems,
+            reached,
+            container.active_processor,
         )
         view.refuse_what_cannot_be()
         return view
@@ -67,12 +85,13 @@ class ContainerJob:
     def refuse_what_cannot_be(self) -> None:
         """Nothing where the job can run; else ConfigError with the first fault."""
         for task in self.tasks:
-            if task.task_mode is not TaskMode.ACTIVE:
+            if (task.task_mode is TaskMode.STANDBY) is not self.is_standby:
                 raise ConfigError(
                     "job.hotstandby.enabled",
                     "true",
-                    f"task {task.task_name!r} is a standby, which no container can run yet",
-                    "set it to false",
+                    f"task {task.task_name!r} shares its container with tasks of the other kind",
+                    "give a container active tasks, or the standbys of one container's, and no "
+                    "others",
                 )
         for store in self.stores:
             if store.changelog and store.changelog.system not in self.transaction_systems:
@@ -91,6 +110,11 @@ class ContainerJob:
                         "own serdes cannot be used yet",
                         "use bytes, and encode in the task",
                     )
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether the container only keeps a replica of the state of another one."""
+        return self.active_processor is not None
 
     @property
     def records(self) -> RecordsConfig:

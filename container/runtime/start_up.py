@@ -23,6 +23,8 @@ from homeport.container.progress.input_position import InputRange, input_positio
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.stop_flag import StopFlag
+from homeport.container.storage.managers import ContainerStorage
+from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -30,7 +32,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ _AM_PATIENCE_S = 30.0
 _AM_PAUSE_S = 0.5
 _KAFKA_PATIENCE_S = 5.0
 _FENCERS = 8
+_MIB = 1024 * 1024
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
 History = Callable[..., None]
@@ -85,8 +88,12 @@ def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -
         stop.pause(_AM_PAUSE_S)
 
 
-def report_started(client: CoordinatorClient, message: Started, stop: StopFlag) -> None:
-    """The AM knows that the container has started; a driver that is being restarted is waited for.
+def report_started(
+    client: CoordinatorClient, message: Started, history: History, stop: StopFlag
+) -> None:
+    """The AM, history and log know that the container has started.
+
+    A driver that is being restarted is waited for.
 
     Raises:
         UnavailableError: the AM did not answer for half a minute.
@@ -101,8 +108,32 @@ def report_started(client: CoordinatorClient, message: Started, stop: StopFlag) 
                 raise
             _LOG.warning("%s: telling it again", error)
         else:
-            return
+            break
         stop.pause(_AM_PAUSE_S)
+    history("started", seconds=dict(message.seconds))
+    _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in message.seconds.items()))
+
+
+def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> History:
+    """Writes events of this incarnation; a standby's say whose it is, by which they are judged."""
+    writer = HistoryWriter(environment.history_folder(job.job), "container", environment.host)
+    role = {}
+    if job.active_processor is not None:
+        role = {"processor_role": "standby", "active_processor_id": job.active_processor}
+    own = permit.incarnation
+    return functools.partial(writer.event, processor_id=own.processor_id, epoch=own.epoch, **role)
+
+
+def storage_of(job: ContainerJob, environment: Environment) -> ContainerStorage:
+    """The stores of the container, none of them open."""
+    return ContainerStorage(
+        logged_root=environment.state_root(job.job),
+        scratch_root=environment.work_dir / "state",
+        stores=job.stores,
+        tasks=job.tasks,
+        memory_bytes=job.task.memory.rocksdb_mb * _MIB,
+        grouper=job.job.ssp_grouper_factory,
+    )
 
 
 def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
@@ -121,6 +152,23 @@ def fence_and_begin(
     job: ContainerJob, permit: Permit, history: History, stop: StopFlag
 ) -> TransactionalProducer:
     """All incarnations of the permit's list are fenced and the own id is initialised."""
+    _fence_listed(job, permit, stop)
+    producer = TransactionalProducer(
+        job.transaction_system, job.transactional_id(permit.incarnation)
+    )
+    _tell_fenced(job, permit, history)
+    return producer
+
+
+def fence_and_only_read(
+    job: ContainerJob, permit: Permit, history: History, stop: StopFlag
+) -> None:
+    """All incarnations of the permit's list are fenced; who asks will write in no transaction."""
+    _fence_listed(job, permit, stop)
+    _tell_fenced(job, permit, history)
+
+
+def _fence_listed(job: ContainerJob, permit: Permit, stop: StopFlag) -> None:
     system = job.transaction_system
     stop.check()
     # Each costs some time of the broker's, and they do not depend on each other.
@@ -128,10 +176,11 @@ def fence_and_begin(
         ids = [job.transactional_id(incarnation) for incarnation in permit.fence]
         list(pool.map(functools.partial(fence, system), ids))
     stop.check()
-    producer = TransactionalProducer(system, job.transactional_id(permit.incarnation))
+
+
+def _tell_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
     fenced = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in permit.fence]
     history("fenced", fenced=fenced, tasks=[task.task_name for task in job.tasks])
-    return producer
 
 
 def open_coordinator_stream(job: ContainerJob, phases: Phases) -> CoordinatorStreamStore:
@@ -226,15 +275,16 @@ def _input_ranges(
 
 
 def write_locality(
-    stream: CoordinatorStreamStore, job: ContainerJob, permit: Permit, environment: Environment
+    stream: CoordinatorStreamStore,
+    job: ContainerJob,
+    permit: Permit,
+    host: Host,
+    history: History,
 ) -> None:
-    """The coordinator stream says that the container's tasks are on this host.
+    """The coordinator stream and the history say that the container's tasks are on this host.
 
     Source: HA-YARN, "every time they start-up successfully".
     """
-    LocalityManager(stream).write(
-        permit.incarnation.processor_id,
-        [task.task_name for task in job.tasks],
-        environment.host,
-        permit.incarnation.epoch,
-    )
+    own, tasks = permit.incarnation, [task.task_name for task in job.tasks]
+    LocalityManager(stream).write(own.processor_id, tasks, host, own.epoch)
+    history("locality-written", tasks=tasks, locality=host)

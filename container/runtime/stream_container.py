@@ -1,5 +1,7 @@
 """The stream container's program: ``python -m homeport.container.runtime.stream_container``.
 
+It runs an active container or a standby, whichever the JobModel says that its processor is.
+
 Exit codes: 0 when every task has voted for the end, 143 after SIGTERM, 72 when Kafka or the AM was
 away for too long, 1 after a failure; the cause is the last line of the output. Little is imported
 before the signal handler stands, and what an end needs is imported before the start: the working
@@ -26,6 +28,7 @@ from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
 
 if TYPE_CHECKING:
     from homeport.container.runtime.container import StreamContainer
+    from homeport.container.runtime.standby_container import StandbyContainer
     from homeport.container.storage.task_store import Reached
 
 _LOG = logging.getLogger(__name__)
@@ -71,10 +74,10 @@ def _run(
     # After the signal handler stands.
     from homeport.config.errors import HomeportError, UnavailableError  # noqa: PLC0415 - as said
 
-    container: StreamContainer | None = None
+    container: StreamContainer | StandbyContainer | None = None
     try:
         container = _prepared(permit_text, stop, memory, reached)
-        _watch(stop, container.shutdown_ms, container.kill_spark)
+        _watch(stop, container.shutdown_ms, container.kill_children)
         if container.run():
             return FINISHED, None
     except StopRequestedError:
@@ -90,15 +93,15 @@ def _run(
             return FAILED, _failed(error, f"{type(error).__name__}: {error}", with_story=True)
     finally:
         if container is not None:
-            container.kill_spark()
+            container.kill_children()
     return STOPPED, None
 
 
 def _prepared(
     permit_text: str, stop: StopFlag, memory: LeaseMemory | None, reached: Reached | None
-) -> StreamContainer:
+) -> StreamContainer | StandbyContainer:
+    """The container of the permit's processor: what the JobModel says it is there for."""
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
-    from homeport.container.runtime.container import StreamContainer  # noqa: PLC0415 - as said above
     from homeport.container.runtime.environment import Environment, Permit  # noqa: PLC0415 - as said above
     from homeport.container.runtime.job import ContainerJob  # noqa: PLC0415 - as said above
     from homeport.container.runtime.start_up import fetch_job_model  # noqa: PLC0415 - as said above
@@ -119,6 +122,12 @@ def _prepared(
     model = fetch_job_model(client, permit, stop)
     job = ContainerJob.of(model, own.processor_id)
     tell = unheard if memory is None else memory.tell
+    if job.is_standby:
+        from homeport.container.runtime.standby_container import StandbyContainer  # noqa: PLC0415 - as said above
+
+        return StandbyContainer(job, permit, environment, client, stop, tell)
+    from homeport.container.runtime.container import StreamContainer  # noqa: PLC0415 - as said above
+
     if reached is None:
         return StreamContainer(job, permit, environment, client, stop, tell)
     return StreamContainer(job, permit, environment, client, stop, tell, reached)
@@ -129,7 +138,7 @@ def _failed(error: Exception, cause: str, *, with_story: bool) -> str:
     return " ".join(cause.split())
 
 
-def _watch(stop: StopFlag, shutdown_ms: int, kill_spark: Callable[[], None]) -> None:
+def _watch(stop: StopFlag, shutdown_ms: int, kill_children: Callable[[], None]) -> None:
     """From SIGTERM on, the process lives no longer than ``shutdown_ms``.
 
     Whatever is cut short here costs the next start a longer read, nothing else.
@@ -139,7 +148,7 @@ def _watch(stop: StopFlag, shutdown_ms: int, kill_spark: Callable[[], None]) -> 
         stop.wait()
         threading.Event().wait(shutdown_ms * 0.9 / 1000)
         _LOG.error("not stopped in order within task.shutdown.ms: ending as it is")
-        kill_spark()
+        kill_children()
         _end(STOPPED, None)
 
     threading.Thread(target=end_in_time, name="shutdown-watch", daemon=True).start()

@@ -14,6 +14,11 @@ from homeport.container.disk_space import room_on_disk_of
 from homeport.container.progress import offset_file, store_meta
 
 _LOCK_FILE = ".homeport-lock"
+_OFFSET_FILES = (
+    offset_file.OFFSET_FILE,
+    offset_file.OFFSET_V2_FILE,
+    offset_file.SIDE_INPUT_OFFSETS_FILE,
+)
 
 
 class StoreDirectory:
@@ -51,7 +56,7 @@ class StoreDirectory:
     def empty(self) -> None:
         """Nothing but the lock is left."""
         # OFFSET goes first: a removal cut short must not leave it beside half a store.
-        for name in (offset_file.OFFSET_FILE, offset_file.OFFSET_V2_FILE):
+        for name in _OFFSET_FILES:
             (self.path / name).unlink(missing_ok=True)
         _sync_directory(self.path)
         for entry in self.path.iterdir():
@@ -97,10 +102,19 @@ class StoreDirectory:
         """
         self._write(offset_file.OFFSET_FILE, offset_file.offset_text(offset))
 
-    def write_offset_v2(self, changelog: SystemStream, partition: int, offset: int) -> None:
-        """OFFSET-v2 names ``offset`` of the changelog, as ``write_offset``."""
+    def write_offset_v2(
+        self, changelog: SystemStream, partition: int, offset: int, *, is_standby: bool = False
+    ) -> None:
+        """OFFSET-v2 names ``offset`` of the changelog, as ``write_offset``.
+
+        So does SIDE-INPUT-OFFSETS beside a standby's store; an active one's has no such file.
+        """
         text = offset_file.offset_v2_text(changelog.system, changelog.stream, partition, offset)
         self._write(offset_file.OFFSET_V2_FILE, text)
+        if is_standby:
+            self._write(offset_file.SIDE_INPUT_OFFSETS_FILE, text)
+        else:
+            (self.path / offset_file.SIDE_INPUT_OFFSETS_FILE).unlink(missing_ok=True)
 
     def write_meta(self, meta: store_meta.StoreMeta) -> None:
         """STORE-META says ``meta``, also after a power cut; DiskFullError without room for it."""

@@ -63,7 +63,7 @@ class ContainerStorage:
         for config in self.stores:
             root = self.scratch_root if config.changelog is None else self.logged_root
             for task in self.tasks:
-                directory = StoreDirectory(root / task_directory(config.name, task.task_name))
+                directory = StoreDirectory(root / task_directory(config.name, task.state_of))
                 self._opened.append(open_task_store(config, task, directory, self._engines))
         self._by_id = {item.id: item for item in self._opened}
 
@@ -74,15 +74,19 @@ class ContainerStorage:
 
         OFFSET of each names that head, and STORE-META when it stood there.
         """
-        logged = [s for s in self._opened if s.config.changelog is not None]
         manager = RestoreManager(self._engines, self.grouper, reader, listener)
-        results = manager.restore(logged, self.wall_ms())
+        results = manager.restore(self.logged, self.wall_ms())
         for store in self._opened:
             if store.engine is None:
                 store.engine = self._engines.open(store.config, store.directory.path)
             store.overlay = Overlay(store.engine)
         self.commit()
         return results
+
+    @property
+    def logged(self) -> Sequence[TaskStore]:
+        """The stores that have a changelog."""
+        return [item for item in self._opened if item.config.changelog is not None]
 
     def overlay(self, store: str, task_name: TaskName) -> Overlay:
         """The overlay of one store of one task; StoreError before ``restore``."""

@@ -22,7 +22,7 @@ from homeport.container.progress.store_meta import Expectation, StoreMeta, is_me
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.engine import StorageEngine, StorageEngines
 from homeport.container.storage.overlay import Overlay
-from homeport.job_coordinator.model.job_model import TaskModel
+from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
 
 Position = tuple[str, int]
 """(topic, partition) of a changelog."""
@@ -115,6 +115,11 @@ class TaskStore:
         self.opened().write(self.overlay.entries(), self.position)
         self.overlay.clear()
 
+    def follow(self, entries: Mapping[bytes, bytes | None], position: int) -> None:
+        """``entries``, which its changelog holds up to ``position``, are in the engine."""
+        self.opened().write(entries, position)
+        self.position = position
+
     def commit(self, reached: Reached = passed) -> bool:
         """The store is flushed and OFFSET names where it stood; whether it had moved."""
         progress = self._progress()
@@ -150,7 +155,10 @@ class TaskStore:
             self.directory.write_offset(step.offset)
         elif step.offset is not None:
             partition = self.task.changelog_partition
-            self.directory.write_offset_v2(self.changelog, partition, step.offset)
+            is_standby = self.task.task_mode is TaskMode.STANDBY
+            self.directory.write_offset_v2(
+                self.changelog, partition, step.offset, is_standby=is_standby
+            )
             self.committed_offset = step.offset
 
     def close(self) -> None:

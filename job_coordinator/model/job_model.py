@@ -69,6 +69,11 @@ class TaskModel:
     active_task: TaskName | None = None
 
     @property
+    def state_of(self) -> TaskName:
+        """The task whose state it keeps, under whose name the directories of its stores are."""
+        return self.active_task or self.task_name
+
+    @property
     def mirror(self) -> tuple[int, tuple[SystemStreamPartition, ...]]:
         """What a standby has in common with its active task, and with no other."""
         return (self.changelog_partition, self.system_stream_partitions)

@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from homeport.config.config import Config
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.runtime.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
@@ -38,6 +39,7 @@ P0 = ProcessorId("0")
 TOKEN = "secret"  # noqa: S105 - of a server that lives as long as a test
 DEADLINE_S = 60.0
 _SUPPORT = Path(__file__).parent
+_NEVER_MS = 1 << 60
 COUNTER = """
 from homeport.container.api import BatchTask
 
@@ -132,6 +134,7 @@ class Running:
 
     process: subprocess.Popen[bytes]
     log: Path
+    memory: LeaseMemory
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Signals its whole process group, waits; the exit code."""
@@ -160,14 +163,18 @@ class Job:
         """The job's own topic of that kind."""
         return f"{self.config['job.name']}-{name}"
 
-    def permit(self, epoch: int, fence: Sequence[int] = ()) -> str:
+    def permit(self, epoch: int, fence: Sequence[int] = (), processor: ProcessorId = P0) -> str:
         """Writes the permit's record, and returns the permit."""
         stream = self.coordinator_stream()
-        incarnations = tuple(Incarnation(P0, e) for e in fence)
-        EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(epoch, 1, incarnations))
+        incarnations = tuple(Incarnation(processor, e) for e in fence)
+        EpochManager(stream).write_processor_epoch(
+            processor, ProcessorEpoch(epoch, 1, incarnations)
+        )
         stream.close()
-        listed = [{"processor_id": P0, "epoch": e} for e in fence]
-        return json.dumps({"processor_id": P0, "epoch": epoch, "model_version": 1, "fence": listed})
+        listed = [{"processor_id": processor, "epoch": e} for e in fence]
+        return json.dumps(
+            {"processor_id": processor, "epoch": epoch, "model_version": 1, "fence": listed}
+        )
 
     def start(
         self,
@@ -176,19 +183,28 @@ class Job:
         *,
         permit: str | None = None,
         program: str = "homeport.container.runtime.stream_container",
+        processor: ProcessorId = P0,
+        host: str = "NM1",
+        stores: str = "stores",
     ) -> Running:
-        """A container under a new permit; ``program`` may be one of a test's own."""
-        permit = permit or self.permit(epoch, fence)
-        work = self.folder / f"work-{epoch}"
+        """A container under a new permit; ``program`` may be one of a test's own.
+
+        Its state is in the folder ``stores`` of the job's.
+        """
+        permit = permit or self.permit(epoch, fence, processor)
+        name = f"{epoch}" if processor == P0 else f"{processor}-{epoch}"
+        work = self.folder / f"work-{name}"
         work.mkdir(exist_ok=True)
-        log = self.folder / f"container-{epoch}.log"
+        log = self.folder / f"container-{name}.log"
+        memory = LeaseMemory.create(_NEVER_MS, 0)
         environment = {
             **os.environ,
             "SAMZA_COORDINATOR_URL": self.served.url,
             "HOMEPORT_TOKEN_FILE": str(self.folder / "token"),
-            "LOGGED_STORE_BASE_DIR": str(self.folder / "stores"),
-            "NM_HOST": "NM1",
+            "LOGGED_STORE_BASE_DIR": str(self.folder / stores),
+            "NM_HOST": host,
             "PYTHONPATH": os.pathsep.join([str(self.folder / "package"), str(_SUPPORT)]),
+            FD_VARIABLE: str(memory.fd),
             **self.environment,
         }
         with log.open("wb") as out:
@@ -199,8 +215,10 @@ class Job:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=(memory.fd,),
             )
-        running = Running(process, log)
+        os.close(memory.fd)
+        running = Running(process, log, memory)
         self.started.append(running)
         return running
 
@@ -278,7 +296,7 @@ class Job:
 
     def history(self, event: str) -> list[dict[str, Any]]:
         """The lines of one event, in the order of time."""
-        files = (self.folder / "stores").glob("*/.history/*")
+        files = self.folder.glob("stores*/*/.history/*")
         lines = [json.loads(line) for f in files for line in f.read_text().splitlines()]
         found = [line for line in lines if line["event"] == event]
         return sorted(found, key=lambda line: line["ts_ms"])

@@ -9,6 +9,7 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.container.runtime.job import ContainerJob
+from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
@@ -18,6 +19,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 
+_SCRATCH = {"stores.scratch.key.serde": "string", "stores.scratch.msg.serde": "string"}
 KEYS = {
     "job.name": "j",
     "job.default.system": "kafka",
@@ -63,8 +65,25 @@ def test_what_a_container_cannot_do_is_refused() -> None:
     ):
         with pytest.raises(ConfigError, match=key):
             _view(over)
-    with pytest.raises(ConfigError, match=r"job\.hotstandby\.enabled"):
+    with pytest.raises(ConfigError, match=r"'Partition 0' shares its container with tasks of"):
         _view({}, TaskMode.STANDBY)
+
+
+def test_a_standby_needs_only_what_it_follows() -> None:
+    """Stores with a changelog, and the systems of these: inputs are not its matter."""
+    config = Config({**KEYS, "stores.scratch.factory": "rocksdb"} | _SCRATCH)
+    ssp = SystemStreamPartition("elsewhere", "in", 0)
+    active = TaskModel(TaskName("Partition 0"), (ssp,), 0)
+    containers = with_standbys(
+        {ProcessorId("0"): ContainerModel(ProcessorId("0"), {active.task_name: active})}, 1
+    )
+    view = ContainerJob.of(JobModel(config, containers), ProcessorId("0-0"))
+    assert (view.is_standby, view.active_processor) == (True, "0")
+    assert [store.name for store in view.stores] == ["s"]
+    assert sorted(view.systems) == ["kafka"]
+    assert [task.state_of for task in view.tasks] == ["Partition 0"]
+    view = ContainerJob.of(JobModel(config, containers), ProcessorId("0"))
+    assert (view.is_standby, len(view.stores)) == (False, 2)
 
 
 def test_an_unknown_processor_is_refused() -> None:

@@ -36,6 +36,19 @@ def test_offset_files_are_written_beside_the_store(tmp_path: Path) -> None:
     directory.release()
 
 
+def test_a_standbys_offset_is_written_once_more(tmp_path: Path) -> None:
+    """R36: SIDE-INPUT-OFFSETS, where Samza's standbys look; an active one leaves none to go old."""
+    directory = StoreDirectory(tmp_path)
+    directory.write_offset_v2(CHANGELOG, 0, 42, is_standby=True)
+    assert (tmp_path / "SIDE-INPUT-OFFSETS").read_bytes() == (tmp_path / "OFFSET-v2").read_bytes()
+    directory.write_offset_v2(CHANGELOG, 0, 43)
+    assert not (tmp_path / "SIDE-INPUT-OFFSETS").exists()
+    directory.write_offset_v2(CHANGELOG, 0, 44, is_standby=True)
+    directory.empty()
+    assert not directory.has_content
+    directory.release()
+
+
 def test_a_damaged_offset_is_said_to_be_so(tmp_path: Path) -> None:
     """It is never taken for a missing one."""
     directory = StoreDirectory(tmp_path)

@@ -1,0 +1,217 @@
+"""KafkaChangelogFeed: the committed records of changelogs as they come, and where these end.
+
+One consumer reads all partitions, which are assigned to it by hand. Where they end is asked by a
+thread of its own, as the answer of a broker that is away takes long: read_uncommitted, so that a
+store counts as being at the head only where no transaction is open either (safety K1).
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.container.kafka.clients import PartitionError, follow_properties, know_topics, unread
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.progress.follow import Look
+from homeport.container.storage.changelog_reader import Chunk
+from homeport.container.storage.task_store import Position
+from homeport.job_coordinator.kafka.clients import consumer
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+
+_LOG = logging.getLogger(__name__)
+
+_MOST = 1000
+_DELETED = "the changelog was deleted while it was followed; the next start looks for it"
+_GONE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - public names of the library, written so by it
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
+    }
+)
+_LOST = frozenset(
+    {
+        KafkaError.OFFSET_OUT_OF_RANGE,
+        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - as above
+    }
+)
+
+Looks = Mapping[Position, Look]
+
+
+class KafkaChangelogFeed:
+    """``homeport.container.storage.changelog_follower.ChangelogFeed`` on one system's brokers.
+
+    Args:
+        system: any system of the brokers that have the changelogs.
+        starts: {(topic, partition): the next offset}.
+        pause: waits the seconds given, and raises to stop.
+        wall_ms: the time, in ms since the epoch.
+
+    Raises:
+        UnavailableError: Kafka does not answer.
+    """
+
+    def __init__(
+        self,
+        system: SystemConfig,
+        starts: Mapping[Position, int],
+        pause: Callable[[float], None],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._system = system
+        self._consumer = consumer(system, follow_properties(system))
+        know_topics(self._consumer, system, sorted({topic for topic, _ in starts}))
+        self._consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
+        self._watch = _HeadWatch(system, list(starts), pause, wall_ms)
+        self._is_away = False
+
+    def poll(self, seconds: float) -> dict[Position, Chunk]:
+        """What has come, after at most ``seconds``; at most a thousand records.
+
+        Raises:
+            PartitionError: a partition cannot be read any more.
+        """
+        batch = self._consumer.consume(1, seconds)
+        batch += self._consumer.consume(_MOST - 1, 0) if batch else []
+        found: dict[Position, _Part] = {}
+        for message in batch:
+            place = (message.topic() or "", message.partition() or 0)
+            error = message.error()
+            if error is None:
+                found.setdefault(place, _Part()).add(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
+                # Markers of transactions take offsets too: only this tells that they were passed.
+                found.setdefault(place, _Part()).last_offset = (message.offset() or 0) - 1
+            else:
+                self._require_passing(message, error)
+        return {place: part.chunk() for place, part in found.items()}
+
+    def ask(self) -> bool:
+        """A look is under way; False where the one before it still is."""
+        return self._watch.ask()
+
+    def looks(self) -> Looks:
+        """What came of the look that was asked for last; nothing until it is there.
+
+        Says in the log, once, that Kafka is away, and that it is back.
+
+        Raises:
+            PartitionError: there is no such topic or partition any more.
+        """
+        answer = self._watch.answer()
+        if isinstance(answer, UnavailableError):
+            if not self._is_away:
+                _LOG.warning("following waits for Kafka: %s", answer)
+            self._is_away = True
+            return {}
+        if isinstance(answer, HomeportError):
+            raise answer
+        if answer and self._is_away:
+            _LOG.info("Kafka answers again: following goes on")
+            self._is_away = False
+        return answer
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        self._consumer.close()
+
+    def _require_passing(self, message: Message, error: KafkaError) -> None:
+        what = f"following {message.topic()} partition {message.partition()}"
+        if error.code() in _GONE:
+            raise PartitionError(f"system {self._system.name!r}: {what}: {_DELETED}")
+        if error.code() in _LOST:
+            raise PartitionError(
+                f"system {self._system.name!r}: {what}: the broker does not have the next offset, "
+                f"the topic was made anew or cut off ({error.str()}); the next start restores it"
+            )
+        if not error.retriable():
+            fault = unread(self._system, what, error)
+            if not isinstance(fault, UnavailableError):
+                raise fault
+
+
+class _Part:
+    """What has come of one partition."""
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, bytes | None] = {}
+        self._records = 0
+        self.last_offset = -1
+
+    def add(self, message: Message) -> None:
+        """The record is part of it; of each key the last one counts."""
+        key = message.key()
+        if key is not None:
+            self._entries[key] = message.value()
+        self._records += 1
+        self.last_offset = message.offset() or 0
+
+    def chunk(self) -> Chunk:
+        """All of it."""
+        return Chunk(self._entries, self._records, self.last_offset)
+
+
+class _HeadWatch:
+    """Asks, on a thread of its own, where partitions end and which topics they are of."""
+
+    def __init__(
+        self,
+        system: SystemConfig,
+        places: list[Position],
+        pause: Callable[[float], None],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._places = places
+        self._wall_ms = wall_ms
+        self._reader = LogReader(system, pause)
+        self._topics = TopicAdmin(system)
+        self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Looks | HomeportError] = queue.SimpleQueue()
+        self._is_asked = False
+        threading.Thread(target=self._run, name="changelog-heads", daemon=True).start()
+
+    def ask(self) -> bool:
+        if self._is_asked:
+            return False
+        self._is_asked = True
+        self._asked.put(None)
+        return True
+
+    def answer(self) -> Looks | HomeportError:
+        try:
+            found = self._answers.get_nowait()
+        except queue.Empty:
+            return {}
+        self._is_asked = False
+        return found
+
+    def _run(self) -> None:
+        while True:
+            self._asked.get()
+            try:
+                self._answers.put(self._look())
+            except HomeportError as error:
+                self._answers.put(error)
+
+    def _look(self) -> Looks:
+        asked_ms = self._wall_ms()
+        names = sorted({topic for topic, _ in self._places})
+        try:
+            ends = self._reader.ends(self._places)
+        except PartitionError as error:
+            # Of a broker that is starting too: it knows the topic, and not yet who leads it.
+            if self._topics.partition_counts(names).keys() == set(names):
+                raise UnavailableError(str(error)) from None
+            raise PartitionError(f"{error}; {_DELETED}") from None
+        ids = self._topics.topic_ids(names)
+        return {
+            place: Look(asked_ms, ends[place].oldest, ends[place].head, ids[place[0]])
+            for place in self._places
+        }

@@ -1,0 +1,109 @@
+"""Where a store stands in the changelog that it follows, how far that is behind, and what is wrong.
+
+PURE. A follower asks from time to time where each changelog ends (a look), and goes on reading.
+Once it has read to the end that a look saw, it held, at the time of that look, all that there was:
+that is what ``at_head_ms`` says. A store that is written to all the time is never seen at the very
+end, and its ``at_head_ms`` goes on all the same.
+
+Source: STANDBY, part 1; safety K1 (heads) and S2, S3 (stale, recreated).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from homeport.container.progress.store_meta import Expectation, meta_fault, stale_fault
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the broker said of one changelog partition.
+
+    ``asked_ms``: when it was asked, in ms since the epoch. ``oldest``: the first offset that is
+    kept. ``head``: one past the last, open transactions included. ``topic_id``: the broker's id.
+    """
+
+    asked_ms: int
+    oldest: int
+    head: int
+    topic_id: str
+
+
+@dataclass(slots=True)
+class FollowedChangelog:
+    """One store behind one changelog partition.
+
+    ``position``: the last offset up to which the store holds everything, -1 before the first;
+    ``at_head_ms``: when the store was last known to hold all that there was. ``expected``: what the
+    store is of, and how long its changelog keeps deletions.
+    """
+
+    position: int
+    at_head_ms: int
+    expected: Expectation
+    _position_at_head: int = -1
+    _seen: Look | None = None
+    _goal: Look | None = None
+
+    def __post_init__(self) -> None:
+        """The store stands at the head: it was restored to there."""
+        self._position_at_head = self.position
+
+    @property
+    def lag(self) -> int:
+        """Offsets between the store and the end that was last seen."""
+        return 0 if self._seen is None else max(0, self._seen.head - 1 - self.position)
+
+    @property
+    def lag_s(self) -> float:
+        """Seconds since the store held all that there was, at the last look; 0 at the end."""
+        if self._seen is None or self.lag == 0:
+            return 0.0
+        return max(0, self._seen.asked_ms - self.at_head_ms) / 1000
+
+    def read(self, position: int, now_ms: int) -> str | None:
+        """What was read by ``now_ms`` brings the store to ``position``.
+
+        Returns:
+            Why it is not to be written, and the store not to go on; None where all is well.
+        """
+        # Deletions that Kafka dropped before it was read are missing in it.
+        meta = self.expected.meta
+        then = replace(meta, at_head_ms=self.at_head_ms)
+        now = replace(self.expected, meta=replace(meta, at_head_ms=now_ms))
+        fault = stale_fault(then, now, self._position_at_head, position + 1)
+        if fault is None:
+            self.position = position
+            self._settle()
+        return fault
+
+    def looked(self, look: Look, position_then: int) -> str | None:
+        """The broker said ``look`` when the store stood at ``position_then``.
+
+        Returns:
+            Why the store is not to go on; None where all is well.
+        """
+        fault = self._fault(look, position_then)
+        if fault is None:
+            self._seen = look
+            self._goal = self._goal or look
+            self._settle()
+        return fault
+
+    def _fault(self, look: Look, position_then: int) -> str | None:
+        found = self.expected.meta
+        now = replace(self.expected, meta=replace(found, topic_id=look.topic_id))
+        fault = meta_fault(found, now)
+        if fault is not None:
+            return fault
+        if position_then >= look.head:
+            return f"position {position_then} is beyond the changelog's end {look.head}"
+        if self.position + 1 < look.oldest:
+            return f"position {self.position} is before the changelog's oldest offset {look.oldest}"
+        return None
+
+    def _settle(self) -> None:
+        if self._goal is not None and self.position >= self._goal.head - 1:
+            self.at_head_ms = self._goal.asked_ms
+            self._position_at_head = self.position
+            self._goal = None

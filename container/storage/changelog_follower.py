@@ -1,0 +1,109 @@
+"""ChangelogFollower: keeps the stores of a standby as their changelogs are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from homeport.config.errors import StoreError
+from homeport.container.progress.follow import FollowedChangelog, Look
+from homeport.container.storage.changelog_reader import Chunk
+from homeport.container.storage.task_store import Position, TaskStore
+from homeport.job_coordinator.http.container_report import StoreLag
+
+
+class ChangelogFeed(Protocol):
+    """What comes of the changelogs: their committed records, and looks at where they end."""
+
+    def poll(self, seconds: float) -> Mapping[Position, Chunk]:
+        """What has come, after at most ``seconds``; ``last_offset``: all up to it has come."""
+
+    def ask(self) -> bool:
+        """A look is under way; False where the one before it still is."""
+
+    def looks(self) -> Mapping[Position, Look]:
+        """What came of the look that was asked for last; nothing until it is there."""
+
+
+@dataclass
+class _Followed:
+    store: TaskStore
+    changelog: FollowedChangelog
+    position_asked: int = -1
+
+
+class ChangelogFollower:
+    """Of stores that were restored to the heads of their changelogs. One thread.
+
+    Raises:
+        StoreError: (from ``step``) a store cannot go on from where it stands; a new start restores
+            it, and reads it anew.
+    """
+
+    def __init__(
+        self, stores: Sequence[TaskStore], feed: ChangelogFeed, wall_ms: Callable[[], int]
+    ) -> None:
+        self._feed = feed
+        self._wall_ms = wall_ms
+        self._followed = {place_of(store): _followed(store) for store in stores}
+
+    def step(self, seconds: float) -> int:
+        """What came within ``seconds`` is in the stores; how many records that were."""
+        records = 0
+        for place, chunk in self._feed.poll(seconds).items():
+            followed = self._followed[place]
+            changelog = followed.changelog
+            if chunk.last_offset > changelog.position:
+                _require(followed.store, changelog.read(chunk.last_offset, self._wall_ms()))
+                followed.store.follow(chunk.entries, chunk.last_offset)
+                records += chunk.records
+        for place, look in self._feed.looks().items():
+            followed = self._followed[place]
+            _require(followed.store, followed.changelog.looked(look, followed.position_asked))
+        for followed in self._followed.values():
+            followed.store.at_head_ms = followed.changelog.at_head_ms
+        return records
+
+    def look(self) -> None:
+        """Where the changelogs end is asked; a later ``step`` knows."""
+        if self._feed.ask():
+            for followed in self._followed.values():
+                followed.position_asked = followed.changelog.position
+
+    def lags(self) -> list[StoreLag]:
+        """How far each store is behind, at the last look."""
+        return [
+            StoreLag(
+                followed.store.config.name,
+                followed.store.task.task_name,
+                followed.changelog.lag,
+                followed.changelog.lag_s,
+            )
+            for followed in self._followed.values()
+        ]
+
+
+def place_of(store: TaskStore) -> Position:
+    """The changelog partition of the store."""
+    return store.changelog.stream, store.task.changelog_partition
+
+
+def next_offset(store: TaskStore) -> int:
+    """From where on the store is to follow."""
+    return 0 if store.position is None else store.position + 1
+
+
+def _followed(store: TaskStore) -> _Followed:
+    if store.expected is None:
+        raise StoreError(f"store {store.name} was not restored")
+    position = next_offset(store) - 1
+    return _Followed(store, FollowedChangelog(position, store.at_head_ms, store.expected))
+
+
+def _require(store: TaskStore, fault: str | None) -> None:
+    if fault is not None:
+        raise StoreError(
+            f"store {store.name} cannot follow its changelog {store.changelog} any more: {fault}; "
+            "the next start restores it"
+        )

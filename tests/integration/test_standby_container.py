@@ -1,0 +1,226 @@
+"""The standby container as a process: it follows what is committed, and its directory serves."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from store_copies import entries, offset
+from stream_containers import COUNTER, DEADLINE_S, Job, Running, make_job
+
+from homeport.container.progress import offset_file
+from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.model.ids import ProcessorId
+
+STANDBY = ProcessorId("0-0")
+ACTIVE_HOME, STANDBY_HOME = "stores", "stores-b"
+
+Make = Callable[..., Job]
+
+
+@pytest.fixture
+def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
+    """Makes a job with a standby, from further keys, dots written as underscores."""
+    made: list[Job] = []
+
+    def make_one(**more: str) -> Job:
+        keys = {key.replace("_", "."): value for key, value in more.items()}
+        common = {"job.hotstandby.enabled": "true", "task.commit.ms": "300"}
+        made.append(make_job(kafka, tmp_path, COUNTER, common | keys))
+        return made[-1]
+
+    yield make_one
+    for job in made:
+        job.close()
+
+
+def _start_standby(job: Job, epoch: int, stores: str = STANDBY_HOME) -> Running:
+    fence = range(1, epoch)
+    return job.start(epoch, fence, processor=STANDBY, host="NM2", stores=stores)
+
+
+def _words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Words that are each of one partition only."""
+    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
+
+
+def _directories(job: Job, stores: str) -> list[Path]:
+    root = job.folder / stores / f"{job.config['job.name']}-1" / "counts"
+    return [root / "Partition_0", root / "Partition_1"]
+
+
+def _heads(job: Job) -> list[int]:
+    """The offset of the last committed record of each changelog partition, -1 without one."""
+    heads = [-1, -1]
+    for message in job.messages(job.topic("changelog")):
+        heads[message.partition() or 0] = message.offset() or 0
+    return heads
+
+
+def _until_followed(job: Job, standby: Running, stores: str = STANDBY_HOME) -> None:
+    """The standby's OFFSETs name the last committed record, or what is behind it."""
+    heads = _heads(job)
+    directories = _directories(job, stores)
+    job.until(
+        lambda: all(offset(d) >= head for d, head in zip(directories, heads, strict=True)), standby
+    )
+
+
+def _are_equal(job: Job, one: str = ACTIVE_HOME, other: str = STANDBY_HOME) -> int:
+    """Both homes hold the same, key by key; how many keys."""
+    total = 0
+    for left, right in zip(_directories(job, one), _directories(job, other), strict=True):
+        found = entries(left, job.folder)
+        assert entries(right, job.folder) == found
+        total += len(found)
+    return total
+
+
+def _restored(report: Started) -> dict[str, tuple[str, int, str | None]]:
+    """{task: (kind, records, reason)} of the store ``counts``."""
+    counts = report.restored["counts"]
+    return {task: (how.kind.value, how.records, how.reason) for task, how in counts.items()}
+
+
+def _last_report(job: Job, container: Running, epoch: int, processor: str) -> Started:
+    """Its report of a start."""
+
+    def found() -> list[Started]:
+        return [
+            report
+            for report in job.served.backend.reports
+            if (report.incarnation.processor_id, report.incarnation.epoch) == (processor, epoch)
+        ]
+
+    job.until(lambda: bool(found()), container)
+    return found()[0]
+
+
+def test_a_standby_follows_and_either_opens_what_the_other_left(make: Make) -> None:
+    """Continuous, committed; both homes equal; who changes homes reads the tail alone.
+
+    OFFSET, OFFSET-v2 and SIDE-INPUT-OFFSETS name where the standby stood; it is told how far
+    behind it is; its locality is its own.
+    """
+    job = make()
+    active, standby = job.start(1), _start_standby(job, 1)
+    job.produce(_words(2000))
+    job.until(lambda: job.processed() == 2000, active)
+    _until_followed(job, standby)
+    job.until(lambda: (told := standby.memory.told()) is not None and told.lag == 0, standby)
+    told = standby.memory.told()
+    assert told is not None
+    assert {(lag.store, lag.task, lag.records, lag.seconds) for lag in told.lags} == {
+        ("counts", "Standby-Partition 0-0", 0, 0.0),
+        ("counts", "Standby-Partition 1-0", 0, 0.0),
+    }
+    assert (standby.stop(), active.stop()) == (143, 143)
+    assert _are_equal(job) == 14
+    for partition, directory in enumerate(_directories(job, STANDBY_HOME)):
+        v2 = offset_file.decode((directory / "OFFSET-v2").read_bytes())
+        assert (directory / "SIDE-INPUT-OFFSETS").read_bytes() == offset_file.encode(v2)
+        place = f"kafka.{job.topic('changelog')}.{partition}"
+        assert json.loads(v2) == {place: str(offset(directory))}
+    stream = job.coordinator_stream()
+    hosts = LocalityManager(stream).read_tasks()
+    stream.close()
+    assert hosts == {
+        "Partition 0": "nm1",
+        "Partition 1": "nm1",
+        "Standby-Partition 0-0": "nm2",
+        "Standby-Partition 1-0": "nm2",
+    }
+
+    job.produce(_words(500, 2000))
+    moved = job.start(2, [1], host="NM2", stores=STANDBY_HOME)
+    report = _last_report(job, moved, 2, "0")
+    assert {how[:2] for how in _restored(report).values()} == {("none", 0)}
+    job.until(lambda: job.processed() == 2500, moved)
+    assert moved.stop() == 143
+    assert not list((job.folder / STANDBY_HOME).rglob("SIDE-INPUT-OFFSETS"))
+
+    behind = [offset(directory) for directory in _directories(job, ACTIVE_HOME)]
+    heads = _heads(job)
+    back = _start_standby(job, 2, ACTIVE_HOME)
+    report = _last_report(job, back, 2, STANDBY)
+    for partition, how in enumerate(report.restored["counts"].values()):
+        assert (how.kind.value, how.reason) == ("tail", None)
+        assert how.from_offset == behind[partition] + 1
+        assert how.records == job.records_between(
+            "changelog", partition, behind[partition] + 1, heads[partition]
+        )
+    assert back.stop() == 143
+    assert _are_equal(job) == 14
+
+
+def test_a_standby_that_is_killed_goes_on_exactly(make: Make) -> None:
+    """SIGKILL in the midst of it: the next one reads what followed its OFFSET, and is exact."""
+    job = make(task_commit_ms="600000")
+    active, standby = job.start(1), _start_standby(job, 1)
+    _last_report(job, standby, 1, STANDBY)
+    job.produce(_words(300))
+    # What came first is committed at once: who dies before has to read all of it again.
+    job.until(lambda: all(offset(d) >= 0 for d in _directories(job, STANDBY_HOME)), standby)
+    job.produce(_words(300, 300))
+    job.until(lambda: job.processed() == 600, active)
+    assert standby.stop(signal.SIGKILL) == -signal.SIGKILL
+    job.produce(_words(300, 600))
+    job.until(lambda: job.processed() == 900, active)
+    again = _start_standby(job, 2)
+    report = _last_report(job, again, 2, STANDBY)
+    assert {how[::2] for how in _restored(report).values()} == {("tail", None)}
+    assert (again.stop(), active.stop()) == (143, 143)
+    assert _are_equal(job) == 14
+
+
+def test_what_was_not_committed_is_never_followed(make: Make) -> None:
+    """K1: records of an aborted transaction pass by; those of an open one are waited for."""
+    job = make()
+    standby = _start_standby(job, 1)
+    _last_report(job, standby, 1, STANDBY)
+    writer = Producer({"bootstrap.servers": job.servers, "transactional.id": job.topic("writer")})
+    writer.init_transactions(DEADLINE_S)
+    for key, is_committed in ((b"a", True), (b"b", False), (b"c", True)):
+        writer.begin_transaction()
+        writer.produce(job.topic("changelog"), b"1", key, partition=0)
+        assert writer.flush(DEADLINE_S) == 0
+        if key == b"c":
+            job.until(
+                lambda: (told := standby.memory.told()) is not None and told.lag == 1, standby
+            )
+        if is_committed:
+            writer.commit_transaction(DEADLINE_S)
+        else:
+            writer.abort_transaction(DEADLINE_S)
+    _until_followed(job, standby)
+    assert standby.stop() == 143
+    assert entries(_directories(job, STANDBY_HOME)[0], job.folder) == {b"a": b"1", b"c": b"1"}
+
+
+def test_a_changelog_that_is_made_anew_ends_the_standby(make: Make) -> None:
+    """S3: one line says so, and the next start reads the new one from its beginning."""
+    job = make()
+    standby = _start_standby(job, 1)
+    writer = Producer({"bootstrap.servers": job.servers})
+    for number in range(10):
+        writer.produce(job.topic("changelog"), b"1", b"%d" % number, partition=0)
+    assert writer.flush(DEADLINE_S) == 0
+    job.until(lambda: offset(_directories(job, STANDBY_HOME)[0]) == 9, standby)
+    job.make_anew("changelog", [(0, b"old", b"1")])
+    standby.process.wait(DEADLINE_S)
+    assert standby.process.returncode == 1
+    line = standby.last_line()
+    assert re.search("changelog was (deleted|made anew)|the topic was made anew or cut off", line)
+    again = _start_standby(job, 2)
+    report = _last_report(job, again, 2, STANDBY)
+    reasons = [how.reason for how in report.restored["counts"].values()]
+    assert any("made anew" in (reason or "") for reason in reasons), line
+    _until_followed(job, again)
+    assert again.stop() == 143
+    assert entries(_directories(job, STANDBY_HOME)[0], job.folder) == {b"old": b"1"}

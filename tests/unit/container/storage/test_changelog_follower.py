@@ -1,0 +1,149 @@
+"""The stores of a standby on real RocksDB, with what comes of their changelogs handed to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from store_copies import offset
+
+from homeport.config.config import Config
+from homeport.config.errors import StoreError
+from homeport.config.stores_section import StorageConfig
+from homeport.container.progress.follow import Look
+from homeport.container.progress.store_meta import Expectation, StoreMeta
+from homeport.container.storage.changelog_follower import (
+    ChangelogFollower,
+    next_offset,
+    place_of,
+)
+from homeport.container.storage.changelog_reader import Chunk
+from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.engine import StorageEngines
+from homeport.container.storage.task_store import Position, TaskStore, open_task_store
+from homeport.job_coordinator.http.container_report import StoreLag
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
+
+CONFIG = Config(
+    {
+        "job.name": "j",
+        "job.default.system": "kafka",
+        "stores.s.factory": "rocksdb",
+        "stores.s.changelog": "kafka.log",
+        "stores.s.key.serde": "bytes",
+        "stores.s.msg.serde": "bytes",
+    }
+)
+TASK = TaskModel(
+    TaskName("Standby-Partition 3-0"), (), 3, TaskMode.STANDBY, TaskName("Partition 3")
+)
+PLACE = ("log", 3)
+
+
+class Feed:
+    """What comes, in turn, and the answer to the look that is under way."""
+
+    def __init__(self) -> None:
+        self.chunks: list[dict[Position, Chunk]] = []
+        self.answer: dict[Position, Look] = {}
+        self.is_busy = False
+
+    def poll(self, seconds: float) -> Mapping[Position, Chunk]:
+        """The next that comes; nothing at the end."""
+        assert seconds == 0.5
+        return self.chunks.pop(0) if self.chunks else {}
+
+    def ask(self) -> bool:
+        """One look at a time."""
+        is_free, self.is_busy = not self.is_busy, True
+        return is_free
+
+    def looks(self) -> Mapping[Position, Look]:
+        """The answer, once."""
+        found, self.answer = self.answer, {}
+        return found
+
+
+def _store(folder: Path) -> TaskStore:
+    """A store that was restored to the head, which is at offset 9, at 5,000 ms."""
+    config = StorageConfig.of(CONFIG).stores["s"]
+    directory = StoreDirectory(folder / "s" / "Partition_3")
+    engines = StorageEngines(1 << 24, 1)
+    store = open_task_store(config, TASK, directory, engines)
+    store.engine = engines.open(config, directory.path)
+    store.follow({b"a": b"1", b"b": b"1"}, 9)
+    store.expected = Expectation(StoreMeta("log 3", "id-1", (), "G", 5_000), 60_000)
+    store.at_head_ms = 5_000
+    return store
+
+
+def test_a_standby_holds_what_came(tmp_path: Path) -> None:
+    """Last values, deletions, and the end behind a marker; OFFSET names the position at a commit.
+
+    Its directory and STORE-META are its active task's.
+    """
+    store, feed = _store(tmp_path), Feed()
+    assert (place_of(store), next_offset(store)) == (PLACE, 10)
+    follower = ChangelogFollower([store], feed, lambda: 6_000)
+    feed.chunks = [{PLACE: Chunk({b"a": b"2", b"b": None}, 3, 12)}, {PLACE: Chunk({}, 0, 13)}]
+    assert [follower.step(0.5) for _ in range(3)] == [3, 0, 0]
+    assert dict(store.opened().scan()) == {b"a": b"2"}
+    assert store.commit()
+    assert offset(store.directory.path) == 13
+    store.close()
+
+
+def test_looks_tell_how_far_it_is_behind(tmp_path: Path) -> None:
+    """The next look is asked for once the one before it is answered; STORE-META knows the head."""
+    store, feed = _store(tmp_path), Feed()
+    follower = ChangelogFollower([store], feed, lambda: 6_000)
+    follower.look()
+    feed.chunks = [{PLACE: Chunk({b"c": b"1"}, 1, 10)}]
+    feed.answer = {PLACE: Look(5_500, 0, 10, "id-1")}
+    assert follower.step(0.5) == 1
+    assert store.at_head_ms == 5_500
+    feed.is_busy = False
+    follower.look()
+    follower.look()
+    feed.answer = {PLACE: Look(6_000, 0, 15, "id-1")}
+    assert follower.step(0.5) == 0
+    assert follower.lags() == [StoreLag("s", TASK.task_name, 4, 0.5)]
+    store.close()
+
+
+def test_what_comes_twice_is_passed_over(tmp_path: Path) -> None:
+    """The end is told again and again while nothing comes."""
+    store, feed = _store(tmp_path), Feed()
+    follower = ChangelogFollower([store], feed, lambda: 6_000)
+    feed.chunks = [{PLACE: Chunk({b"a": b"old"}, 1, 9)}]
+    assert follower.step(0.5) == 0
+    assert store.opened().get(b"a") == b"1"
+    store.close()
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_store_that_cannot_go_on_is_left_as_it_was(tmp_path: Path, *, is_read: bool) -> None:
+    """One line names store, changelog and reason; nothing of what came is written."""
+    store, feed = _store(tmp_path), Feed()
+    follower = ChangelogFollower([store], feed, lambda: 100_000)
+    if is_read:
+        feed.chunks = [{PLACE: Chunk({b"a": b"2"}, 1, 30)}]
+    else:
+        feed.answer = {PLACE: Look(6_000, 0, 50, "id-2")}
+    with pytest.raises(StoreError, match=r"s/Standby-Partition 3-0 .* kafka\.log any more: .*"):
+        follower.step(0.5)
+    assert (store.position, store.opened().get(b"a")) == (9, b"1")
+    store.close()
+
+
+def test_a_store_that_was_not_restored_is_not_followed(tmp_path: Path) -> None:
+    """Nobody knows where it stands."""
+    store = _store(tmp_path)
+    store.expected = None
+    with pytest.raises(StoreError, match="was not restored"):
+        ChangelogFollower([store], Feed(), lambda: 0)
+    store.position = None
+    assert next_offset(store) == 0
+    store.close()
