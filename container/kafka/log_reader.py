@@ -74,6 +74,17 @@ class LogReader:
         heads = self._offsets(partitions, latest)
         return {place: ChangelogRange(oldest[place], heads[place]) for place in partitions}
 
+    def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
+        """The first offset whose record is of that time or later; None: there is none.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+            PartitionError: the topic or partition does not exist.
+        """
+        spec: OffsetSpec = OffsetSpec.for_timestamp(time_ms)
+        found = self._offsets([(topic, partition)], spec)[topic, partition]
+        return None if found < 0 else found
+
     def _offsets(
         self, partitions: Sequence[tuple[str, int]], spec: OffsetSpec
     ) -> dict[tuple[str, int], int]:

@@ -16,6 +16,8 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 CHECKPOINT_V1 = "checkpoint"
+NOTHING = -1
+"""Offset of the last processed message where the first one, at offset 0, is the next to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def decode_value(data: bytes) -> dict[SystemStreamPartition, int]:
             offset = str(entry["offset"])
         except (KeyError, TypeError, ValueError):
             raise WireError(f"checkpoint entry lacks a field: {entry!r}") from None
-        if offset.isascii() and offset.isdigit():
+        if offset == str(NOTHING) or (offset.isascii() and offset.isdigit()):
             offsets[ssp] = int(offset)
     return offsets
 

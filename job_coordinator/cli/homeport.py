@@ -28,7 +28,12 @@ class Command:
 
 
 _CLI = "homeport.job_coordinator.cli"
+# Loaded by name alone: what is the container's is not imported from here.
+_STATE_CLI = "homeport.container.cli"
 COMMANDS = {
+    "checkpoint": Command(
+        f"{_STATE_CLI}.checkpoint_commands", "show how far a job has read its input, or set it"
+    ),
     "config": Command(
         f"{_CLI}.config_commands", "show, compare and change a job's configuration; list all keys"
     ),
@@ -44,6 +49,9 @@ COMMANDS = {
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
     "move": Command(f"{_CLI}.move_command", "have a container of a running job run elsewhere"),
     "restart": Command(f"{_CLI}.restart_command", "have a container of a running job start anew"),
+    "state": Command(
+        f"{_STATE_CLI}.state_commands", "read, check and rebuild a job's state on this host"
+    ),
     "what-if": Command(
         f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"
     ),
@@ -58,9 +66,9 @@ def help_text() -> str:
         [
             "Usage: homeport COMMAND [OPTIONS]",
             "",
-            "Looks at a job, changes its configuration, moves and restarts its containers. The",
-            "job is named by --config-path, as for run-job; what runs is asked, else the",
-            "coordinator stream, and the answer says which. Secrets are masked.",
+            "Looks at a job and its state, changes its configuration, moves and restarts its",
+            "containers. The job is named by --config-path, as for run-job; what runs is asked,",
+            "else the coordinator stream, and the answer says which. Secrets are masked.",
             "",
             *lines,
             "",

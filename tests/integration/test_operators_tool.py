@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from coordinator_server import TOKEN, Backend, Loop
+from recorded_jobs import record_job
 
 from homeport.config.config import Config
 from homeport.config.sections import JobConfig, SystemConfig
@@ -25,15 +26,8 @@ from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import EpochManager, JobModelVersion
 from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.metadata.task_assignment import (
-    TaskAssignmentManager,
-    TaskModeManager,
-    TaskPartitionManager,
-)
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
@@ -120,21 +114,12 @@ def operator(kafka: str, tmp_path: Path) -> Iterator[Operator]:
     topic = JobConfig.of(config).coordinator_topic
     with CoordinatorStreamStore(system, topic, source="test", timeout_s=20) as store:
         store.bootstrap()
-        ConfigManager(store).replace(config, "job-runner")
         _publish(store, model)
         yield Operator(config, tmp_path / "job.properties", store, model)
 
 
 def _publish(store: CoordinatorStreamStore, model: JobModel) -> None:
-    tasks = {name: c.processor_id for c in model.containers.values() for name in c.tasks}
-    TaskAssignmentManager(store).write(tasks)
-    ChangelogPartitionManager(store).write(
-        {n: t.changelog_partition for c in model.containers.values() for n, t in c.tasks.items()}
-    )
-    store.write(
-        [*TaskModeManager(store).messages(model), *TaskPartitionManager(store).messages(model)]
-    )
-    EpochManager(store).write_job_model_version(JobModelVersion(3, "digest"))
+    record_job(store, model, version=3)
     names = list(model.containers[ProcessorId("1")].tasks)
     LocalityManager(store).write(ProcessorId("1"), names, Host("nm2"), 1)
     store.catch_up()

@@ -57,3 +57,9 @@ def test_other_bytes_are_no_value(data: bytes) -> None:
     """What is not such a value is refused."""
     with pytest.raises(WireError):
         decode_value(data)
+
+
+def test_a_task_that_is_to_begin_at_offset_0_has_processed_nothing() -> None:
+    """Its offset is -1, which Samza reads as we do: the next message is the first."""
+    ssp = SystemStreamPartition("kafka", "in", 0)
+    assert decode_value(encode_value({ssp: -1})) == {ssp: -1}

@@ -1,0 +1,217 @@
+"""A job's state as its operator sees it from one host: what the job is, where its folders are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+import typer
+
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.stores_section import StorageConfig, StoreConfig
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.progress.directories import task_directory
+from homeport.container.progress.host_directories import Owner, owners
+from homeport.job_coordinator.cli.job_view import JobView, open_job
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
+
+BASE_VARIABLE = "LOGGED_STORE_BASE_DIR"
+
+Bases = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--base",
+        "--host-dir",
+        help=f"Folder of the state directories, in place of ${BASE_VARIABLE} or "
+        "job.logged.store.base.dir; may be given many times.",
+    ),
+]
+HostName = Annotated[
+    str | None,
+    typer.Option(
+        "--host", help="Name of this host, as YARN has it; default $NM_HOST, else the machine's."
+    ),
+]
+OneStore = Annotated[str | None, typer.Option("--store", help="This store alone.")]
+OneTask = Annotated[
+    str | None, typer.Option("--task", help="This task alone: its name, or its directory's.")
+]
+
+
+@dataclass(frozen=True)
+class RecordedJob:
+    """The job as its coordinator stream has it, reached as the operator's file says.
+
+    ``stores``: those with a changelog, by name.
+    """
+
+    view: JobView
+    config: Config
+    job: JobConfig
+    task: TaskConfig
+    stores: Mapping[str, StoreConfig]
+    model: JobModel
+
+    @property
+    def active_tasks(self) -> tuple[TaskModel, ...]:
+        """Every active task, by name."""
+        containers = self.model.containers.values()
+        tasks = [t for c in containers for t in c.tasks.values()]
+        actives = [t for t in tasks if t.task_mode is TaskMode.ACTIVE]
+        return tuple(sorted(actives, key=lambda task: task.task_name))
+
+    def owners(self, host: Host) -> dict[PurePosixPath, Owner]:
+        """{directory below the job's folder: whose it is}, by what the stream says now."""
+        localities = LocalityManager(self.view.stream)
+        return owners(
+            self.stores,
+            self.model.containers.values(),
+            localities.read_tasks(),
+            localities.read_processors(),
+            host,
+        )
+
+    def chosen_stores(self, only: str | None) -> list[StoreConfig]:
+        """The store of that name, else all that have a changelog.
+
+        Raises:
+            ConfigError: there is no such store.
+        """
+        if only is not None and only not in self.stores:
+            known = ", ".join(self.stores) or "none"
+            rule = f"the job's stores with a changelog are: {known}"
+            raise ConfigError("--store", only, rule, "name one of these")
+        return [store for name, store in self.stores.items() if only in {None, name}]
+
+    def chosen_tasks(self, only: str | None) -> list[TaskModel]:
+        """The task of that name or directory, else all active ones.
+
+        Raises:
+            ConfigError: there is no such task.
+        """
+        if only is None:
+            return list(self.active_tasks)
+        found = [t for t in self.active_tasks if is_named(t, only)]
+        if not found:
+            rule = f"the job has {told(self.active_tasks)}"
+            raise ConfigError("--task", only, rule, "name one of these")
+        return found
+
+    def systems(self) -> dict[str, SystemConfig]:
+        """Every system that holds a changelog, a checkpoint or an input of the job."""
+        names = {store.changelog.system for store in self.stores.values() if store.changelog}
+        names |= {s.system for t in self.active_tasks for s in t.system_stream_partitions}
+        names.add(self.task.checkpoint_system)
+        return {name: SystemConfig.of(self.config, name) for name in sorted(names)}
+
+
+def is_named(task: TaskModel, text: str) -> bool:
+    """Whether ``text`` is the task's name, or its directory's."""
+    return text in {task.task_name, task_directory("s", task.task_name).name}
+
+
+_TOLD = 20
+
+
+def told(tasks: tuple[TaskModel, ...]) -> str:
+    """Some names, for people."""
+    names = [repr(str(task.task_name)) for task in tasks]
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return f"{', '.join(names[:_TOLD]) or 'no tasks'}{more}"
+
+
+@contextlib.contextmanager
+def recorded_job(given: Config) -> Iterator[RecordedJob]:
+    """The job that ``given`` names.
+
+    Raises:
+        ConfigError: it has no coordinator stream, or no JobModel yet.
+        UnavailableError: Kafka did not answer in time.
+    """
+    with open_job(given) as view:
+        recorded = view.recorded_config()
+        # How Kafka is reached from here, the operator knows.
+        reach = {key: value for key, value in given.items() if key.startswith("systems.")}
+        config = recorded.merged(reach)
+        model = recorded_model(view.stream, config)
+        if not keys.JOB_NAME.is_set(recorded) or not model.containers:
+            raise ConfigError("--config-path", view.topic, "the job has no JobModel yet", "run it")
+        stores = StorageConfig.of(config).stores
+        logged = {name: store for name, store in stores.items() if store.changelog is not None}
+        yield RecordedJob(view, config, JobConfig.of(config), TaskConfig.of(config), logged, model)
+
+
+@contextlib.contextmanager
+def changelog_reader(job: RecordedJob) -> Iterator[KafkaChangelogReader]:
+    """Reads the job's changelogs."""
+    with log_readers(job) as readers:
+        yield KafkaChangelogReader(readers)
+
+
+@contextlib.contextmanager
+def log_readers(job: RecordedJob) -> Iterator[dict[str, LogReader]]:
+    """One reader of each system of the job."""
+    pause = threading.Event()
+
+    def may_go_on(seconds: float) -> None:
+        pause.wait(seconds)
+
+    with contextlib.ExitStack() as opened:
+        readers = {}
+        for name, system in job.systems().items():
+            readers[name] = LogReader(system, may_go_on)
+            opened.callback(readers[name].close)
+        yield readers
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """The job's folder, which may not be there; ``base``: where other jobs have theirs, if any."""
+
+    path: Path
+    base: Path | None
+
+
+def job_folders_of(job: JobConfig, bases: list[Path] | None) -> list[JobFolder]:
+    """Where the job's state may lie on this host: one folder for each of ``bases``.
+
+    Raises:
+        ConfigError: nothing says where.
+    """
+    variable = os.environ.get(BASE_VARIABLE)
+    given = bases or ([Path(variable)] if variable else [])
+    if given:
+        return [JobFolder(_base(base) / job.directory_name, base) for base in given]
+    if job.logged_store_base_dir is not None:
+        # Samza's: it has no folder per job.
+        return [JobFolder(Path(job.logged_store_base_dir), None)]
+    raise ConfigError(
+        "--base",
+        None,
+        f"neither ${BASE_VARIABLE} nor {keys.JOB_LOGGED_STORE_BASE_DIR.name} says where the state "
+        "of this host is",
+        "name the folder above the job's own",
+    )
+
+
+def _base(path: Path) -> Path:
+    if not path.is_dir():
+        raise ConfigError("--base", str(path), "it is no folder", "name one that is there")
+    return path
+
+
+def host_named(name: str | None) -> Host:
+    """The name of this host."""
+    return host_of(name or os.environ.get("NM_HOST") or socket.gethostname())

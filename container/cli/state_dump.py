@@ -1,0 +1,140 @@
+"""What ``homeport state dump`` says: keys and values of one directory, by the store's serdes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import Any
+
+from homeport.config.errors import ConfigError, WireError
+from homeport.config.stores_section import StoreConfig
+from homeport.container.rocksdb.rocksdb_view import RocksDbView
+from homeport.container.serdes import Serde, serde
+
+_NUMBERS: dict[str, Callable[[str], Any]] = {"integer": int, "long": int, "double": float}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which pairs are wanted, in bytes; with neither a key nor a prefix all are."""
+
+    key: bytes | None = None
+    prefix: bytes | None = None
+
+    @staticmethod
+    def of(key_serde: Serde, key: str | None, prefix: str | None, *, is_hex: bool) -> Query:
+        """What an operator typed.
+
+        Raises:
+            ConfigError: it is no key of the store, or both were typed.
+        """
+        if key is not None and prefix is not None:
+            raise ConfigError("--prefix", prefix, "--key names one pair alone", "give one of them")
+        if is_hex:
+            return Query(_from_hex("--key", key), _from_hex("--prefix", prefix))
+        wanted = None if key is None else _key_bytes(key_serde, key)
+        if prefix is not None and key_serde.name in _NUMBERS:
+            rule = f"keys of the serde {key_serde.name!r} are no texts"
+            raise ConfigError("--prefix", prefix, rule, "give the bytes, with --hex")
+        return Query(wanted, None if prefix is None else prefix.encode())
+
+
+def _from_hex(option: str, digits: str | None) -> bytes | None:
+    if digits is None:
+        return None
+    try:
+        return bytes.fromhex(digits.removeprefix("0x"))
+    except ValueError:
+        raise ConfigError(
+            option, digits, "with --hex it must be pairs of hexadecimal digits", "such as 00ff"
+        ) from None
+
+
+def _key_bytes(key_serde: Serde, text: str) -> bytes:
+    try:
+        if key_serde.name in _NUMBERS:
+            return key_serde.to_bytes(_NUMBERS[key_serde.name](text))
+        if key_serde.name == "json":
+            return key_serde.to_bytes(json.loads(text))
+        return key_serde.to_bytes(text.encode() if key_serde.name == "bytes" else text)
+    except (TypeError, ValueError):
+        rule = f"it is no key of the serde {key_serde.name!r}"
+        raise ConfigError("--key", text, rule, "correct it, or give its bytes with --hex") from None
+
+
+def lines(
+    view: RocksDbView, store: StoreConfig, query: Query, limit: int | None, *, as_json: bool
+) -> Iterator[str]:
+    """The pairs that are wanted, in the order of the keys' bytes, one line each.
+
+    Raises:
+        StoreError: a file of the store is damaged.
+    """
+    key_serde, msg_serde = serde(store.key_serde), serde(store.msg_serde)
+    line = _json_line if as_json else _line
+    for key, value in islice(_pairs(view, query), limit):
+        yield line(_decoded(key_serde, key), _decoded(msg_serde, value))
+
+
+def _pairs(view: RocksDbView, query: Query) -> Iterator[tuple[bytes, bytes]]:
+    if query.key is not None:
+        value = view.get(query.key)
+        return iter([] if value is None else [(query.key, value)])
+    prefix = query.prefix
+    if prefix is None:
+        return view.scan()
+    return takewhile(lambda pair: pair[0].startswith(prefix), view.scan(prefix))
+
+
+@dataclass(frozen=True, slots=True)
+class _Undecoded:
+    """Bytes that the serde cannot read, and why."""
+
+    data: bytes
+    fault: str
+
+
+def _decoded(of: Serde, data: bytes) -> Any:  # noqa: ANN401 - a user's value
+    try:
+        return of.from_bytes(data)
+    except WireError:
+        return _Undecoded(data, f"not of the serde {of.name!r}")
+
+
+def _line(key: Any, value: Any) -> str:  # noqa: ANN401 - a user's values
+    return f"{_shown(key)} = {_shown(value)}"
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 - a user's value
+    if isinstance(value, _Undecoded):
+        return f"{shown_bytes(value.data)} ({value.fault})"
+    if isinstance(value, bytes):
+        return shown_bytes(value)
+    if isinstance(value, str):
+        return value if value.isprintable() else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def shown_bytes(data: bytes) -> str:
+    """Bytes for people: the text that they are, else 0x and hexadecimal digits."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"
+    return text if text.isprintable() else f"0x{data.hex()}"
+
+
+def _json_line(key: Any, value: Any) -> str:  # noqa: ANN401 - a user's values
+    body = {"key": _plain(key), "value": _plain(value)}
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a user's value
+    if isinstance(value, _Undecoded):
+        return {"bytes": base64.b64encode(value.data).decode(), "fault": value.fault}
+    if isinstance(value, bytes):
+        return {"bytes": base64.b64encode(value).decode()}
+    return value

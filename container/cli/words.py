@@ -1,0 +1,28 @@
+"""How sizes and ages are said, and how an operator says a time or an age."""
+
+from __future__ import annotations
+
+_UNITS = ("bytes", "KB", "MB", "GB", "TB")
+_STEP = 1024
+_AGES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def size(count: int) -> str:
+    """``count`` bytes in the largest unit of which there is one."""
+    value, unit = float(count), 0
+    while value >= _STEP and unit < len(_UNITS) - 1:
+        value, unit = value / _STEP, unit + 1
+    return f"{count} bytes" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def age(milliseconds: int) -> str:
+    """A time span in the largest unit of which there is one."""
+    for unit_ms, unit in _AGES:
+        if milliseconds >= unit_ms:
+            return f"{milliseconds // unit_ms} {unit}"
+    return "0 s"
+
+
+def number(count: int, noun: str, plural: str | None = None) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"

@@ -1,0 +1,160 @@
+"""What each directory below a job's folder is to the job, and whether it may be removed.
+
+PURE. A directory is ``<store>/<task>``, and a standby's is that of its active task. Who may be at
+home on a host is said by the locality alone: the processor that last ran a task there, in either
+role. Nothing of a task that is at home is ever removed, and nothing that is in use; whatever else
+there is may be needed again (a container comes home, a rollback) until it has grown old.
+
+Source: Samza 1.8 ``LocalStoreMonitor``, without what it is known to do wrong: a store without an
+OFFSET is as new as its newest file, and checkpoint directories and vanished tasks are judged too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from homeport.container.progress.directories import task_directory
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode, TaskModel
+
+_CHECKPOINT = re.compile(r"(?P<task>.+)-\d+-\d+")
+"""Samza's directories of a store checkpoint: ``<task>-<ms since the epoch>-<nanoseconds>``."""
+
+
+class DirectoryKind(StrEnum):
+    """What a directory is to the job."""
+
+    STORE = "store"
+    CHECKPOINT = "checkpoint"
+    VANISHED_TASK = "vanished task"
+    VANISHED_STORE = "vanished store"
+
+
+class HostRole(StrEnum):
+    """In which role a task last ran on the host; elsewhere: it did on another, or nowhere."""
+
+    ACTIVE = "active"
+    STANDBY = "standby"
+    ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The task of the job that a directory belongs to, and its role on this host.
+
+    ``active_host``: where the active one last ran; None: nobody knows.
+    """
+
+    store: str
+    task: TaskModel
+    role: HostRole
+    active_host: Host | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a directory may be removed, and why (not)."""
+
+    is_removable: bool
+    reason: str
+
+
+def owners(
+    stores: Iterable[str],
+    containers: Iterable[ContainerModel],
+    task_hosts: Mapping[TaskName, Host],
+    processor_hosts: Mapping[ProcessorId, Host],
+    host: Host,
+) -> dict[PurePosixPath, Owner]:
+    """{directory below the job's folder: whose it is}, for every task and every one of ``stores``.
+
+    ``stores``: those with a changelog; all others live no longer than their container.
+    """
+    actives: dict[TaskName, tuple[TaskModel, Host | None]] = {}
+    replicas: dict[TaskName, set[Host]] = {}
+    for container in containers:
+        at = processor_hosts.get(container.processor_id)
+        for task in container.tasks.values():
+            own = task_hosts.get(task.task_name, at)
+            if task.task_mode is TaskMode.ACTIVE:
+                actives[task.task_name] = (task, own)
+            elif task.active_task is not None and own is not None:
+                replicas.setdefault(task.active_task, set()).add(own)
+    found = {}
+    for store in stores:
+        for name, (task, active_host) in actives.items():
+            role = _role(host, active_host, replicas.get(name, set()))
+            found[task_directory(store, name)] = Owner(store, task, role, active_host)
+    return found
+
+
+def _role(host: Host, active_host: Host | None, replicas: set[Host]) -> HostRole:
+    if host == active_host:
+        return HostRole.ACTIVE
+    return HostRole.STANDBY if host in replicas else HostRole.ELSEWHERE
+
+
+def kind_of(directory: PurePosixPath, known: Mapping[PurePosixPath, Owner]) -> DirectoryKind:
+    """What ``<store>/<task>`` below the job's folder is."""
+    if directory in known:
+        return DirectoryKind.STORE
+    if directory.parent not in {path.parent for path in known}:
+        return DirectoryKind.VANISHED_STORE
+    match = _CHECKPOINT.fullmatch(directory.name)
+    return DirectoryKind.CHECKPOINT if match else DirectoryKind.VANISHED_TASK
+
+
+def judged(
+    kind: DirectoryKind, owner: Owner | None, *, is_held: bool, age_ms: int, limit_ms: int
+) -> Verdict:
+    """What becomes of a directory whose newest file is ``age_ms`` old."""
+    if is_held:
+        return Verdict(is_removable=False, reason="in use")
+    if owner is not None and owner.role is not HostRole.ELSEWHERE:
+        return Verdict(is_removable=False, reason=f"the job's own: {owner.role} on this host")
+    what = _reason(kind, owner)
+    if age_ms < limit_ms:
+        return Verdict(is_removable=False, reason=f"{what}, but younger than the limit")
+    return Verdict(is_removable=True, reason=what)
+
+
+def _reason(kind: DirectoryKind, owner: Owner | None) -> str:
+    if kind is DirectoryKind.CHECKPOINT:
+        return "a checkpoint of Samza's, which nothing here reads"
+    if kind is DirectoryKind.VANISHED_TASK:
+        return "the job has no such task"
+    if kind is DirectoryKind.VANISHED_STORE:
+        return "the job has no such store with a changelog"
+    where = owner.active_host if owner is not None else None
+    return f"its task last ran on {where}" if where else "its task never ran on this host"
+
+
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def duration_ms(text: str) -> int | None:
+    """``7d``, ``12h``, ``30m``, ``90s`` in milliseconds; None where it is not of that form."""
+    match = re.fullmatch(r"([0-9]{1,9})([smhd])", text.strip())
+    return int(match[1]) * _UNITS_MS[match[2]] if match else None
+
+
+def freed_bytes(links: Iterable[tuple[tuple[int, int], int, int]]) -> int:
+    """Bytes that the disk gets back when all of ``links`` are removed.
+
+    A file with a name elsewhere (a checkpoint shares its tables with the store) gives back nothing.
+    Shapes: ``links`` ((device, inode), names it has, bytes on the disk) per name.
+    """
+    removed: dict[tuple[int, int], int] = {}
+    sizes: dict[tuple[int, int], tuple[int, int]] = {}
+    for file, names, size in links:
+        removed[file] = removed.get(file, 0) + 1
+        sizes[file] = (names, size)
+    return sum(_freed(removed[file], names, size) for file, (names, size) in sizes.items())
+
+
+def _freed(removed: int, names: int, size: int) -> int:
+    return size if removed >= names else 0

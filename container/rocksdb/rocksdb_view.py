@@ -1,0 +1,181 @@
+"""RocksDbView: a store's directory, read while its owner goes on, or where there is none.
+
+Nothing is written into the directory and its lock is not taken. RocksDB's own ways of reading
+beside a writer write there (the binding a file of its own at each open), so a shadow directory is
+opened: copies of the small files that say what the store consists of, and links to descriptors of
+the table files, which stay readable after the owner has merged and deleted them.
+
+What is seen is what the owner had flushed, which is what a restart would find: its last commit, or
+a little more.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rocksdict import AccessType, Options, Rdict
+
+from homeport.config.errors import StoreError
+from homeport.container.rocksdb.rocksdb_store import POSITION_KEY
+
+_CURRENT = "CURRENT"
+_TABLE = ".sst"
+_ATTEMPTS = 20
+
+
+class RocksDbView:
+    """What a directory holds now; closed at the end of a ``with`` block."""
+
+    def __init__(self, path: Path) -> None:
+        """The store of ``path`` as it stands on the disk.
+
+        Raises:
+            StoreError: there is none, or it is damaged or may not be read.
+        """
+        self.path = path
+        self._resources = ExitStack()
+        try:
+            self._db = self._opened()
+        except BaseException:
+            self._resources.close()
+            raise
+
+    def _opened(self) -> Rdict:
+        # The owner may delete a table between the look at the list of tables and the one at the
+        # directory. Only then it is worth another look, at a list that has changed.
+        fault, before = "", None
+        for _ in range(_ATTEMPTS):
+            listed = _manifest(self.path)
+            if listed == before:
+                break
+            before = listed
+            opened = self._shadowed(*listed)
+            if isinstance(opened, Rdict):
+                return opened
+            fault = opened
+        raise StoreError(f"{self.path}: RocksDB cannot read it: {fault}")
+
+    def _shadowed(self, name: str, manifest: bytes) -> Rdict | str:
+        """The store of that list of tables, open; else RocksDB's words, in one line."""
+        with ExitStack() as resources:
+            folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="homeport-")))
+            (folder / _CURRENT).write_text(f"{name}\n", encoding="utf-8")
+            (folder / name).write_bytes(manifest)
+            with ExitStack() as tables:
+                _link_tables(self.path, folder, tables)
+                options = Options(raw_mode=True)
+                # All tables are opened now; none has to be found again later.
+                options.set_max_open_files(-1)
+                try:
+                    db = Rdict(str(folder), options, access_type=AccessType.read_only())
+                except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+                    return " ".join(str(error).replace(str(folder), str(self.path)).split())
+            self._resources = resources.pop_all()
+            return db
+
+    @property
+    def position(self) -> int | None:
+        """The changelog offset up to which the store holds everything; None: it names none.
+
+        Raises:
+            StoreError: what it names is no offset.
+        """
+        value = self.get_raw(POSITION_KEY)
+        if value is None:
+            return None
+        if not value.isdigit():
+            raise StoreError(f"{self.path}: the reserved position is not a number: {value!r}")
+        return int(value)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``; None where there is none."""
+        return None if key == POSITION_KEY else self.get_raw(key)
+
+    def get_raw(self, key: bytes) -> bytes | None:
+        """The value of ``key``, of a reserved one too."""
+        value = self._db.get(key)
+        return None if value is None else bytes(value)
+
+    def scan(self, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from ``start`` on, in byte order.
+
+        Raises:
+            StoreError: a table is damaged, or cut short.
+        """
+        # Of a store of bytes it yields nothing else.
+        items: Iterable[tuple[Any, Any]] = (
+            self._db.items() if start is None else self._db.items(from_key=start)
+        )
+        last = start
+        for key, value in items:
+            last = key
+            if key != POSITION_KEY:
+                yield key, value
+        self._require_end(last)
+
+    def _require_end(self, last: bytes | None) -> None:
+        """Nothing follows ``last``; the binding's iterator ends before a damaged block as well."""
+        walk = self._db.iter()
+        try:
+            if last is None:
+                walk.seek_to_first()
+            else:
+                walk.seek(last)
+                if walk.valid() and walk.key() == last:
+                    walk.next()
+            walk.status()
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise StoreError(f"{self.path}: RocksDB cannot read it: {error}") from None
+
+    def close(self) -> None:
+        """Nothing of it is open or left."""
+        self._db.close()
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _manifest(path: Path, replaced: str | None = None) -> tuple[str, bytes]:
+    """Name and bytes of the file that lists the store's tables; ``replaced`` is gone."""
+    name = None
+    try:
+        name = Path((path / _CURRENT).read_text(encoding="utf-8").strip()).name
+        return name, (path / name).read_bytes()
+    except FileNotFoundError as error:
+        if name not in {None, replaced}:
+            return _manifest(path, name)  # the owner opened the store, and began a new list
+        missing = Path(error.filename or path).name
+        raise StoreError(f"{path}: there is no RocksDB store here: no {missing}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "CURRENT is damaged"
+        raise StoreError(f"{path}: it cannot be read: {why}") from None
+
+
+def _link_tables(path: Path, folder: Path, tables: ExitStack) -> None:
+    """``folder`` has each table of ``path``, by a descriptor that lives as long as ``tables``."""
+    for entry in path.iterdir():
+        if entry.suffix != _TABLE:
+            continue
+        try:
+            descriptor = os.open(entry, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue  # merged away meanwhile
+        except OSError as error:
+            raise StoreError(f"{entry}: it cannot be read: {error.strerror}") from None
+        tables.callback(os.close, descriptor)
+        (folder / entry.name).symlink_to(f"/proc/{os.getpid()}/fd/{descriptor}")

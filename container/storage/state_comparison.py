@@ -1,0 +1,182 @@
+"""Is a store what its changelog says, or what another directory says? Key by key, of any size.
+
+A changelog is replayed into a scratch store of digests, which RocksDB sorts on the disk; then both
+are walked side by side. Memory stays what the scratch store may use.
+
+The changelog is replayed to its head, not only to the store's position: a key that was written
+again since may have lost, to compaction, the record that the store is at. Such a key is compared
+where the record is still there, and left undecided else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from homeport.config.system_stream import SystemStream
+from homeport.container.progress.restore import ChangelogRange
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.container.storage.changelog_reader import ChangelogReader
+
+Pairs = Iterable[tuple[bytes, bytes]]
+
+_SCRATCH_BYTES = 64 * 1024 * 1024
+_DIGEST_BYTES = 16
+_FIRST = 10
+_DELETED, _PRESENT, _UNKNOWN = b"d", b"p", b"u"
+_SINCE, _UP_TO = b"+", b"="
+
+
+class Kind(StrEnum):
+    """How a key differs."""
+
+    MISSING = "missing here"
+    SURPLUS = "only here"
+    OTHER_VALUE = "another value"
+
+
+@dataclass
+class Comparison:
+    """What came of a comparison: keys compared, those left undecided, those that differ.
+
+    ``first``: the first keys that differ, in byte order, each with how.
+    """
+
+    compared: int = 0
+    undecided: int = 0
+    different: int = 0
+    first: list[tuple[bytes, Kind]] = field(default_factory=list)
+
+    def differs(self, key: bytes, kind: Kind) -> None:
+        """One more key differs."""
+        self.different += 1
+        if len(self.first) < _FIRST:
+            self.first.append((key, kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Changelog:
+    """One partition of a changelog, and where it stood when the comparison began.
+
+    ``forgets``: the topic drops old records whatever their key (a store with a time to live), so
+    a key that only the store has proves nothing.
+    """
+
+    stream: SystemStream
+    partition: int
+    range: ChangelogRange
+    forgets: bool = False
+
+
+def compare_stores(own: Pairs, other: Pairs) -> Comparison:
+    """How ``own`` differs from ``other``; both in byte order of their keys."""
+    found = Comparison()
+    for key, mine, theirs in _side_by_side(own, other):
+        found.compared += 1
+        if mine is None:
+            found.differs(key, Kind.MISSING)
+        elif theirs is None:
+            found.differs(key, Kind.SURPLUS)
+        elif mine != theirs:
+            found.differs(key, Kind.OTHER_VALUE)
+    return found
+
+
+def compare_with_changelog(
+    own: Pairs, position: int, changelog: Changelog, reader: ChangelogReader, scratch: Path
+) -> Comparison:
+    """How a store at ``position`` differs from what its changelog says up to there.
+
+    ``scratch``: an empty directory; what is left in it is of no use.
+
+    Raises:
+        DiskFullError: there is no room for the digests.
+        UnavailableError: the changelog could not be read to its head.
+    """
+    digests = RocksDbStore(scratch, RocksDbMemory(_SCRATCH_BYTES, 1))
+    try:
+        _replay(digests, position, changelog, reader)
+        found = Comparison()
+        for key, value, said in _side_by_side(own, digests.scan()):
+            _compare(found, key, value, said, forgets=changelog.forgets)
+        return found
+    finally:
+        digests.close()
+
+
+def _compare(
+    found: Comparison, key: bytes, value: bytes | None, said: bytes | None, *, forgets: bool
+) -> None:
+    kind = _kind(value, said)
+    if kind is None:
+        # What neither has is no key: a deletion that the changelog still knows.
+        found.compared += value is not None
+    elif (said is not None and said.startswith(_SINCE)) or (forgets and said is None):
+        found.undecided += 1
+    else:
+        found.compared += 1
+        found.differs(key, kind)
+
+
+def _kind(value: bytes | None, said: bytes | None) -> Kind | None:
+    state = _UNKNOWN if said is None else said[1:2]
+    if value is None:
+        return Kind.MISSING if state == _PRESENT else None
+    if state != _PRESENT:
+        return Kind.SURPLUS
+    return None if said is not None and said[2:] == _digest(value) else Kind.OTHER_VALUE
+
+
+def _replay(
+    digests: RocksDbStore, position: int, changelog: Changelog, reader: ChangelogReader
+) -> None:
+    stream, partition, ends = changelog.stream, changelog.partition, changelog.range
+    middle = min(max(position + 1, ends.oldest), ends.head)
+    if ends.oldest < middle:
+        for chunk in reader.read(stream, partition, ends.oldest, middle):
+            digests.write({k: _UP_TO + _state(v) for k, v in chunk.entries.items()}, None)
+    if middle < ends.head:
+        for chunk in reader.read(stream, partition, middle, ends.head):
+            digests.write(_marked(digests, chunk.entries), None)
+
+
+def _marked(
+    digests: RocksDbStore, entries: Mapping[bytes, bytes | None]
+) -> dict[bytes, bytes | None]:
+    """The keys with what was known of them up to the position, as written again since."""
+    keys = list(entries)
+    known = digests.get_all(keys)
+    return {k: _SINCE + (was[1:] if was else _UNKNOWN) for k, was in zip(keys, known, strict=True)}
+
+
+def _state(value: bytes | None) -> bytes:
+    return _DELETED if value is None else _PRESENT + _digest(value)
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.blake2b(value, digest_size=_DIGEST_BYTES).digest()
+
+
+def _side_by_side(left: Pairs, right: Pairs) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+    """Each key of either with both values, in byte order."""
+    lefts, rights = iter(left), iter(right)
+    mine, theirs = next(lefts, None), next(rights, None)
+    while mine is not None and theirs is not None:
+        if mine[0] < theirs[0]:
+            yield mine[0], mine[1], None
+            mine = next(lefts, None)
+        elif theirs[0] < mine[0]:
+            yield theirs[0], None, theirs[1]
+            theirs = next(rights, None)
+        else:
+            yield mine[0], mine[1], theirs[1]
+            mine, theirs = next(lefts, None), next(rights, None)
+    while mine is not None:
+        yield mine[0], mine[1], None
+        mine = next(lefts, None)
+    while theirs is not None:
+        yield theirs[0], None, theirs[1]
+        theirs = next(rights, None)

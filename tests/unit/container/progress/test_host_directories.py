@@ -1,0 +1,149 @@
+"""What a directory is to a job on a host, and whether it may be removed."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from homeport.container.progress.host_directories import (
+    DirectoryKind,
+    HostRole,
+    Owner,
+    duration_ms,
+    freed_bytes,
+    judged,
+    kind_of,
+    owners,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode, TaskModel
+
+NM1, NM2, NM3 = Host("nm1"), Host("nm2"), Host("nm3")
+DAY_MS = 86_400_000
+TASK = TaskModel(TaskName("Partition 0"), (), 0)
+STANDBY = TaskModel(
+    TaskName("Standby-Partition 0-0"), (), 0, TaskMode.STANDBY, TaskName("Partition 0")
+)
+CONTAINERS = [
+    ContainerModel(ProcessorId("0"), {TASK.task_name: TASK}),
+    ContainerModel(ProcessorId("0-0"), {STANDBY.task_name: STANDBY}, ProcessorId("0")),
+]
+OWN = PurePosixPath("counts/Partition_0")
+
+
+def _owner(host: Host, **task_hosts: Host) -> Owner:
+    hosts = {"active": TASK.task_name, "standby": STANDBY.task_name}
+    found = owners(["counts"], CONTAINERS, {hosts[k]: v for k, v in task_hosts.items()}, {}, host)
+    assert list(found) == [OWN]
+    return found[OWN]
+
+
+def test_a_tasks_role_on_a_host_is_where_it_last_ran() -> None:
+    """Active, standby, or elsewhere; the directory is the active task's in each role."""
+    assert _owner(NM1, active=NM1, standby=NM2).role is HostRole.ACTIVE
+    assert _owner(NM2, active=NM1, standby=NM2).role is HostRole.STANDBY
+    assert _owner(NM3, active=NM1, standby=NM2) == Owner("counts", TASK, HostRole.ELSEWHERE, NM1)
+    assert _owner(NM1).active_host is None
+
+
+def test_a_processors_host_counts_where_a_task_has_none() -> None:
+    """A container that was placed and has never started its tasks is at home there."""
+    found = owners(["counts"], CONTAINERS, {}, {ProcessorId("0-0"): NM2}, NM2)
+    assert found[OWN].role is HostRole.STANDBY
+
+
+def test_a_standby_of_nobody_owns_nothing() -> None:
+    """A standby task whose active one is not told has no directory of its own."""
+    stray = TaskModel(STANDBY.task_name, (), 0, TaskMode.STANDBY)
+    container = ContainerModel(ProcessorId("0-0"), {stray.task_name: stray})
+    assert owners(["counts"], [container], {stray.task_name: NM1}, {}, NM1) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("counts/Partition_0", DirectoryKind.STORE),
+        ("counts/Partition_0-1700000000000-123456", DirectoryKind.CHECKPOINT),
+        ("counts/Partition_9-1700000000000-123456", DirectoryKind.CHECKPOINT),
+        ("counts/Partition_9", DirectoryKind.VANISHED_TASK),
+        ("old/Partition_0", DirectoryKind.VANISHED_STORE),
+    ],
+)
+def test_every_directory_is_of_one_kind(name: str, kind: DirectoryKind) -> None:
+    """A store of a task, a checkpoint of Samza's, or of a task or store that is gone."""
+    known = owners(["counts"], CONTAINERS, {}, {}, NM1)
+    assert kind_of(PurePosixPath(name), known) is kind
+
+
+def _is_removed(role: HostRole | None, kind: DirectoryKind, age_ms: int) -> tuple[bool, str]:
+    owner = None if role is None else Owner("counts", TASK, role, NM2)
+    verdict = judged(kind, owner, is_held=False, age_ms=age_ms, limit_ms=7 * DAY_MS)
+    return verdict.is_removable, verdict.reason
+
+
+@pytest.mark.parametrize("role", [HostRole.ACTIVE, HostRole.STANDBY])
+def test_what_is_at_home_is_kept_at_any_age(role: HostRole) -> None:
+    """R38, job running here: a task that comes home finds its state, in either role."""
+    removed, reason = _is_removed(role, DirectoryKind.STORE, 1000 * DAY_MS)
+    assert (removed, reason) == (False, f"the job's own: {role} on this host")
+
+
+def test_what_is_in_use_is_kept_whatever_the_stream_says() -> None:
+    """A process that has it open may be a container that the stream has not heard of yet."""
+    verdict = judged(
+        DirectoryKind.VANISHED_TASK, None, is_held=True, age_ms=1000 * DAY_MS, limit_ms=0
+    )
+    assert (verdict.is_removable, verdict.reason) == (False, "in use")
+
+
+def test_old_state_of_a_task_that_runs_elsewhere_goes() -> None:
+    """R38, preferred host elsewhere: removed, once it has grown old."""
+    elsewhere = HostRole.ELSEWHERE
+    old = (True, "its task last ran on nm2")
+    assert _is_removed(elsewhere, DirectoryKind.STORE, 7 * DAY_MS) == old
+    young = _is_removed(elsewhere, DirectoryKind.STORE, 7 * DAY_MS - 1)
+    assert young == (False, "its task last ran on nm2, but younger than the limit")
+
+
+def test_state_of_a_task_that_never_ran_is_judged_by_its_age() -> None:
+    """Nobody knows where it is at home."""
+    owner = Owner("counts", TASK, HostRole.ELSEWHERE, None)
+    verdict = judged(DirectoryKind.STORE, owner, is_held=False, age_ms=9, limit_ms=1)
+    assert (verdict.is_removable, verdict.reason) == (True, "its task never ran on this host")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (DirectoryKind.CHECKPOINT, "a checkpoint of Samza's, which nothing here reads"),
+        (DirectoryKind.VANISHED_TASK, "the job has no such task"),
+        (DirectoryKind.VANISHED_STORE, "the job has no such store with a changelog"),
+    ],
+)
+def test_what_the_job_no_longer_has_goes_when_it_is_old(kind: DirectoryKind, reason: str) -> None:
+    """R38, inactive task directory; Samza leaves the other two for ever."""
+    assert _is_removed(None, kind, 8 * DAY_MS) == (True, reason)
+    assert _is_removed(None, kind, DAY_MS)[0] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("7d", 7 * DAY_MS), ("12h", 43_200_000), ("30m", 1_800_000), ("90s", 90_000), ("0s", 0)],
+)
+def test_an_age_is_a_number_with_a_unit(text: str, expected: int) -> None:
+    """Days, hours, minutes or seconds."""
+    assert duration_ms(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1.5h", "1w"])
+def test_other_ages_are_none(text: str) -> None:
+    """A number alone could be meant in any unit."""
+    assert duration_ms(text) is None
+
+
+def test_a_file_with_another_name_frees_nothing() -> None:
+    """Tables that a checkpoint shares with its store count when their last name goes."""
+    shared, own = (1, 10), (1, 11)
+    assert freed_bytes([(shared, 2, 4096), (own, 1, 8192)]) == 8192
+    assert freed_bytes([(shared, 2, 4096), (shared, 2, 4096)]) == 4096

@@ -1,0 +1,129 @@
+"""A store beside what its changelog, or another directory, says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from homeport.config.system_stream import SystemStream
+from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
+from homeport.container.storage.changelog_reader import Chunk
+from homeport.container.storage.state_comparison import (
+    Changelog,
+    Comparison,
+    Kind,
+    compare_stores,
+    compare_with_changelog,
+)
+
+STREAM = SystemStream("kafka", "log")
+Records = Sequence[tuple[int, bytes, bytes | None]]
+
+
+class Log:
+    """A compacted changelog of (offset, key, value), two records a chunk."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
+        """Not asked."""
+        raise AssertionError(changelogs)
+
+    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
+        """Not asked."""
+        raise AssertionError(changelogs)
+
+    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
+        """The records of [start, head)."""
+        assert (stream, partition) == (STREAM, 3)
+        found = [record for record in self._records if start <= record[0] < head]
+        for i in range(0, len(found), 2):
+            some = found[i : i + 2]
+            yield Chunk({key: value for _, key, value in some}, len(some), some[-1][0])
+
+
+def _compared(
+    store: Mapping[bytes, bytes],
+    position: int,
+    records: Records,
+    scratch: Path,
+    *,
+    forgets: bool = False,
+) -> Comparison:
+    head = records[-1][0] + 1 if records else 0
+    oldest = records[0][0] if records else 0
+    changelog = Changelog(STREAM, 3, ChangelogRange(oldest, head), forgets)
+    pairs = sorted(store.items())
+    return compare_with_changelog(pairs, position, changelog, Log(records), scratch)
+
+
+RECORDS: Records = [
+    (10, b"a", b"1"),
+    (11, b"b", b"1"),
+    (12, b"a", b"2"),
+    (13, b"c", b"1"),
+    (14, b"b", None),
+]
+
+
+def test_a_store_that_has_each_keys_last_value_is_equal(tmp_path: Path) -> None:
+    """A deleted key is no key, though the changelog still knows of it."""
+    found = _compared({b"a": b"2", b"c": b"1"}, 14, RECORDS, tmp_path)
+    assert (found.compared, found.undecided, found.different) == (2, 0, 0)
+
+
+def test_each_way_to_differ_is_told_with_its_key(tmp_path: Path) -> None:
+    """A key that is missing, one that should be gone, one that never was, another value."""
+    found = _compared({b"a": b"1", b"b": b"1", b"d": b""}, 14, RECORDS, tmp_path)
+    assert found.first == [
+        (b"a", Kind.OTHER_VALUE),
+        (b"b", Kind.SURPLUS),
+        (b"c", Kind.MISSING),
+        (b"d", Kind.SURPLUS),
+    ]
+    assert found.compared == found.different == 4
+
+
+def test_a_store_is_compared_as_of_its_own_position(tmp_path: Path) -> None:
+    """What was written later is not missed, where the older record is still there."""
+    found = _compared({b"a": b"1", b"b": b"1"}, 11, RECORDS, tmp_path)
+    assert (found.compared, found.undecided, found.different) == (2, 0, 0)
+
+
+def test_a_key_written_since_whose_record_was_compacted_is_not_decided(tmp_path: Path) -> None:
+    """The changelog no longer tells what the key had at the store's position."""
+    records: Records = [(12, b"a", b"2"), (13, b"c", b"1"), (14, b"b", None)]
+    found = _compared({b"a": b"1", b"b": b"1"}, 11, records, tmp_path)
+    assert (found.compared, found.undecided, found.different) == (0, 2, 0)
+
+
+def test_a_key_that_a_forgetful_changelog_has_dropped_is_not_decided(tmp_path: Path) -> None:
+    """A store with a time to live may keep what its topic has let go."""
+    found = _compared({b"a": b"2", b"old": b"1"}, 12, [(12, b"a", b"2")], tmp_path, forgets=True)
+    assert (found.compared, found.undecided, found.different) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("store", [{}, {b"a": b"1"}])
+def test_an_empty_changelog_has_no_key(store: Mapping[bytes, bytes], tmp_path: Path) -> None:
+    """Whatever the store holds then comes from elsewhere."""
+    assert _compared(store, -1, [], tmp_path).different == len(store)
+
+
+def test_two_stores_are_walked_side_by_side() -> None:
+    """Keys of either alone, and values that differ, wherever they stand."""
+    own = [(b"a", b"1"), (b"c", b"1"), (b"d", b"1"), (b"f", b"1")]
+    other = [(b"b", b"1"), (b"c", b"1"), (b"d", b"2"), (b"g", b"1"), (b"h", b"1")]
+    found = compare_stores(own, other)
+    assert (found.compared, found.different) == (7, 6)
+    assert [key for key, kind in found.first if kind is Kind.MISSING] == [b"b", b"g", b"h"]
+    assert [key for key, kind in found.first if kind is Kind.SURPLUS] == [b"a", b"f"]
+    assert compare_stores(own, own) == Comparison(compared=4)
+
+
+def test_the_first_keys_are_named_and_all_are_counted() -> None:
+    """However many differ."""
+    found = compare_stores([(b"%03d" % i, b"") for i in range(500)], [])
+    assert (found.different, len(found.first)) == (500, 10)
