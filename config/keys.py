@@ -10,12 +10,13 @@ from __future__ import annotations
 from homeport.config.cluster_keys import *  # noqa: F403 - its keys are keys of this module too
 from homeport.config.job_keys import *  # noqa: F403 - as above
 from homeport.config.key_types import Key, literal_text
+from homeport.config.rocksdb_keys import *  # noqa: F403 - as above
 from homeport.config.store_keys import *  # noqa: F403 - as above
 from homeport.config.system_keys import *  # noqa: F403 - as above
 from homeport.config.task_keys import *  # noqa: F403 - as above
 
 TOPICS = (
-    *("job.", "processor.", "task.", "systems.", "serializers.", "stores."),
+    *("job.", "processor.", "task.", "systems.", "serializers.", "stores.", "stores-default."),
     *("cluster-manager.", "yarn."),
 )
 """How the names of keys begin."""

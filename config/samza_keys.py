@@ -338,57 +338,56 @@ ALL: tuple[SamzaKey, ...] = (
         reason="a store is filled by its tasks only",
         remedy="remove it, and let the task keep what it reads",
     ),
+    SamzaKey(
+        name="stores.<store>.side.inputs.processor.factory",
+        reason="a store is filled by its tasks only",
+        remedy="remove it, and let the task keep what it reads",
+    ),
     SamzaKey(name="stores.<store>.adstore.<part>", reason="a store is filled by its tasks only"),
-    SamzaKey(name="stores.backup.factories", reason="the changelog is the one back-end"),
-    SamzaKey(name="stores.restore.factories", reason="the changelog is the one back-end"),
-    SamzaKey(name="stores.<store>.backup.factories", reason="the changelog is the one back-end"),
-    SamzaKey(name="stores.<store>.restore.factories", reason="the changelog is the one back-end"),
-    SamzaKey(
-        name="stores.<store>.changelog.max.message.size.bytes",
-        reason="stores.<store>.changelog.max.message.bytes is the limit",
-    ),
-    SamzaKey(
-        name="stores.<store>.disallow.large.messages",
-        reason="a message that is too large fails the container",
-        harmless=("false",),
-    ),
-    SamzaKey(
-        name="stores.<store>.drop.large.messages",
-        reason="a message that is too large fails the container",
-        harmless=("false",),
+    *(
+        SamzaKey(
+            name=f"{stores}.{direction}.factories",
+            reason="the changelog is the one back-end",
+            remedy="remove it: a store with a changelog is kept there and restored from it",
+            harmless=("org.apache.samza.storage.kafkachangelogstatebackendfactory",),
+        )
+        for stores in ("stores", "stores.<store>")
+        for direction in ("backup", "restore")
     ),
     SamzaKey(
         name="stores.<store>.accesslog.enabled",
         reason="accesses are not logged",
+        remedy="remove it, or write false, and send from the task what is to be logged",
         harmless=("false",),
     ),
-    SamzaKey(
-        name="stores.<store>.accesslog.sampling.ratio",
-        reason="accesses are not logged",
-        harmless=("false",),
-    ),
+    SamzaKey(name="stores.<store>.accesslog.sampling.ratio", reason="accesses are not logged"),
     SamzaKey(
         name="stores.<store>.write.batch.size",
-        reason="a transaction's writes go to RocksDB as one batch",
+        reason="a transaction's writes go to the store as one batch",
     ),
     SamzaKey(
         name="stores.<store>.object.cache.size",
-        reason="a transaction's writes go to RocksDB as one batch",
-    ),
-    SamzaKey(
-        name="stores.<store>.container.write.buffer.size.bytes",
-        reason="cluster-manager.container.memory.mb sizes one cache and write buffer of all stores",
+        reason="a transaction's writes are read back from memory, and objects are never shared: "
+        "a change to one without a put is no write",
     ),
     SamzaKey(
         name="stores.<store>.container.cache.size.bytes",
-        reason="cluster-manager.container.memory.mb sizes one cache and write buffer of all stores",
+        reason="cluster-manager.container.memory.mb sizes one block cache of all stores",
     ),
     SamzaKey(
-        name="stores.<store>.rocksdb.<option>", reason="this version sets RocksDB's options itself"
+        name="stores.<store>.rocksdb.wal.enabled",
+        reason="what a crash loses is read again from the changelog, and OFFSET names only what "
+        "was flushed",
+        remedy="remove it, or write false; task.commit.ms bounds what is read again",
+        harmless=("false",),
     ),
     SamzaKey(
-        name="stores-default.rocksdb.<option>", reason="this version sets RocksDB's options itself"
+        name="stores.<store>.rocksdb.compaction.max.background.compactions",
+        reason="stores.<store>.rocksdb.max.background.jobs is the number of both flushes and "
+        "compactions",
     ),
+    SamzaKey(name="stores.<store>.rocksdb.<option>", reason="it is no option that Samza documents"),
+    SamzaKey(name="stores-default.rocksdb.<option>", reason="it is no option that Samza documents"),
 )
 """All of them. Where two match a name, the first holds."""
 

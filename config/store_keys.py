@@ -85,3 +85,34 @@ STORE_CLEAN_ON_CONTAINER_START = BoolKey(
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
+STORE_CONTAINER_WRITE_BUFFER_SIZE_BYTES = IntKey(
+    name="stores.<store>.container.write.buffer.size.bytes",
+    minimum=1,
+    unit="bytes",
+    meaning="write buffers of the store in one container, at most; default what its budget gives",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STORE_DISALLOW_LARGE_MESSAGES = BoolKey(
+    name="stores.<store>.disallow.large.messages",
+    default=False,
+    meaning="whether a put of a value above changelog.max.message.size.bytes is refused",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STORE_DROP_LARGE_MESSAGES = BoolKey(
+    name="stores.<store>.drop.large.messages",
+    default=False,
+    meaning="whether such a put is skipped, with a line in the log",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STORE_CHANGELOG_MAX_MESSAGE_SIZE_BYTES = IntKey(
+    name="stores.<store>.changelog.max.message.size.bytes",
+    default=1048576,
+    minimum=1,
+    unit="bytes",
+    meaning="the largest value for which neither of the two does anything",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)

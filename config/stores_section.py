@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import IN_MEMORY, Kind, class_name
+from homeport.config.rocksdb_section import RocksDbConfig
 from homeport.config.sections import system_or_default
 from homeport.config.serde_names import serde_name
 from homeport.config.system_stream import SystemStream
@@ -17,10 +19,19 @@ _DEFAULT_MAX_MESSAGE_BYTES = 1000012
 _DEFAULT_CHANGELOG_REPLICATION = 2
 
 
+class LargeValues(Enum):
+    """What becomes of a value that is larger than the store's limit."""
+
+    SEND = "sent like any other: whether it fits its changelog shows there"
+    REFUSE = "its put is an error"
+    DROP = "its put is skipped"
+
+
 @dataclass(frozen=True)
 class StoreConfig:
     """One store. ``factory`` and the serdes are our names: ``rocksdb``; ``string``, ``json``, ...
 
+    ``large_values``: what becomes of a value of more than ``large_value_bytes``.
     ``clean_on_start``: what a container finds of it is removed, and all is read anew.
 
     Shapes: ``changelog_overrides`` {topic property: value}.
@@ -37,6 +48,9 @@ class StoreConfig:
     changelog_min_compaction_lag_ms: int | None
     changelog_overrides: Mapping[str, str]
     clean_on_start: bool
+    large_values: LargeValues
+    large_value_bytes: int
+    rocksdb: RocksDbConfig
 
     @property
     def is_persistent(self) -> bool:
@@ -77,7 +91,23 @@ class StoreConfig:
             changelog_min_compaction_lag_ms=_min_compaction_lag_ms(config, store),
             changelog_overrides=dict(config.subset(keys.STORE_CHANGELOG_KAFKA.named(store, ""))),
             clean_on_start=keys.STORE_CLEAN_ON_CONTAINER_START.read(config, store),
+            large_values=_large_values(config, store),
+            large_value_bytes=keys.STORE_CHANGELOG_MAX_MESSAGE_SIZE_BYTES.read(config, store),
+            rocksdb=RocksDbConfig.of(config, store),
         )
+
+    @property
+    def ttl_ms(self) -> int | None:
+        """Age from which entries may be removed; None: they stay. Only RocksDB's have one."""
+        return self.rocksdb.ttl_ms if self.is_persistent else None
+
+
+def _large_values(config: Config, store: str) -> LargeValues:
+    # Source: reference, 6.10: the guard that refuses stands above the one that drops.
+    if keys.STORE_DISALLOW_LARGE_MESSAGES.read(config, store):
+        return LargeValues.REFUSE
+    drop = keys.STORE_DROP_LARGE_MESSAGES.read(config, store)
+    return LargeValues.DROP if drop else LargeValues.SEND
 
 
 def _min_compaction_lag_ms(config: Config, store: str) -> int | None:

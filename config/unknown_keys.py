@@ -14,7 +14,8 @@ from collections.abc import Iterator
 
 from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.samza_keys import known_to_samza
+from homeport.config.key_types import Key, literal_text
+from homeport.config.samza_keys import SamzaKey, known_to_samza
 
 _NEAR = 0.84
 """How alike (difflib's ratio) two names must be for one to pass for a misspelling of the other."""
@@ -35,12 +36,11 @@ def warnings_about(config: Config) -> tuple[str, ...]:
     found: list[str] = []
     unknown: list[str] = []
     for name in config:
-        key = keys.declared(name)
-        if key is not None:
+        key, samza_key = keys.declared(name), known_to_samza(name)
+        if key is not None and not _says_more(samza_key, key):
             if name in key.legacy and config.get_str(key.name) is not None:
                 found.append(f"{name} has no effect: {key.name}, its present name, is set too")
             continue
-        samza_key = known_to_samza(name)
         if samza_key is None:
             unknown.append(name)
             continue
@@ -48,6 +48,11 @@ def warnings_about(config: Config) -> tuple[str, ...]:
         if objection is not None:
             found.append(objection)
     return (*found, *_told(unknown))
+
+
+def _says_more(samza_key: SamzaKey | None, key: Key) -> bool:
+    """Whether a name that matches both is Samza's key: stores.s.side.inputs.processor.factory."""
+    return samza_key is not None and len(literal_text(samza_key.name)) > len(literal_text(key.name))
 
 
 def _told(unknown: list[str]) -> Iterator[str]:

@@ -40,6 +40,10 @@ BATCH_SCHEMA = pa.schema(
 """
 
 
+class RecordTooLargeError(ValueError):
+    """A value is larger than its store's limit, and the store has ``disallow.large.messages``."""
+
+
 class KeyValueIterator(Protocol):
     """Pairs of a store as they stood when it was asked, whatever is written or committed since.
 
@@ -72,6 +76,9 @@ class KeyValueStore(Protocol):
     The forms for Arrow are for many keys at once: no Python object is made per element by their
     serdes. Their types are those of the serdes: ``string`` string, ``bytes`` binary, ``integer``
     int32, ``long`` int64, ``double`` float64; other serdes have none, and raise TypeError.
+
+    With ``stores.<store>.disallow.large.messages`` a put of a value that is too large raises
+    RecordTooLargeError and does nothing; with ``drop.large.messages`` it does nothing.
     """
 
     def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's

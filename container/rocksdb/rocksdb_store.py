@@ -16,7 +16,6 @@ from typing import Any
 from rocksdict import (
     BlockBasedOptions,
     Cache,
-    DBCompressionType,
     Options,
     Rdict,
     ReadOptions,
@@ -25,8 +24,11 @@ from rocksdict import (
     WriteOptions,
 )
 
+from homeport.config.config import Config
 from homeport.config.errors import StoreError
+from homeport.config.rocksdb_section import RocksDbConfig
 from homeport.container.disk_space import DiskFullError, room_on_disk_of
+from homeport.container.rocksdb.options import set_compaction_options, set_file_options
 
 POSITION_KEY = b"\x00homeport.position"
 """Reserved: hidden from all reads, refused for user keys. Its value is the offset in decimal."""
@@ -34,6 +36,10 @@ POSITION_KEY = b"\x00homeport.position"
 _BEHIND_POSITION = POSITION_KEY + b"\x00"
 _MIB = 1024 * 1024
 _SMALLEST_BUFFER = 2 * _MIB
+_SMALLEST_CAP = 64 * 1024
+"""RocksDB raises what is smaller to this."""
+DEFAULTS = RocksDbConfig.of(Config({}), "")
+"""What a configuration that says nothing asks for."""
 
 
 class RocksDbMemory:
@@ -43,36 +49,49 @@ class RocksDbMemory:
         budget_bytes: for all stores together; half is cache, half write buffers. The store that is
             written to while all together are over their half is flushed early.
         store_count: how many stores there will be; each gets its part of the write buffers.
+        task_count: how many tasks share what a store's own configuration allows it at most.
     """
 
-    def __init__(self, budget_bytes: int, store_count: int) -> None:
+    def __init__(self, budget_bytes: int, store_count: int, task_count: int = 1) -> None:
+        self._task_count = max(1, task_count)
         self._cache = Cache(budget_bytes // 2)
         # Writers never wait for it: a stall in mid-transaction would cost more than it saves.
         self._write_buffers = WriteBufferManager(budget_bytes // 2, allow_stall=False)
         part = budget_bytes // 2 // max(1, store_count)
         self._write_buffer_bytes = max(_SMALLEST_BUFFER, part // 2)
 
-    def options(self) -> Options:
+    @property
+    def cache_bytes(self) -> int:
+        """What the block cache holds now."""
+        return self._cache.get_usage()
+
+    def options(self, config: RocksDbConfig) -> Options:
         """The options of one store."""
         table = BlockBasedOptions()
         table.set_block_cache(self._cache)
         table.set_bloom_filter(10, block_based=False)
+        table.set_block_size(config.block_size_bytes)
         options = Options(raw_mode=True)
         options.create_if_missing(True)  # noqa: FBT003 - the binding takes it by position only
         options.set_block_based_table_factory(table)
-        options.set_compression_type(DBCompressionType.lz4())
-        options.set_write_buffer_size(self._write_buffer_bytes)
-        options.set_max_write_buffer_number(2)
+        options.set_write_buffer_size(self._write_buffer_size(config))
+        options.set_max_write_buffer_number(config.write_buffers)
         options.set_write_buffer_manager(self._write_buffers)
-        options.set_keep_log_file_num(2)
-        options.set_max_log_file_size(8 * _MIB)
+        set_file_options(options, config)
+        set_compaction_options(options, config)
         return options
+
+    def _write_buffer_size(self, config: RocksDbConfig) -> int:
+        if config.write_buffer_bytes is None:
+            return self._write_buffer_bytes
+        cap = config.write_buffer_bytes // self._task_count // config.write_buffers
+        return max(_SMALLEST_CAP, min(self._write_buffer_bytes, cap))
 
 
 class RocksDbStore:
     """An open store. One owner, one thread; the directory's lock is held by the caller."""
 
-    def __init__(self, path: Path, memory: RocksDbMemory) -> None:
+    def __init__(self, path: Path, memory: RocksDbMemory, config: RocksDbConfig = DEFAULTS) -> None:
         """Opens or creates the store.
 
         Raises:
@@ -81,12 +100,10 @@ class RocksDbStore:
         """
         self.path = path
         self._scans: weakref.WeakSet[Generator[tuple[bytes, bytes], None, None]] = weakref.WeakSet()
-        self._options = WriteOptions()
-        # A property, which the binding's stubs take for a method.
-        self._options.disable_wal = True  # type: ignore[method-assign,assignment]
+        self._options = _without_wal()
         try:
             with room_on_disk_of(path):
-                self._db = Rdict(str(path), memory.options())
+                self._db = Rdict(str(path), memory.options(config))
         except DiskFullError:
             raise
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
@@ -99,11 +116,19 @@ class RocksDbStore:
 
     @property
     def position(self) -> int | None:
-        """The changelog offset up to which the store holds everything; None: not known."""
-        value = self._db.get(POSITION_KEY)
-        if value is None:
-            return None
-        text = bytes(value)
+        """The changelog offset up to which the store holds everything; None: not known.
+
+        Raises:
+            StoreError: what stands there is none, as where the store had a time to live.
+        """
+        value = self._position_bytes()
+        return None if value is None else self._position_of(value)
+
+    def _position_bytes(self) -> bytes | None:
+        value: bytes | None = self._db.get(POSITION_KEY)
+        return value
+
+    def _position_of(self, text: bytes) -> int:
         if not text.isdigit():
             raise StoreError(f"{self.path}: the reserved position is not a number: {text!r}")
         return int(text)
@@ -147,6 +172,9 @@ class RocksDbStore:
         Raises:
             DiskFullError: an earlier flush in the background found no room.
         """
+        self._apply(entries, None if position is None else b"%d" % position)
+
+    def _apply(self, entries: Mapping[bytes, bytes | None], position: bytes | None) -> None:
         batch = WriteBatch(raw_mode=True)
         for key, value in entries.items():
             if value is None:
@@ -154,7 +182,7 @@ class RocksDbStore:
             else:
                 batch.put(key, value)
         if position is not None:
-            batch.put(POSITION_KEY, str(position).encode())
+            batch.put(POSITION_KEY, position)
         with room_on_disk_of(self.path):
             self._db.write(batch, self._options)
 
@@ -169,6 +197,13 @@ class RocksDbStore:
         for scan in list(self._scans):
             scan.close()
         self._db.close()
+
+
+def _without_wal() -> WriteOptions:
+    options = WriteOptions()
+    # A property, which the binding's stubs take for a method.
+    options.disable_wal = True  # type: ignore[method-assign,assignment]
+    return options
 
 
 def _has_room(start: bytes, end: bytes | None) -> bool:

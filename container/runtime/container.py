@@ -27,6 +27,7 @@ from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.storage.task_store import Reached, passed
 from homeport.container.storage.typed_store import TypedStore
+from homeport.container.storage.value_guard import ValueGuard
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Restored, Started
@@ -191,7 +192,9 @@ class StreamContainer:
         for store in self._job.stores:
             key_serde, msg_serde = self._job.serdes(store)
             overlay = self._storage.overlay(store.name, task_name)
-            stores[store.name] = TypedStore(overlay, key_serde, msg_serde)
+            stores[store.name] = TypedStore(
+                overlay, key_serde, msg_serde, ValueGuard.of(store, task_name)
+            )
         return Context(task_name, self._job.config, stores)
 
     def _write_locality(self, stream: CoordinatorStreamStore) -> None:

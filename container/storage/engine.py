@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from homeport.config.stores_section import StoreConfig
+from homeport.container.rocksdb.expiring_store import ExpiringStore
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.in_memory_store import InMemoryStore
 
@@ -49,8 +50,8 @@ class StorageEngine(Protocol):
 class StorageEngines:
     """Opens the stores of one container. Those of RocksDB share ``memory_bytes``."""
 
-    def __init__(self, memory_bytes: int, store_count: int) -> None:
-        self._memory = RocksDbMemory(memory_bytes, store_count)
+    def __init__(self, memory_bytes: int, store_count: int, task_count: int = 1) -> None:
+        self._memory = RocksDbMemory(memory_bytes, store_count, task_count)
 
     def open(self, config: StoreConfig, path: Path) -> StorageEngine:
         """The store of the kind ``config`` names; what it keeps on the disk is in ``path``.
@@ -61,4 +62,6 @@ class StorageEngines:
         """
         if not config.is_persistent:
             return InMemoryStore()
-        return RocksDbStore(path, self._memory)
+        if config.ttl_ms is not None:
+            return ExpiringStore(path, self._memory, config.rocksdb, config.ttl_ms)
+        return RocksDbStore(path, self._memory, config.rocksdb)

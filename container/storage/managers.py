@@ -59,7 +59,8 @@ class ContainerStorage:
         Raises:
             StoreError: another process holds a directory.
         """
-        self._engines = StorageEngines(self.memory_bytes, len(self.stores) * len(self.tasks))
+        tasks = len(self.tasks)
+        self._engines = StorageEngines(self.memory_bytes, len(self.stores) * tasks, tasks)
         for config in self.stores:
             root = self.scratch_root if config.changelog is None else self.logged_root
             for task in self.tasks:

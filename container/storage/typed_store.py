@@ -11,13 +11,17 @@ import pyarrow as pa
 from homeport.container.arrow_serdes import ArrowForm, arrow_form
 from homeport.container.serdes import Serde
 from homeport.container.storage.overlay import Overlay, Pairs
+from homeport.container.storage.value_guard import ValueGuard
 
 
 class TypedStore:
     """One task's part of one store; implements ``homeport.container.api.KeyValueStore``."""
 
-    def __init__(self, overlay: Overlay, key_serde: Serde, msg_serde: Serde) -> None:
+    def __init__(
+        self, overlay: Overlay, key_serde: Serde, msg_serde: Serde, guard: ValueGuard | None = None
+    ) -> None:
         self._overlay = overlay
+        self._guard = guard
         self._key = key_serde
         self._msg = msg_serde
 
@@ -45,12 +49,15 @@ class TypedStore:
     def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - the type is the serde's
         """``key`` has ``value``; None deletes it."""
         data = None if value is None else self._msg.to_bytes(value)
-        self._overlay.put(self._key_bytes(key), data)
+        if self._guard is None:
+            self._overlay.put(self._key_bytes(key), data)
+        else:
+            self._put_all({self._key_bytes(key): data})
 
     def put_all(self, pairs: Mapping[Any, Any]) -> None:
         """Each key has its value; None deletes it."""
         to_bytes = self._msg.to_bytes
-        self._overlay.put_all(
+        self._put_all(
             {
                 self._key_bytes(key): None if value is None else to_bytes(value)
                 for key, value in pairs.items()
@@ -66,7 +73,7 @@ class TypedStore:
             ValueError: there are not as many values as keys.
         """
         data = _form(self._msg).to_bytes(values)
-        self._overlay.put_all(dict(zip(self._keys_bytes(keys), data, strict=True)))
+        self._put_all(dict(zip(self._keys_bytes(keys), data, strict=True)))
 
     def delete(self, key: Any) -> None:  # noqa: ANN401 - the type is the serde's
         """``key`` has no value."""
@@ -92,6 +99,9 @@ class TypedStore:
     def all_arrow(self, rows: int = 65536) -> Generator[pa.RecordBatch, None, None]:
         """All pairs in that order, as they stand now, in batches of so many."""
         return _batches(self._overlay.scan(), _form(self._key), _form(self._msg), rows)
+
+    def _put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
+        self._overlay.put_all(entries if self._guard is None else self._guard.admitted(entries))
 
     def _key_bytes(self, key: Any) -> bytes:  # noqa: ANN401 - the type is the serde's
         if key is None:

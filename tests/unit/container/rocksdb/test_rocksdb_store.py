@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from homeport.config.config import Config
 from homeport.config.errors import StoreError
+from homeport.config.rocksdb_section import RocksDbConfig
 from homeport.container.rocksdb.rocksdb_store import POSITION_KEY, RocksDbMemory, RocksDbStore
 
 MEMORY = RocksDbMemory(16 * 1024 * 1024, 2)
@@ -27,16 +29,6 @@ def test_the_position_is_kept_and_hidden(tmp_path: Path) -> None:
     assert store.get_all([b"a", POSITION_KEY, b"b"]) == [b"1", None, None]
     assert store.get(POSITION_KEY) is None
     assert store.get_all([]) == []
-    store.close()
-
-
-def test_a_scan_stays_at_its_moment(tmp_path: Path) -> None:
-    """A write after the call does not show in it."""
-    store = RocksDbStore(tmp_path, MEMORY)
-    store.write({b"a": b"1"}, 1)
-    scan = store.scan()
-    store.write({b"a": None, b"b": b"2"}, 2)
-    assert list(scan) == [(b"a", b"1")]
     store.close()
 
 
@@ -62,3 +54,64 @@ def test_a_damaged_directory_is_said_to_be_so(tmp_path: Path) -> None:
     (tmp_path / "CURRENT").write_bytes(b"x")
     with pytest.raises(StoreError, match="RocksDB cannot open it"):
         RocksDbStore(tmp_path, MEMORY)
+
+
+def _configured(**options: str) -> RocksDbConfig:
+    given = {f"stores.s.{name.replace('_', '.')}": value for name, value in options.items()}
+    return RocksDbConfig.of(Config(given), "s")
+
+
+def test_options_reach_rocksdb(tmp_path: Path) -> None:
+    """It writes down what it was opened with."""
+    config = _configured(
+        rocksdb_compression="bzip2",
+        rocksdb_compaction_style="universal",
+        rocksdb_compaction_universal_size_ratio="3",
+        rocksdb_block_size_bytes="8192",
+        rocksdb_num_write_buffers="4",
+        rocksdb_max_log_file_size_bytes="1000000",
+        rocksdb_keep_log_file_num="3",
+        rocksdb_max_open_files="77",
+        rocksdb_max_background_jobs="3",
+        rocksdb_compaction_num_levels="5",
+        rocksdb_compaction_level0_file_num_compaction_trigger="6",
+        rocksdb_compaction_target_file_size_base="1000000",
+        rocksdb_compaction_target_file_size_multiplier="2",
+        container_write_buffer_size_bytes="4000000",
+    )
+    RocksDbStore(tmp_path, RocksDbMemory(1 << 26, 2, task_count=2), config).close()
+    (options,) = tmp_path.glob("OPTIONS-*")
+    said = options.read_text(encoding="utf-8").replace(" ", "")
+    for line in (
+        "compression=kBZip2Compression",
+        "compaction_style=kCompactionStyleUniversal",
+        "size_ratio=3",
+        "block_size=8192",
+        "max_write_buffer_number=4",
+        "max_log_file_size=1000000",
+        "keep_log_file_num=3",
+        "max_open_files=77",
+        "max_background_jobs=3",
+        "num_levels=5",
+        "level0_file_num_compaction_trigger=6",
+        "target_file_size_base=1000000",
+        "target_file_size_multiplier=2",
+        "write_buffer_size=500000",
+    ):
+        assert f"\n{line}\n" in said or f";{line};" in said or f"{{{line};" in said, line
+
+
+def test_all_stores_have_one_block_cache_and_one_write_budget(tmp_path: Path) -> None:
+    """What is read from either store fills the same cache, and never more than its part."""
+    memory = RocksDbMemory(4 << 20, 2)
+    stores = [RocksDbStore(tmp_path / name, memory) for name in "ab"]
+    for store in stores:
+        store.write({b"%06d" % k: b"v" * 1000 for k in range(4000)}, 1)
+        store.flush()
+    used = []
+    for store in stores:
+        assert sum(1 for _ in store.scan()) == 4000
+        used.append(memory.cache_bytes)
+    assert 0 < used[0] <= used[1] <= 2 << 20
+    for store in stores:
+        store.close()

@@ -9,6 +9,7 @@ from storage_engine_conformance import StorageEngineConformance
 
 from homeport.config.config import Config
 from homeport.config.stores_section import StoreConfig
+from homeport.container.rocksdb.expiring_store import ExpiringStore
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.engine import StorageEngine, StorageEngines
 from homeport.container.storage.in_memory_store import InMemoryStore
@@ -45,17 +46,19 @@ class TestInMemoryStore(StorageEngineConformance):
 
 
 @pytest.mark.parametrize(
-    ("factory", "kind"),
+    ("factory", "ttl_ms", "kind"),
     [
-        ("org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory", RocksDbStore),
-        ("in-memory", InMemoryStore),
+        ("org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory", "-1", RocksDbStore),
+        ("rocksdb", "1000", ExpiringStore),
+        ("in-memory", "1000", InMemoryStore),
     ],
 )
-def test_the_factory_names_the_kind(tmp_path: Path, factory: str, kind: type) -> None:
+def test_the_factory_names_the_kind(tmp_path: Path, factory: str, ttl_ms: str, kind: type) -> None:
     """Java's names too; an in-memory store leaves the directory as it is."""
     serdes = {"stores.s.key.serde": "bytes", "stores.s.msg.serde": "bytes"}
-    config = StoreConfig.of(Config({**serdes, "stores.s.factory": factory}), "s")
+    more = {"stores.s.factory": factory, "stores.s.rocksdb.ttl.ms": ttl_ms}
+    config = StoreConfig.of(Config({**serdes, **more}), "s")
     store = StorageEngines(1 << 24, 1).open(config, tmp_path)
-    assert isinstance(store, kind)
+    assert type(store) is kind
     assert store.is_persistent == config.is_persistent == any(tmp_path.iterdir())
     store.close()

@@ -9,12 +9,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 from key_value_store_conformance import KeyValueStoreConformance
 
+from homeport.config.config import Config
+from homeport.config.stores_section import StoreConfig
+from homeport.container.api import RecordTooLargeError
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.serdes import serde
 from homeport.container.storage.engine import StorageEngine
 from homeport.container.storage.in_memory_store import InMemoryStore
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.typed_store import TypedStore
+from homeport.container.storage.value_guard import ValueGuard
 
 _MEMORY = RocksDbMemory(1 << 24, 1)
 
@@ -97,6 +101,51 @@ def test_a_serde_without_arrow_type_says_so() -> None:
     """What a JSON text's type would be, nobody knows."""
     with pytest.raises(TypeError, match="'json' has no Arrow type: use get_all"):
         _store("string", "json").get_arrow(pa.array(["a"]))
+
+
+def _guarded(**more: str) -> TypedStore:
+    given = {f"stores.s.{name.replace('_', '.')}": value for name, value in more.items()}
+    required = {"stores.s.factory": "in-memory"} | {
+        f"stores.s.{part}.serde": "bytes" for part in ("key", "msg")
+    }
+    limit = {"stores.s.changelog.max.message.size.bytes": "3"}
+    guard = ValueGuard.of(
+        StoreConfig.of(Config({**required, **limit, **given}), "s"), "Partition 0"
+    )
+    return TypedStore(Overlay(InMemoryStore()), serde("bytes"), serde("bytes"), guard)
+
+
+def test_a_value_over_the_limit_may_be_refused() -> None:
+    """At its put, in one line, and nothing of a batch is written; one at the limit is taken."""
+    store = _guarded(disallow_large_messages="true", drop_large_messages="true")
+    store.put(b"a", b"123")
+    with pytest.raises(RecordTooLargeError) as caught:
+        store.put(b"b", b"1234")
+    assert str(caught.value) == (
+        "store s of task 'Partition 0': the value of key b'b' has 4 bytes, "
+        "stores.s.changelog.max.message.size.bytes is 3; put less, or raise the limit"
+    )
+    with pytest.raises(RecordTooLargeError):
+        store.put_all({b"c": b"1", b"d": b"1234"})
+    assert list(store.all()) == [(b"a", b"123")]
+
+
+def test_a_value_over_the_limit_may_be_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    """The key keeps what it had; each is told and counted; deletions and small values pass."""
+    store = _guarded(drop_large_messages="true")
+    store.put_all({b"a": b"1", b"b": b"1", b"c": b"1"})
+    store.put(b"a", b"1234")
+    keys, values = pa.array([b"b", b"c", b"d"]), pa.array([b"12345", None, b"123"])
+    store.put_arrow(keys, values)
+    assert list(store.all()) == [(b"a", b"1"), (b"b", b"1"), (b"d", b"123")]
+    assert [record.getMessage()[-9:] for record in caplog.records] == ["1 so far)", "2 so far)"]
+
+
+def test_values_of_any_size_are_taken_by_default() -> None:
+    """What the changelog does not take fails its transaction."""
+    store = _guarded()
+    store.put(b"a", b"1234")
+    assert store.get(b"a") == b"1234"
 
 
 def test_a_scan_sees_what_a_large_transaction_wrote() -> None:

@@ -1,0 +1,102 @@
+"""ExpiringStore: a RocksDbStore whose entries may go once they are older than a time to live.
+
+Each value ends with the second of its writing, four bytes, little-endian, as RocksDB's own TtlDB
+writes it. The binding's is not used: a store that it opens again loses whatever compaction touches,
+however young (rocksdict 0.3.29). So a write also looks at some entries that are its turn, and takes
+the old ones among them out: in the same batch, and never the position.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from homeport.config.errors import StoreError
+from homeport.config.rocksdb_section import RocksDbConfig
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+
+_STAMP = struct.Struct("<i")
+_EARLIEST_S = 1368146402
+"""RocksDB's own: no stamp is earlier, and no four digits are later."""
+_LOOKS_AT_LEAST = 64
+_LOOKS_PER_WRITE = 2
+
+
+class ExpiringStore(RocksDbStore):
+    """As a RocksDbStore. Until they are taken out, old entries are read like others.
+
+    ``ttl_ms``: the age from which they may be. ``now_s``: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        memory: RocksDbMemory,
+        config: RocksDbConfig,
+        ttl_ms: int,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        """As a RocksDbStore's."""
+        super().__init__(path, memory, config)
+        self._ttl_s = ttl_ms / 1000
+        self._now_s = now_s
+        self._turn: bytes | None = None
+
+    @property
+    def position(self) -> int | None:
+        """As a RocksDbStore's; StoreError too where the store was written without time to live."""
+        value = self._position_bytes()
+        if value is None:
+            return None
+        if len(value) <= _STAMP.size or _second_of(value) < _EARLIEST_S:
+            raise StoreError(f"{self.path}: the store was written without a time to live")
+        return self._position_of(value[: -_STAMP.size])
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``; None where there is none."""
+        value = super().get(key)
+        return None if value is None else value[: -_STAMP.size]
+
+    def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of ``keys``, in their order."""
+        found = super().get_all(keys)
+        return [None if value is None else value[: -_STAMP.size] for value in found]
+
+    def scan(
+        self, start: bytes | None = None, end: bytes | None = None
+    ) -> Generator[tuple[bytes, bytes], None, None]:
+        """Pairs with start <= key < end in byte order, as they stand at the call."""
+        return _without_stamps(super().scan(start, end))
+
+    def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
+        """As a RocksDbStore's."""
+        stamp = _STAMP.pack(int(self._now_s()))
+        stamped = {k: None if v is None else v + stamp for k, v in entries.items()}
+        self._apply(
+            {**self._expired(_LOOKS_AT_LEAST + _LOOKS_PER_WRITE * len(entries)), **stamped},
+            None if position is None else b"%d" % position + stamp,
+        )
+
+    def _expired(self, looks: int) -> dict[bytes, None]:
+        """The old ones among the next so many entries."""
+        oldest_s = self._now_s() - self._ttl_s
+        scan = super().scan(self._turn)
+        part = list(islice(scan, looks))
+        scan.close()
+        self._turn = part[-1][0] + b"\x00" if len(part) == looks else None
+        return {key: None for key, value in part if _second_of(value) < oldest_s}
+
+
+def _second_of(value: bytes) -> int:
+    second: int = _STAMP.unpack_from(value, len(value) - _STAMP.size)[0]
+    return second
+
+
+def _without_stamps(
+    pairs: Generator[tuple[bytes, bytes], None, None],
+) -> Generator[tuple[bytes, bytes], None, None]:
+    for key, value in pairs:
+        yield key, value[: -_STAMP.size]
