@@ -22,7 +22,7 @@ class Candidates:
         self._draft = draft
         self._container = container
         self._live = draft.ranking.rank_of
-        self._taken = separation.taken_hosts(draft, container)
+        self._taken: list[Host] | None = None
 
     def __contains__(self, host: Host | None) -> bool:
         draft = self._draft
@@ -33,8 +33,15 @@ class Candidates:
             and draft.may_be_named(host)
             and host not in draft.room.small
             and not draft.is_closed(host)
-            and not any(separation.is_too_near(draft, taken, host) for taken in self._taken)
+            and not any(separation.is_too_near(draft, taken, host) for taken in self.taken)
         )
+
+    @property
+    def taken(self) -> list[Host]:
+        """What the others of its group have: looked up when a host is open, and kept."""
+        if self._taken is None:
+            self._taken = separation.taken_hosts(self._draft, self._container)
+        return self._taken
 
     def __bool__(self) -> bool:
         """Whether there is any."""

@@ -347,7 +347,8 @@ def _of_timers_changed(
     """Those of what has changed are as needed; and no other one came, or went."""
     were, needed = _timers_needed(before, was), _timers_needed(after, rows)
     if (before.silent, before.exclusions) != (after.silent, after.exclusions):
-        were, needed = were | _host_timers_needed(before), needed | _host_timers_needed(after)
+        were |= _host_timers_needed(before, but=after)
+        needed |= _host_timers_needed(after, but=before)
     is_armed_well = all(timer in after.timers for timer in needed)
     is_rest_off = not any(timer in after.timers for timer in were - needed)
     if not is_armed_well or not is_rest_off:
@@ -379,11 +380,18 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
     return frozenset(needed)
 
 
-def _host_timers_needed(state: AllocatorState) -> frozenset[Timer]:
-    silent = {silence_timer(host) for host in state.silent}
-    return frozenset(
-        silent | {exclusion_timer(e.host) for e in state.exclusions if not e.is_probed}
-    )
+def _host_timers_needed(
+    state: AllocatorState, but: AllocatorState | None = None
+) -> frozenset[Timer]:
+    """Those of silent and of excluded hosts; ``but``: without what that state needs as well."""
+    silent, closed = state.silent, _closed(state)
+    if but is not None:
+        silent, closed = silent - but.silent, closed - _closed(but)
+    return frozenset({*map(silence_timer, silent), *map(exclusion_timer, closed)})
+
+
+def _closed(state: AllocatorState) -> frozenset[Host]:
+    return frozenset(e.host for e in state.exclusions if not e.is_probed)
 
 
 def _counts_failures(state: AllocatorState, container: ContainerState) -> bool:

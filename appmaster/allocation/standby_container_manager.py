@@ -24,6 +24,8 @@ The stop of a standby that makes way is ordered: it is not charged.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from homeport.appmaster.allocation import failover, separation, turns
 from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import FailoverStep, LagsReported
@@ -145,8 +147,9 @@ def _take_place(
     draft.records.append(DeleteLocality(standby.processor_id, draft.cause))
     draft.records.append(WriteLocality(active.processor_id, host, active.epoch, draft.cause))
     tried = tuple(h for h in active.tried if h != host)
-    active = _record(draft, draft.change(active, home=host, tried=tried, wanted=None), under_way)
-    standby = draft.change(standby, home=None)
+    active = replace(active, home=host, tried=tried, wanted=None, failover=under_way)
+    _write(draft, active, under_way)
+    standby = replace(standby, home=None)
     is_to_stop = choice.step is FailoverStep.STANDBY
     draft.because(
         ReasonKind.FAILOVER_TO_STANDBY if is_to_stop else ReasonKind.FAILOVER_TO_STANDBY_HOST,
@@ -155,13 +158,21 @@ def _take_place(
         other=standby.processor_id,
     )
     if is_to_stop:
+        if standby.phase is ContainerPhase.STOPPING:
+            standby = draft.change(standby)
         return _await(draft, active, standby)
+    active, standby = draft.change(active), draft.change(standby)
     if separation.held_host(draft, standby) == host:
         step_aside(draft, standby)
     return active
 
 
 def _record(draft: Draft, active: ContainerState, under_way: Failover) -> ContainerState:
+    _write(draft, active, under_way)
+    return draft.change(active, failover=under_way)
+
+
+def _write(draft: Draft, active: ContainerState, under_way: Failover) -> None:
     draft.records.append(
         WriteFailover(
             active.processor_id,
@@ -173,7 +184,6 @@ def _record(draft: Draft, active: ContainerState, under_way: Failover) -> Contai
             draft.cause,
         )
     )
-    return draft.change(active, failover=under_way)
 
 
 def _failed_to_nobody(
@@ -187,7 +197,10 @@ def _failed_to_nobody(
 
 
 def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> ContainerState:
-    """The standby is ordered to stop, and the active waits for the evidence (Invariant-2)."""
+    """The standby is ordered to stop, and the active waits for the evidence (Invariant-2).
+
+    What is new of either is stored with that: a host that is lost moves dozens in one step.
+    """
     if standby.phase is not ContainerPhase.STOPPING:
         standby = draft.move(standby, Happening.MAKES_WAY, ContainerPhase.STOPPING)
         draft.because(

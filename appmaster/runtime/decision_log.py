@@ -10,10 +10,12 @@ import logging
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.events import Event, describe
 from homeport.appmaster.allocation.instructions import (
+    EndFailover,
     Instruction,
     PermitContainer,
     ReleaseResource,
     StopContainer,
+    WriteFailover,
     WritePlacementResponse,
     brief,
 )
@@ -55,8 +57,14 @@ class DecisionLog:
         if not orders and not decision.records:
             return
         for record in decision.records:
-            if isinstance(record, WritePlacementResponse):
-                self._answered(record)
+            match record:
+                case WritePlacementResponse():
+                    self._answered(record)
+                case WriteFailover():
+                    self._failover_decided(record)
+                case EndFailover():
+                    ended = {"active": record.active, "cause": record.cause}
+                    self._history.event("failover-ended", **ended)
         names = [brief(i) for i in orders]
         log.info("%s -> %s", describe(event), "; ".join(names) or "records")
         self._history.event("decision", cause=describe(event), instructions=names)
@@ -71,6 +79,18 @@ class DecisionLog:
             uuid=request.uuid,
             status=answer.status.value,
             message=answer.message,
+        )
+
+    def _failover_decided(self, record: WriteFailover) -> None:
+        """An active one goes to this place, for the first time or after another choice failed."""
+        self._history.event(
+            "failover-decided",
+            active=record.active,
+            active_epoch=record.epoch,
+            step=record.step.value,
+            standby=record.standby,
+            to_host=record.host,
+            cause=record.cause,
         )
 
     def _is_repeated(self, instruction: Instruction) -> bool:

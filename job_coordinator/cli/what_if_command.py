@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
+from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.cli.job_view import require_running
 from homeport.job_coordinator.cli.options import (
     AsJson,
@@ -16,7 +17,7 @@ from homeport.job_coordinator.cli.options import (
     new_app,
     note,
 )
-from homeport.job_coordinator.model.ids import host_of
+from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.json_values import compact_json
 
 app = new_app()
@@ -42,12 +43,31 @@ def what_if(
     """
     running = require_running(loaded(config_path, config))
     client = running.client.at(running.client.url, _TIMEOUT_S)
-    answer = client.what_if([host_of(name) for name in host])
+    hosts = [host_of(name) for name in host]
+    try:
+        answer = client.what_if(hosts)
+    except WireError:
+        require_known(hosts, running.client.status())
+        raise
     note(f"from {running}")
     if as_json:
         print(compact_json(answer).decode())
     else:
         print("\n".join(outlook(answer, with_reasons=why)))
+
+
+def require_known(hosts: Collection[Host], status: Mapping[str, Any]) -> None:
+    """Every one of these hosts is one of the job's, by its ``/v1/status``.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    used = (c["host"] for c in status["containers"] if c["host"])
+    known = sorted({*status["hosts"], *used})
+    for host in hosts:
+        if host not in known:
+            remedy = f"give one of {', '.join(known)}" if known else "it knows none yet: ask later"
+            raise ConfigError("--host", host, "the job knows no host of that name", remedy)
 
 
 def outlook(answer: Mapping[str, Any], *, with_reasons: bool) -> Iterator[str]:

@@ -129,6 +129,10 @@ def _assert_it_is_explained(job: Job, moved: str, host: str) -> None:
     told = job.operator("explain", moved, "--last=100").stdout
     assert f"running on {host} since" in told
     assert f"Processor {moved} is permitted to start on {host}: epoch 2" in told
+    nowhere = job.operator("what-if", "--host=nm99")
+    assert nowhere.returncode == 1
+    refusal = "error: --host = 'nm99': the job knows no host of that name; give one of nm1, nm2"
+    assert nowhere.stderr.startswith(refusal)
     unknown = job.operator("explain", "9")
     assert (unknown.returncode, unknown.stderr) == (
         1,

@@ -139,6 +139,22 @@ def test_the_active_takes_the_standbys_place_on_its_launcher(world: World) -> No
         assert scene.hosts.launcher_of(scene.hosts.child("0@2")).is_alive
 
 
+def test_the_history_has_each_failover_from_its_choice_to_its_end(world: World) -> None:
+    """Who takes whose place, where, and why; and that it is over."""
+    with world:
+        found = pair(world)
+        found.lose_home()
+        found.judge()
+        (decided,) = world.facts_of("driver:failover-decided")
+        told = decided.fields
+        names = ("active", "active_epoch", "step", "standby", "to_host")
+        assert [told[n] for n in names] == ["0", 1, "standby", "0-0", found.place]
+        assert told["cause"] == "ResourceEnded container_1_0001_01_000001"
+        (ended,) = world.facts_of("driver:failover-ended")
+        assert ended.fields == {"active": "0", "cause": "ContainerStarted 0@2"}
+        assert ended.at_ms > decided.at_ms
+
+
 def test_the_standby_with_the_least_lag_is_taken_as_launchers_tell() -> None:
     """Of two that run; the other one goes on. Source: STANDBY, part 3, A.2; design 7."""
     lags = {"0-0": 900, "0-1": 3}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from homeport.config.errors import HomeportError
+from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.cli import explain_command, what_if_command
+from homeport.job_coordinator.model.ids import Host
 
 
 def container(**changes: object) -> dict[str, Any]:
@@ -259,3 +260,16 @@ def test_who_cannot_be_placed_and_why() -> None:
 def test_the_reasons_are_printed_where_they_are_asked_for() -> None:
     """Each below its container."""
     assert outlook(fate(), why=True)[2] == "      Processor 0 has started on nm2"
+
+
+def test_a_host_that_the_job_does_not_know_is_named_with_those_that_it_does() -> None:
+    """In one line: what was given, what is wrong with it, what to give instead."""
+    status = {"hosts": ["nm2"], "containers": [{"host": "nm1"}, {"host": None}]}
+    what_if_command.require_known([Host("nm1"), Host("nm2")], status)
+    with pytest.raises(ConfigError) as caught:
+        what_if_command.require_known([Host("nm1"), Host("nm7")], status)
+    assert str(caught.value) == (
+        "--host = 'nm7': the job knows no host of that name; give one of nm1, nm2"
+    )
+    with pytest.raises(ConfigError, match="it knows none yet: ask later"):
+        what_if_command.require_known([Host("nm7")], {"hosts": [], "containers": []})
