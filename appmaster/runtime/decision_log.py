@@ -63,8 +63,8 @@ class DecisionLog:
                 case WriteFailover():
                     self._failover_decided(record)
                 case EndFailover():
-                    ended = {"active": record.active, "cause": record.cause}
-                    self._history.event("failover-ended", **ended)
+                    active, cause = record.active, record.cause
+                    self._history.event("failover-ended", active=active, cause=cause)
         names = [brief(i) for i in orders]
         log.info("%s -> %s", describe(event), "; ".join(names) or "records")
         self._history.event("decision", cause=describe(event), instructions=names)
