@@ -122,6 +122,12 @@ JOB_LOGGED_STORE_BASE_DIR = TextKey(
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+JOB_NON_LOGGED_STORE_BASE_DIR = TextKey(
+    name="job.non-logged.store.base.dir",
+    meaning="root of the directories of stores without a changelog; default the container's own",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 JOB_HISTORY_DIR = TextKey(
     name="job.history.dir",
     meaning="folder of the history files; default .history below the job's state directory",

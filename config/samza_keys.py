@@ -137,10 +137,6 @@ ALL: tuple[SamzaKey, ...] = (
         reason="stores are restored by worker processes of their own",
     ),
     SamzaKey(
-        name="job.non-logged.store.base.dir",
-        reason="every store has a changelog or is lost with its directory",
-    ),
-    SamzaKey(
         name="job.checkpoint.validation.enabled",
         reason="checkpoints are always checked",
         harmless=("true",),

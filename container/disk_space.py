@@ -1,4 +1,4 @@
-"""A disk without room: told in one line, and never taken for a damaged store."""
+"""A disk that is full, or that may not be used: one line, and never taken for a damaged store."""
 
 from __future__ import annotations
 
@@ -11,32 +11,73 @@ from pathlib import Path
 
 from homeport.config.errors import StoreError
 
-_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
-_WORDS = tuple(os.strerror(number) for number in _NUMBERS)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
+_ROCKSDB_LOCK = ("While lock file", "lock hold by current process")
 
 
-class DiskFullError(StoreError):
-    """What is on the disk is whole; there is no room for more."""
+class DiskError(StoreError):
+    """Nothing more can be read or written there; what is on the disk is whole, and stays."""
+
+
+class DiskFullError(DiskError):
+    """There is no room for more."""
+
+
+class DiskForbiddenError(DiskError):
+    """The system does not let this process use it."""
 
 
 @contextmanager
 def room_on_disk_of(path: Path) -> Iterator[None]:
-    """What the block does needs room on the disk of ``path``.
+    """What the block does needs room on the disk of ``path``, and the right to use it.
 
     Raises:
-        DiskFullError: there is none. All other errors of the block pass as they are.
+        DiskFullError: there is no room.
+        DiskForbiddenError: there is no right to it, too many files are open, or another program
+            has the store open. All other errors of the block pass as they are.
     """
     try:
         yield
-    except OSError as error:
-        if error.errno in _NUMBERS:
-            raise _disk_full(path) from None
-        raise
     except Exception as error:
-        # RocksDB's binding raises bare Exception; its text is the system's.
-        if any(words in str(error) for words in _WORDS):
-            raise _disk_full(path) from None
-        raise
+        found = disk_error(path, error)
+        if found is None:
+            raise
+        raise found from None
+
+
+def disk_error(path: Path, error: Exception) -> DiskError | None:
+    """What ``error`` says of the disk of ``path``; None where it speaks of something else."""
+    if isinstance(error, OSError):
+        return _of_number(path, error.errno)
+    return _of_text(path, str(error))
+
+
+def _of_number(path: Path, number: int | None) -> DiskError | None:
+    if number in _FULL:
+        return _disk_full(path)
+    if number in _FORBIDDEN:
+        return _forbidden(path, os.strerror(number))
+    if number in _TOO_MANY:
+        return DiskForbiddenError(
+            f"{path}: {os.strerror(number)}: what is there stays as it is; raise the limit of open "
+            "files of the container's user (ulimit -n)"
+        )
+    return None
+
+
+def _of_text(path: Path, text: str) -> DiskError | None:
+    """RocksDB's binding raises bare Exception; its text is the system's."""
+    if any(words in text for words in _ROCKSDB_LOCK):
+        return DiskForbiddenError(
+            f"{path}: another program has the store open, past this project's lock: what is there "
+            "stays as it is; end that program"
+        )
+    for number in (*_FULL, *_FORBIDDEN, *_TOO_MANY):
+        if os.strerror(number) in text:
+            return _of_number(path, number)
+    return None
 
 
 def _disk_full(path: Path) -> DiskFullError:
@@ -45,4 +86,12 @@ def _disk_full(path: Path) -> DiskFullError:
     return DiskFullError(
         f"{path}: no room is left on its disk ({free} bytes free); make room there, "
         "or set LOGGED_STORE_BASE_DIR on the node, or job.logged.store.base.dir, to a larger disk"
+    )
+
+
+def _forbidden(path: Path, words: str) -> DiskForbiddenError:
+    return DiskForbiddenError(
+        f"{path}: {words}, for user {os.geteuid()}: what is there stays as it is; give that user "
+        "the right to read and write there, or set LOGGED_STORE_BASE_DIR on the node, or "
+        "job.logged.store.base.dir, to a directory where it has it"
     )

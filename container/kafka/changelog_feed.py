@@ -18,6 +18,7 @@ from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.container.kafka.clients import PartitionError, follow_properties, know_topics, unread
 from homeport.container.kafka.log_reader import LogReader
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import Look
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position
@@ -52,7 +53,7 @@ class KafkaChangelogFeed:
         system: any system of the brokers that have the changelogs.
         starts: {(topic, partition): the next offset}.
         pause: waits the seconds given, and raises to stop.
-        wall_ms: the time, in ms since the epoch.
+        clocks: the clocks of this machine.
 
     Raises:
         UnavailableError: Kafka does not answer.
@@ -63,13 +64,13 @@ class KafkaChangelogFeed:
         system: SystemConfig,
         starts: Mapping[Position, int],
         pause: Callable[[float], None],
-        wall_ms: Callable[[], int],
+        clocks: Callable[[], ClockReading],
     ) -> None:
         self._system = system
         self._consumer = consumer(system, follow_properties(system))
         know_topics(self._consumer, system, sorted({topic for topic, _ in starts}))
         self._consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
-        self._watch = _HeadWatch(system, list(starts), pause, wall_ms)
+        self._watch = _HeadWatch(system, list(starts), pause, clocks)
         self._is_away = False
 
     def poll(self, seconds: float) -> dict[Position, Chunk]:
@@ -166,10 +167,10 @@ class _HeadWatch:
         system: SystemConfig,
         places: list[Position],
         pause: Callable[[float], None],
-        wall_ms: Callable[[], int],
+        clocks: Callable[[], ClockReading],
     ) -> None:
         self._places = places
-        self._wall_ms = wall_ms
+        self._clocks = clocks
         self._reader = LogReader(system, pause)
         self._topics = TopicAdmin(system)
         self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -201,7 +202,7 @@ class _HeadWatch:
                 self._answers.put(error)
 
     def _look(self) -> Looks:
-        asked_ms = self._wall_ms()
+        asked = self._clocks()
         names = sorted({topic for topic, _ in self._places})
         try:
             ends = self._reader.ends(self._places)
@@ -212,6 +213,6 @@ class _HeadWatch:
             raise PartitionError(f"{error}; {_DELETED}") from None
         ids = self._topics.topic_ids(names)
         return {
-            place: Look(asked_ms, ends[place].oldest, ends[place].head, ids[place[0]])
+            place: Look(asked, ends[place].oldest, ends[place].head, ids[place[0]])
             for place in self._places
         }

@@ -2,8 +2,8 @@
 
 PURE. A follower asks from time to time where each changelog ends (a look), and goes on reading.
 Once it has read to the end that a look saw, it held, at the time of that look, all that there was:
-that is what ``at_head_ms`` says. A store that is written to all the time is never seen at the very
-end, and its ``at_head_ms`` goes on all the same.
+that is what ``at_head`` says. A store that is written to all the time is never seen at the very
+end, and its ``at_head`` goes on all the same.
 
 Source: STANDBY, part 1; safety K1 (heads) and S2, S3 (stale, recreated).
 """
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
+from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import Expectation, meta_fault, stale_fault
 
 
@@ -19,11 +21,11 @@ from homeport.container.progress.store_meta import Expectation, meta_fault, stal
 class Look:
     """What the broker said of one changelog partition.
 
-    ``asked_ms``: when it was asked, in ms since the epoch. ``oldest``: the first offset that is
+    ``asked``: when it was asked. ``oldest``: the first offset that is
     kept. ``head``: one past the last, open transactions included. ``topic_id``: the broker's id.
     """
 
-    asked_ms: int
+    asked: ClockReading
     oldest: int
     head: int
     topic_id: str
@@ -34,12 +36,12 @@ class FollowedChangelog:
     """One store behind one changelog partition.
 
     ``position``: the last offset up to which the store holds everything, -1 before the first;
-    ``at_head_ms``: when the store was last known to hold all that there was. ``expected``: what the
+    ``at_head``: when the store was last known to hold all that there was. ``expected``: what the
     store is of, and how long its changelog keeps deletions.
     """
 
     position: int
-    at_head_ms: int
+    at_head: ClockReading
     expected: Expectation
     _position_at_head: int = -1
     _seen: Look | None = None
@@ -59,25 +61,23 @@ class FollowedChangelog:
         """Seconds since the store held all that there was, at the last look; 0 at the end."""
         if self._seen is None or self.lag == 0:
             return 0.0
-        return max(0, self._seen.asked_ms - self.at_head_ms) / 1000
+        return max(0, elapsed_ms(self.at_head, self._seen.asked) or 0) / 1000
 
-    def read(self, position: int, now_ms: int) -> str | None:
-        """What was read by ``now_ms`` brings the store to ``position``.
+    def read(self, position: int, now: ClockReading) -> Refusal | None:
+        """What was read by ``now`` brings the store to ``position``.
 
         Returns:
             Why it is not to be written, and the store not to go on; None where all is well.
         """
         # Deletions that Kafka dropped before it was read are missing in it.
-        meta = self.expected.meta
-        then = replace(meta, at_head_ms=self.at_head_ms)
-        now = replace(self.expected, meta=replace(meta, at_head_ms=now_ms))
-        fault = stale_fault(then, now, self._position_at_head, position + 1)
+        present = replace(self.expected, meta=replace(self.expected.meta, at_head=now))
+        fault = stale_fault(self.at_head, present, self._position_at_head, position + 1)
         if fault is None:
             self.position = position
             self._settle()
         return fault
 
-    def looked(self, look: Look, position_then: int) -> str | None:
+    def looked(self, look: Look, position_then: int) -> Refusal | None:
         """The broker said ``look`` when the store stood at ``position_then``.
 
         Returns:
@@ -90,20 +90,24 @@ class FollowedChangelog:
             self._settle()
         return fault
 
-    def _fault(self, look: Look, position_then: int) -> str | None:
+    def _fault(self, look: Look, position_then: int) -> Refusal | None:
         found = self.expected.meta
         now = replace(self.expected, meta=replace(found, topic_id=look.topic_id))
         fault = meta_fault(found, now)
         if fault is not None:
             return fault
         if position_then >= look.head:
-            return f"position {position_then} is beyond the changelog's end {look.head}"
+            story = f"position {position_then} is beyond the changelog's end {look.head}"
+            return Refusal(RefusalReason.AHEAD, story)
         if self.position + 1 < look.oldest:
-            return f"position {self.position} is before the changelog's oldest offset {look.oldest}"
+            return Refusal(
+                RefusalReason.BEHIND_OLDEST,
+                f"position {self.position} is before the changelog's oldest offset {look.oldest}",
+            )
         return None
 
     def _settle(self) -> None:
         if self._goal is not None and self.position >= self._goal.head - 1:
-            self.at_head_ms = self._goal.asked_ms
+            self.at_head = self._goal.asked
             self._position_at_head = self.position
             self._goal = None

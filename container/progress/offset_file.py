@@ -1,7 +1,8 @@
 """Exact bytes of the files OFFSET and OFFSET-v2: a checksum and a text in a Java object stream.
 
 PURE. Source: Samza 1.8 ``FileUtil.writeWithChecksum``: the stream header, then block data that
-holds an 8-byte CRC32 of the text and the text itself in Java's modified UTF-8.
+holds an 8-byte CRC32 of the text and the text itself in Java's modified UTF-8. Which of the files
+counts: ``StorageManagerUtil.readOffsetFile``.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import struct
 import zlib
 
 from homeport.config.errors import WireError
+from homeport.config.system_stream import SystemStream
 
 OFFSET_FILE = "OFFSET"
 OFFSET_V2_FILE = "OFFSET-v2"
 SIDE_INPUT_OFFSETS_FILE = "SIDE-INPUT-OFFSETS"
 """The text of OFFSET-v2 once more, beside the stores of a standby: where Samza's look for it."""
+READ_ORDER = (OFFSET_V2_FILE, OFFSET_FILE, SIDE_INPUT_OFFSETS_FILE)
+"""The first of them that is there says where the store stands."""
 
 _HEADER = b"\xac\xed\x00\x05"
 _SHORT_BLOCK = 0x77
@@ -72,7 +76,7 @@ def offset_text(offset: int) -> str:
 
 def offset_v2_text(system: str, stream: str, partition: int, offset: int) -> str:
     """The text of OFFSET-v2: a JSON map of the changelog partition's key to its offset."""
-    key = f"{system}.{stream}.{partition}"
+    key = _key(system, stream, partition)
     return json.dumps({key: str(offset)}, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -85,6 +89,32 @@ def parse_offset(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise WireError(f"it holds {text[:40]!r}, which is not an offset")
     return int(text)
+
+
+def parse_offset_v2(text: str, changelog: SystemStream, partition: int) -> int:
+    """The offset that a JSON map names for this changelog partition, and for no other.
+
+    A text that is no map is the bare offset of the one partition there is, as in Samza. The key is
+    compared as a whole, so that names of topics may have dots, which Samza cannot take apart.
+
+    Raises:
+        WireError: it names another partition, or no offset.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return parse_offset(text)
+    key = _key(changelog.system, changelog.stream, partition)
+    if list(found) != [key]:
+        named = ", ".join(found) or "nothing"
+        raise WireError(f"it is of {named[:200]}, not of {key}")
+    return parse_offset(str(found[key]))
+
+
+def _key(system: str, stream: str, partition: int) -> str:
+    return f"{system}.{stream}.{partition}"
 
 
 def _pieces(text: str) -> list[str]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import (
     Expectation,
     StoreMeta,
@@ -21,15 +23,29 @@ class LocalState:
     """What was found in a store's directory.
 
     ``position`` is the changelog offset under the reserved key: the store holds everything up to
-    it. ``offset_file`` is what OFFSET says, ``meta`` what STORE-META does (None: there is none, as
-    in a directory of Samza's). ``fault`` says why one of them cannot be read.
+    it. ``offset_file`` is what OFFSET says, ``meta`` what STORE-META does. ``fault`` says why one
+    of them, or the store, cannot be read.
+
+    A directory of Samza's has neither the reserved key nor STORE-META; ``offset_time_ms``, when its
+    OFFSET was written, is all there is to tell its age by.
     """
 
     exists: bool
     position: int | None = None
     offset_file: int | None = None
-    fault: str | None = None
+    fault: Refusal | None = None
     meta: StoreMeta | None = None
+    offset_time_ms: int = 0
+
+    @property
+    def holds_up_to(self) -> int | None:
+        """The offset up to which the store holds its changelog; None where nothing says so.
+
+        Samza flushes before it writes OFFSET, so what its OFFSET names is there.
+        """
+        if self.position is None and self.meta is None:
+            return self.offset_file
+        return self.position
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +68,15 @@ class ChangelogTopic:
 class RestorePlan:
     """Read [start, head), after the directory was emptied where ``rebuild`` is true.
 
-    ``reason`` says in words why all is read; None where the local state is good.
+    ``reason`` says in words why all is read, and ``refusal`` of which kind that is; both None where
+    the local state is good. Without any local state there is a reason and no refusal.
     """
 
     start: int
     head: int
     rebuild: bool = False
     reason: str | None = None
+    refusal: RefusalReason | None = None
 
 
 def plan_restore(
@@ -67,38 +85,56 @@ def plan_restore(
     """Only what follows the store's own position where that can be trusted, else everything."""
     if not local.exists:
         return RestorePlan(changelog.oldest, changelog.head, reason="no state on this host")
-    fault = local.fault or _foreign(local, expected) or _fault(local, changelog)
-    if fault is None and local.meta is not None and local.position is not None:
-        fault = stale_fault(local.meta, expected, local.position, changelog.head)
-    if fault is not None or local.position is None:
-        return RestorePlan(changelog.oldest, changelog.head, rebuild=True, reason=fault)
-    return RestorePlan(local.position + 1, changelog.head)
+    judged = local.fault or _foreign(local, expected) or _position(local, changelog, expected)
+    if isinstance(judged, Refusal):
+        return RestorePlan(
+            changelog.oldest,
+            changelog.head,
+            rebuild=True,
+            reason=judged.story,
+            refusal=judged.reason,
+        )
+    return RestorePlan(judged + 1, changelog.head)
 
 
 def restored(plan: RestorePlan, records: int) -> Restored:
     """What is reported of a restore that read ``records`` records."""
     reason = plan.reason if plan.rebuild else None
+    refusal = None if plan.refusal is None else plan.refusal.value
     if records == 0:
-        return Restored(RestoreKind.NONE, None, None, 0, reason)
+        return Restored(RestoreKind.NONE, None, None, 0, reason, refusal)
     kind = RestoreKind.TAIL if plan.reason is None else RestoreKind.FULL
-    return Restored(kind, plan.start, plan.head - 1, records, reason)
+    return Restored(kind, plan.start, plan.head - 1, records, reason, refusal)
 
 
-def _foreign(local: LocalState, expected: Expectation) -> str | None:
+def _foreign(local: LocalState, expected: Expectation) -> Refusal | None:
     # Before any offset is looked at: those of another topic mean nothing.
     return None if local.meta is None else meta_fault(local.meta, expected)
 
 
-def _fault(local: LocalState, changelog: ChangelogRange) -> str | None:
-    position = local.position
-    if position is None:
-        return "the store names no changelog position"
+def _position(local: LocalState, changelog: ChangelogRange, expected: Expectation) -> int | Refusal:
+    """The offset up to which the store holds everything, or why it cannot be used."""
     if local.offset_file is None:
-        return "OFFSET is missing"
+        return Refusal(RefusalReason.MISSING_OFFSET, "OFFSET is missing")
+    position = local.holds_up_to
+    if position is None:
+        story = "the store names no changelog position"
+        return Refusal(RefusalReason.MISSING_POSITION, story)
     if local.offset_file > position:
-        return f"OFFSET says {local.offset_file} but the store holds only {position}: damaged"
+        return Refusal(
+            RefusalReason.OFFSET_ABOVE_POSITION,
+            f"OFFSET says {local.offset_file} but the store holds only {position}: damaged",
+        )
     if position >= changelog.head:
-        return f"position {position} is beyond the changelog's end {changelog.head}"
+        return Refusal(
+            RefusalReason.AHEAD,
+            f"position {position} is beyond the changelog's end {changelog.head}",
+        )
     if position + 1 < changelog.oldest:
-        return f"position {position} is before the changelog's oldest offset {changelog.oldest}"
-    return None
+        return Refusal(
+            RefusalReason.BEHIND_OLDEST,
+            f"position {position} is before the changelog's oldest offset {changelog.oldest}",
+        )
+    written = ClockReading(local.offset_time_ms)
+    at_head = written if local.meta is None else local.meta.at_head
+    return stale_fault(at_head, expected, position, changelog.head) or position

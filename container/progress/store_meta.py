@@ -3,6 +3,8 @@
 PURE. The file has the form of OFFSET, a checksum and a text; the text is a JSON object. A directory
 without the file, as Samza's are, is judged by offsets alone.
 
+A standby's directory says what its active task's says, so that each can take the other's over.
+
 Source: design, section 9; safety S2 (how long the store has not stood at its changelog's head is
 kept here, as file times prove nothing) and S3.
 """
@@ -13,9 +15,13 @@ import json
 from dataclasses import dataclass, replace
 
 from homeport.config.errors import WireError
+from homeport.config.system_stream import SystemStream
+from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
+from homeport.container.progress.refusal import Refusal, RefusalReason
+from homeport.job_coordinator.model.job_model import TaskModel
 
 META_FILE = "STORE-META"
-FORMAT = 1
+FORMAT = 2
 
 _MARKER = 1
 _RENEWALS = 10
@@ -23,18 +29,18 @@ _RENEWALS = 10
 
 @dataclass(frozen=True, slots=True)
 class StoreMeta:
-    """Whose state a directory holds. Units: ms since the epoch.
+    """Whose state a directory holds.
 
     ``changelog`` is system, stream and partition in words; ``topic_id`` is the broker's id of the
     topic, which a topic made anew does not get again. ``ssps`` are the task's, in words, sorted.
-    ``at_head_ms``: when the store was last known to hold all that the changelog held.
+    ``at_head``: when the store was last known to hold all that the changelog held.
     """
 
     changelog: str
     topic_id: str
     ssps: tuple[str, ...]
     grouper: str
-    at_head_ms: int
+    at_head: ClockReading
     version: int = FORMAT
 
 
@@ -42,7 +48,7 @@ class StoreMeta:
 class Expectation:
     """What a good directory's STORE-META says now, and how long the changelog keeps deletions.
 
-    ``meta.at_head_ms`` is the present time.
+    ``meta.at_head`` is the present time.
     """
 
     meta: StoreMeta
@@ -57,7 +63,9 @@ def meta_text(meta: StoreMeta) -> str:
         "topic-id": meta.topic_id,
         "ssps": list(meta.ssps),
         "grouper": meta.grouper,
-        "at-head-ms": meta.at_head_ms,
+        "at-head-ms": meta.at_head.wall_ms,
+        "boot-id": meta.at_head.boot_id,
+        "boot-ms": meta.at_head.boot_ms,
     }
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
@@ -72,38 +80,72 @@ def parse_meta(text: str) -> StoreMeta:
         found = json.loads(text)
         version = _whole(found["format"])
         if version != FORMAT:
-            return StoreMeta("", "", (), "", 0, version)
+            return StoreMeta("", "", (), "", ClockReading(0), version)
         return StoreMeta(
             changelog=_text(found["changelog"]),
             topic_id=_text(found["topic-id"]),
             ssps=tuple(_text(ssp) for ssp in found["ssps"]),
             grouper=_text(found["grouper"]),
-            at_head_ms=_whole(found["at-head-ms"]),
+            at_head=ClockReading(
+                _whole(found["at-head-ms"]), _text(found["boot-id"]), _whole(found["boot-ms"])
+            ),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         raise WireError(f"it holds {text[:200]!r}, which is not a STORE-META") from None
 
 
-def meta_fault(found: StoreMeta, expected: Expectation) -> str | None:
+def meta_of(
+    changelog: SystemStream, topic_id: str, task: TaskModel, grouper: str, at_head: ClockReading
+) -> StoreMeta:
+    """What the STORE-META of a store of ``task`` says; of a standby it is its active task's.
+
+    A standby task has the inputs and the changelog partition of its active one; only its own name
+    differs, and that is not told.
+    """
+    return StoreMeta(
+        changelog=f"{changelog} partition {task.changelog_partition}",
+        topic_id=topic_id,
+        ssps=tuple(sorted(str(ssp) for ssp in task.system_stream_partitions)),
+        grouper=grouper,
+        at_head=at_head,
+    )
+
+
+def meta_fault(found: StoreMeta, expected: Expectation) -> Refusal | None:
     """Why a store with this STORE-META is not the one that is wanted; None where it is."""
     wanted = expected.meta
     if found.version != wanted.version:
-        return f"STORE-META has format {found.version}, and {wanted.version} is what is read here"
+        return Refusal(
+            RefusalReason.OTHER_FORMAT,
+            f"STORE-META has format {found.version}, and {wanted.version} is what is read here",
+        )
     if found.changelog != wanted.changelog:
-        return f"the store is of changelog {found.changelog}, not of {wanted.changelog}"
+        return Refusal(
+            RefusalReason.FOREIGN,
+            f"the store is of changelog {found.changelog}, not of {wanted.changelog}",
+        )
     if found.topic_id != wanted.topic_id:
-        return (
+        return Refusal(
+            RefusalReason.RECREATED,
             f"the changelog was made anew: its topic id is {wanted.topic_id}, "
-            f"the store's is {found.topic_id}"
+            f"the store's is {found.topic_id}",
         )
     if found.grouper != wanted.grouper:
-        return f"the store was grouped by {found.grouper}, the task is by {wanted.grouper}"
+        return Refusal(
+            RefusalReason.FOREIGN,
+            f"the store was grouped by {found.grouper}, the task is by {wanted.grouper}",
+        )
     if found.ssps != wanted.ssps:
-        return f"the store is of input {_listed(found.ssps)}, the task's is {_listed(wanted.ssps)}"
+        return Refusal(
+            RefusalReason.FOREIGN,
+            f"the store is of input {_listed(found.ssps)}, the task's is {_listed(wanted.ssps)}",
+        )
     return None
 
 
-def stale_fault(found: StoreMeta, expected: Expectation, position: int, head: int) -> str | None:
+def stale_fault(
+    at_head: ClockReading, expected: Expectation, position: int, head: int
+) -> Refusal | None:
     """Why a store at ``position`` may lack deletions; None where it does not (safety S2).
 
     Kafka drops a deletion once it is older than the retention, so who was away for longer may miss
@@ -112,13 +154,35 @@ def stale_fault(found: StoreMeta, expected: Expectation, position: int, head: in
     """
     if head - position - 1 <= _MARKER:
         return None
-    # A clock that was set back proves nothing either.
-    away_ms = abs(expected.meta.at_head_ms - found.at_head_ms)
+    now = expected.meta.at_head
+    away_ms = elapsed_ms(at_head, now)
+    if away_ms is None:
+        ahead_s = (at_head.wall_ms - now.wall_ms) / 1000
+        return Refusal(
+            RefusalReason.CLOCK_SET_BACK,
+            f"by this host's clock it last stood at the changelog's head {ahead_s:.0f} s from now, "
+            "and the host was started since: the clock was set back, and it may be stale",
+        )
     if away_ms < expected.delete_retention_ms:
         return None
+    return Refusal(
+        RefusalReason.STALE,
+        f"it last stood at the changelog's head {away_ms / 1000:.0f} s ago"
+        f"{_doubt(at_head, expected)}, and deletions are kept for "
+        f"{expected.delete_retention_ms / 1000:g} s: stale",
+    )
+
+
+def _doubt(at_head: ClockReading, expected: Expectation) -> str:
+    """The other clock's word, where it alone would have let the store be used."""
+    now = expected.meta.at_head
+    running_ms = now.boot_ms - at_head.boot_ms
+    is_same_start = at_head.boot_id and at_head.boot_id == now.boot_id
+    if not is_same_start or running_ms >= expected.delete_retention_ms:
+        return ""
     return (
-        f"it last stood at the changelog's head {away_ms / 1000:.0f} s ago, and deletions are kept "
-        f"for {expected.delete_retention_ms / 1000:g} s: stale"
+        f" by the clock, of which the host has been running for {running_ms / 1000:.0f} s (the "
+        "clock was set forward, or the host was frozen)"
     )
 
 
@@ -127,9 +191,10 @@ def is_meta_due(found: StoreMeta | None, now: StoreMeta, delete_retention_ms: in
 
     It is only told that the store still stands at the head, a few times within the retention.
     """
-    if found is None or replace(found, at_head_ms=now.at_head_ms) != now:
+    if found is None or replace(found, at_head=now.at_head) != now:
         return True
-    return abs(now.at_head_ms - found.at_head_ms) * _RENEWALS >= max(delete_retention_ms, 1)
+    passed_ms = elapsed_ms(found.at_head, now.at_head)
+    return passed_ms is None or passed_ms * _RENEWALS >= max(delete_retention_ms, 1)
 
 
 def _listed(ssps: tuple[str, ...]) -> str:

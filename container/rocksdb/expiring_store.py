@@ -37,10 +37,11 @@ class ExpiringStore(RocksDbStore):
         memory: RocksDbMemory,
         config: RocksDbConfig,
         ttl_ms: int,
+        on_damage: Callable[[str], None] | None = None,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         """As a RocksDbStore's."""
-        super().__init__(path, memory, config)
+        super().__init__(path, memory, config, on_damage)
         self._ttl_s = ttl_ms / 1000
         self._now_s = now_s
         self._turn: bytes | None = None

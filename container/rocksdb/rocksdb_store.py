@@ -8,8 +8,7 @@ part of the memory tables reached the disk, the store and its position agree.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +26,17 @@ from rocksdict import (
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.rocksdb_section import RocksDbConfig
-from homeport.container.disk_space import DiskFullError, room_on_disk_of
+from homeport.container.disk_space import disk_error
 from homeport.container.rocksdb.options import set_compaction_options, set_file_options
 
 POSITION_KEY = b"\x00homeport.position"
 """Reserved: hidden from all reads, refused for user keys. Its value is the offset in decimal."""
 
+CURRENT_FILE = "CURRENT"
+"""Names RocksDB's list of files; where it is missing RocksDB may begin an empty store."""
+
 _BEHIND_POSITION = POSITION_KEY + b"\x00"
+_Range = tuple[bytes, bytes | None]
 _MIB = 1024 * 1024
 _SMALLEST_BUFFER = 2 * _MIB
 _SMALLEST_CAP = 64 * 1024
@@ -88,26 +91,49 @@ class RocksDbMemory:
         return max(_SMALLEST_CAP, min(self._write_buffer_bytes, cap))
 
 
+class DamagedStoreError(StoreError):
+    """RocksDB cannot read what it wrote: only the changelog can bring the store back.
+
+    ``story``: what it says, in one line.
+    """
+
+    def __init__(self, path: Path, story: str) -> None:
+        self.story = story
+        super().__init__(f"{path}: {story}; the next start restores this store from its changelog")
+
+
 class RocksDbStore:
     """An open store. One owner, one thread; the directory's lock is held by the caller."""
 
-    def __init__(self, path: Path, memory: RocksDbMemory, config: RocksDbConfig = DEFAULTS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        memory: RocksDbMemory,
+        config: RocksDbConfig = DEFAULTS,
+        on_damage: Callable[[str], None] | None = None,
+    ) -> None:
         """Opens or creates the store.
 
+        Args:
+            path: its directory.
+            memory: what it shares with the other stores of the container.
+            config: what its configuration asks of RocksDB.
+            on_damage: is told when the open store turns out to be damaged, before anybody else is.
+
         Raises:
-            DiskFullError: there is no room for what opening writes.
+            DiskError: there is no room for what opening writes, or no right to the files.
             StoreError: RocksDB cannot open the directory.
         """
         self.path = path
+        self._on_damage = on_damage
         self._scans: weakref.WeakSet[Generator[tuple[bytes, bytes], None, None]] = weakref.WeakSet()
         self._options = _without_wal()
         try:
-            with room_on_disk_of(path):
-                self._db = Rdict(str(path), memory.options(config))
-        except DiskFullError:
-            raise
+            self._db = Rdict(str(path), memory.options(config))
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise StoreError(f"{path}: RocksDB cannot open it: {error}") from None
+            raise disk_error(path, error) or StoreError(
+                f"{path}: RocksDB cannot open it: {_line(error)}"
+            ) from None
 
     @property
     def is_persistent(self) -> bool:
@@ -125,7 +151,10 @@ class RocksDbStore:
         return None if value is None else self._position_of(value)
 
     def _position_bytes(self) -> bytes | None:
-        value: bytes | None = self._db.get(POSITION_KEY)
+        try:
+            value: bytes | None = self._db.get(POSITION_KEY)
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise self._failed(error) from None
         return value
 
     def _position_of(self, text: bytes) -> int:
@@ -135,7 +164,10 @@ class RocksDbStore:
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``; None where there is none."""
-        return None if key == POSITION_KEY else self._db.get(key)
+        try:
+            return None if key == POSITION_KEY else self._db.get(key)
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise self._failed(error) from None
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of ``keys``, in their order."""
@@ -143,7 +175,10 @@ class RocksDbStore:
             return []
         if POSITION_KEY in keys:
             return [self.get(key) for key in keys]
-        values: list[bytes | None] = self._db.get(list(keys)) or []
+        try:
+            values: list[bytes | None] = self._db.get(list(keys)) or []
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise self._failed(error) from None
         return values
 
     def scan(
@@ -154,23 +189,46 @@ class RocksDbStore:
         before = (start or b"", POSITION_KEY if end is None else min(end, POSITION_KEY))
         after = (max(start or b"", _BEHIND_POSITION), end)
         # An iterator of RocksDB's stays at the moment at which it was made.
-        parts = [self._items(*part) for part in (before, after) if _has_room(*part)]
-        pairs = _pairs(parts)
+        parts = [(part, self._items(*part)) for part in (before, after) if _has_room(*part)]
+        pairs = self._pairs(parts)
         self._scans.add(pairs)
         return pairs
 
     def _items(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        bounds = ReadOptions()
-        if end is not None:
-            bounds.set_iterate_upper_bound(end)
-        items: Iterator[Any] = self._db.items(from_key=start, read_opt=bounds)
+        items: Iterator[Any] = self._db.items(from_key=start, read_opt=_bounds(end))
         return items
+
+    def _pairs(
+        self, parts: Iterable[tuple[_Range, Iterator[tuple[bytes, bytes]]]]
+    ) -> Generator[tuple[bytes, bytes], None, None]:
+        # A generator can be closed, which lets RocksDB's iterators go.
+        for (start, end), items in parts:
+            pair = None
+            for pair in items:
+                yield pair
+            self._require_end(start if pair is None else pair[0], end)
+
+    def _require_end(self, last: bytes, end: bytes | None) -> None:
+        """Nothing after ``last`` cannot be read: the binding ends an iteration at damage, silently.
+
+        Raises:
+            DamagedStoreError: something cannot.
+        """
+        try:
+            following = self._db.iter(_bounds(end))
+            following.seek(last)
+            if following.valid() and following.key() == last:
+                following.next()
+            following.status()
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise self._failed(error) from None
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         """Applies all of ``entries`` (None deletes) and the position, or nothing.
 
         Raises:
-            DiskFullError: an earlier flush in the background found no room.
+            DamagedStoreError: an earlier flush in the background met damage.
+            DiskError: it found no room, or no right to the files.
         """
         self._apply(entries, None if position is None else b"%d" % position)
 
@@ -183,20 +241,40 @@ class RocksDbStore:
                 batch.put(key, value)
         if position is not None:
             batch.put(POSITION_KEY, position)
-        with room_on_disk_of(self.path):
+        try:
             self._db.write(batch, self._options)
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise self._failed(error) from None
 
     def flush(self) -> None:
-        """All that was written is on the disk; DiskFullError where there is no room for it."""
-        with room_on_disk_of(self.path):
+        """All that was written is on the disk; errors as of ``write``."""
+        try:
             self._db.flush(True)  # noqa: FBT003 - wait for it
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise self._failed(error) from None
 
     def close(self) -> None:
-        """The directory may be opened by another; open scans are at their end."""
+        """The directory may be opened by another; open scans are at their end.
+
+        Errors as of ``write``.
+        """
         # RocksDB stays open, and its directory locked, for as long as one of them is.
         for scan in list(self._scans):
             scan.close()
-        self._db.close()
+        try:
+            self._db.close()
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> StoreError:
+        """What RocksDB's ``error`` means; whoever is to know of damage has been told."""
+        of_disk = disk_error(self.path, error)
+        if of_disk is not None:
+            return of_disk
+        story = f"RocksDB cannot read it: {_line(error)}"
+        if self._on_damage is not None:
+            self._on_damage(story)
+        return DamagedStoreError(self.path, story)
 
 
 def _without_wal() -> WriteOptions:
@@ -210,8 +288,12 @@ def _has_room(start: bytes, end: bytes | None) -> bool:
     return end is None or start < end
 
 
-def _pairs(
-    parts: Iterable[Iterator[tuple[bytes, bytes]]],
-) -> Generator[tuple[bytes, bytes], None, None]:
-    # A generator can be closed, which lets RocksDB's iterators go.
-    yield from chain.from_iterable(parts)
+def _bounds(end: bytes | None) -> ReadOptions:
+    bounds = ReadOptions()
+    if end is not None:
+        bounds.set_iterate_upper_bound(end)
+    return bounds
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -18,6 +18,7 @@ from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.loop_parts import LoopParts, LoopSettings
+from homeport.container.runtime.predecessors import open_stores
 from homeport.container.runtime.restore_report import RestoreReport
 from homeport.container.runtime.run_loop import RunLoop
 from homeport.container.runtime.stop_flag import StopFlag
@@ -76,7 +77,7 @@ class StreamContainer:
         self._spark: LocalSpark | None = None
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
-        self._storage = start_up.storage_of(job, environment)
+        self._storage = start_up.storage_of(job, permit, environment, stop)
 
     def run(self) -> bool:
         """Whether its tasks have finished; False when told to stop.
@@ -171,7 +172,7 @@ class StreamContainer:
         readers = {name: LogReader(s, pause) for name, s in self._job.systems.items()}
         try:
             with self._phases.phase("stores"):
-                self._storage.open()
+                open_stores(self._storage, self._job, self._permit)
             with self._phases.phase("restore"):
                 self._restored = self._storage.restore(
                     KafkaChangelogReader(readers), RestoreReport(self._history, self._tell)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from homeport.config import keys
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.sections import JobConfig
 from homeport.job_coordinator.history.writer import history_directory
@@ -105,6 +107,16 @@ class Environment:
             root,
         )
         return root
+
+    def scratch_root(self, config: Config) -> Path:
+        """Where the job's stores without a changelog live, no longer than their container does.
+
+        Samza puts them into the configured directory itself, where those of two jobs would meet.
+        """
+        base = keys.JOB_NON_LOGGED_STORE_BASE_DIR.read(config)
+        if base is None:
+            return self.work_dir / "state"
+        return Path(base) / JobConfig.of(config).directory_name
 
     def history_folder(self, job: JobConfig) -> Path:
         """Where the history of this process goes."""

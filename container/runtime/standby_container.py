@@ -20,6 +20,7 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.predecessors import open_stores
 from homeport.container.runtime.restore_report import RestoreReport
 from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
 from homeport.container.storage.changelog_follower import (
@@ -64,7 +65,7 @@ class StandbyContainer:
         self._phases = start_up.Phases()
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
-        self._storage = start_up.storage_of(job, environment)
+        self._storage = start_up.storage_of(job, permit, environment, stop)
 
     def run(self) -> bool:
         """False: it was told to stop; what it has read is on the disk, and OFFSET says how far.
@@ -91,7 +92,7 @@ class StandbyContainer:
         started = Started(self._permit.incarnation, self._restored, self._phases.total())
         start_up.report_started(self._client, started, self._history, self._stop)
         try:
-            self._follow(ChangelogFollower(self._storage.logged, feed, self._storage.wall_ms))
+            self._follow(ChangelogFollower(self._storage.logged, feed, self._storage.clocks))
         finally:
             feed.close()
         self._commit()
@@ -106,7 +107,7 @@ class StandbyContainer:
         readers = {name: LogReader(s, self._stop.pause) for name, s in self._job.systems.items()}
         try:
             with self._phases.phase("stores"):
-                self._storage.open()
+                open_stores(self._storage, self._job, self._permit)
             with self._phases.phase("restore"):
                 self._restored = self._storage.restore(
                     KafkaChangelogReader(readers), RestoreReport(self._history, self._tell)
@@ -118,7 +119,7 @@ class StandbyContainer:
     def _feed(self) -> KafkaChangelogFeed:
         starts = {place_of(store): next_offset(store) for store in self._storage.logged}
         system = self._job.transaction_system
-        return KafkaChangelogFeed(system, starts, self._stop.pause, self._storage.wall_ms)
+        return KafkaChangelogFeed(system, starts, self._stop.pause, self._storage.clocks)
 
     def _follow(self, follower: ChangelogFollower) -> None:
         """Until told to stop; commits every ``task.commit.ms``."""

@@ -22,7 +22,9 @@ from homeport.container.kafka.transactional_producer import TransactionalProduce
 from homeport.container.progress.input_position import InputRange, input_position
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.predecessors import longest_stop_s
 from homeport.container.runtime.stop_flag import StopFlag
+from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.container.storage.managers import ContainerStorage
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -124,15 +126,19 @@ def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> H
     return functools.partial(writer.event, processor_id=own.processor_id, epoch=own.epoch, **role)
 
 
-def storage_of(job: ContainerJob, environment: Environment) -> ContainerStorage:
-    """The stores of the container, none of them open."""
+def storage_of(
+    job: ContainerJob, permit: Permit, environment: Environment, stop: StopFlag
+) -> ContainerStorage:
+    """The stores of the container, none of them open; predecessors are waited for."""
     return ContainerStorage(
         logged_root=environment.state_root(job.job),
-        scratch_root=environment.work_dir / "state",
+        scratch_root=environment.scratch_root(job.config),
         stores=job.stores,
         tasks=job.tasks,
         memory_bytes=job.task.memory.rocksdb_mb * _MIB,
         grouper=job.job.ssp_grouper_factory,
+        wait=LockWait(longest_stop_s(job), stop.pause),
+        holder=Holder.of(job.job.directory_name, permit.incarnation, environment.host),
     )
 
 

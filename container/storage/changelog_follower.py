@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from homeport.config.errors import StoreError
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import FollowedChangelog, Look
+from homeport.container.progress.refusal import Refusal
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position, TaskStore
 from homeport.job_coordinator.http.container_report import StoreLag
@@ -42,10 +44,10 @@ class ChangelogFollower:
     """
 
     def __init__(
-        self, stores: Sequence[TaskStore], feed: ChangelogFeed, wall_ms: Callable[[], int]
+        self, stores: Sequence[TaskStore], feed: ChangelogFeed, clocks: Callable[[], ClockReading]
     ) -> None:
         self._feed = feed
-        self._wall_ms = wall_ms
+        self._clocks = clocks
         self._followed = {place_of(store): _followed(store) for store in stores}
 
     def step(self, seconds: float) -> int:
@@ -55,14 +57,14 @@ class ChangelogFollower:
             followed = self._followed[place]
             changelog = followed.changelog
             if chunk.last_offset > changelog.position:
-                _require(followed.store, changelog.read(chunk.last_offset, self._wall_ms()))
+                _require(followed.store, changelog.read(chunk.last_offset, self._clocks()))
                 followed.store.follow(chunk.entries, chunk.last_offset)
                 records += chunk.records
         for place, look in self._feed.looks().items():
             followed = self._followed[place]
             _require(followed.store, followed.changelog.looked(look, followed.position_asked))
         for followed in self._followed.values():
-            followed.store.at_head_ms = followed.changelog.at_head_ms
+            followed.store.at_head = followed.changelog.at_head
         return records
 
     def look(self) -> None:
@@ -98,12 +100,13 @@ def _followed(store: TaskStore) -> _Followed:
     if store.expected is None:
         raise StoreError(f"store {store.name} was not restored")
     position = next_offset(store) - 1
-    return _Followed(store, FollowedChangelog(position, store.at_head_ms, store.expected))
+    return _Followed(store, FollowedChangelog(position, store.at_head, store.expected))
 
 
-def _require(store: TaskStore, fault: str | None) -> None:
+def _require(store: TaskStore, fault: Refusal | None) -> None:
     if fault is not None:
         raise StoreError(
-            f"store {store.name} cannot follow its changelog {store.changelog} any more: {fault}; "
+            f"store {store.name} cannot follow its changelog {store.changelog} any more: "
+            f"{fault.story}; "
             "the next start restores it"
         )

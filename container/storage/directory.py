@@ -2,92 +2,136 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.system_stream import SystemStream
 from homeport.container.disk_space import room_on_disk_of
 from homeport.container.progress import offset_file, store_meta
-
-_LOCK_FILE = ".homeport-lock"
-_OFFSET_FILES = (
-    offset_file.OFFSET_FILE,
-    offset_file.OFFSET_V2_FILE,
-    offset_file.SIDE_INPUT_OFFSETS_FILE,
+from homeport.container.storage.directory_lock import (
+    LOCK_FILE,
+    NO_WAIT,
+    DirectoryLock,
+    Holder,
+    LockWait,
 )
+
+_DAMAGE_FILE = "DAMAGED"
+_LONGEST_STORY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFound:
+    """What the file that counts says, and when it was written (ms since the epoch)."""
+
+    offset: int
+    written_ms: int
 
 
 class StoreDirectory:
-    """A directory held under an exclusive lock until ``release``; the lock is not inherited.
+    """A directory held under an exclusive lock until ``release``."""
 
-    The lock guards against a second opener; it says nothing about who may write (safety S5).
-    """
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wait: LockWait = NO_WAIT, holder: Holder | None = None) -> None:
         """Makes and locks the directory.
 
+        Args:
+            path: the directory; it may be a link to one.
+            wait: how long another holder is waited for.
+            holder: who we are, for others that want it; None: this process, a tool.
+
         Raises:
-            DiskFullError: there is no room for it.
-            StoreError: another process holds it, or it cannot be made.
+            DiskError: there is no room for it, or no right to it.
+            DirectoryHeldError: another process holds it.
+            StoreError: it cannot be made.
         """
         self.path = path
         try:
             with room_on_disk_of(path):
                 path.mkdir(parents=True, exist_ok=True)
-                # Python's descriptors are close-on-exec: neither JVM nor workers inherit them.
-                self._lock = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileExistsError:
+            what = "a link to nowhere" if path.is_symlink() else "not a directory"
+            raise StoreError(f"{path}: it is {what}, and not ours to remove") from None
         except OSError as error:
             raise StoreError(f"{path}: it cannot be made: {error.strerror}") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise StoreError(f"{path}: another process has it open") from None
+        self._lock = DirectoryLock(path, holder or Holder.of_this_process(), wait)
 
     @property
     def has_content(self) -> bool:
-        """Whether anything but the lock is there."""
-        return any(entry.name != _LOCK_FILE for entry in self.path.iterdir())
+        """Whether anything but the lock is there; DiskError where it may not be read."""
+        with room_on_disk_of(self.path):
+            return any(entry.name != LOCK_FILE for entry in self.path.iterdir())
 
     def empty(self) -> None:
-        """Nothing but the lock is left."""
-        # OFFSET goes first: a removal cut short must not leave it beside half a store.
-        for name in _OFFSET_FILES:
-            (self.path / name).unlink(missing_ok=True)
-        _sync_directory(self.path)
-        for entry in self.path.iterdir():
-            if entry.name == _LOCK_FILE:
-                continue
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-
-    def read_offset(self) -> int | None:
-        """The offset of OFFSET; None where there is no such file.
+        """Nothing but the lock is left.
 
         Raises:
-            WireError: the file is damaged.
+            DiskError: there is no right to remove it.
+            StoreError: it cannot be removed.
         """
-        text = self._read(offset_file.OFFSET_FILE)
-        return None if text is None else offset_file.parse_offset(text)
+        try:
+            with room_on_disk_of(self.path):
+                # OFFSET goes first: a removal cut short must not leave it beside half a store.
+                for name in offset_file.READ_ORDER:
+                    _remove(self.path / name)
+                _sync_directory(self.path)
+                for entry in self.path.iterdir():
+                    if entry.name != LOCK_FILE:
+                        _remove(entry)
+        except OSError as error:
+            raise StoreError(f"{self.path}: it cannot be emptied: {error.strerror}") from None
+
+    def read_offset(self, changelog: SystemStream, partition: int) -> OffsetFound | None:
+        """What the first of OFFSET-v2, OFFSET, SIDE-INPUT-OFFSETS says; None where none is there.
+
+        Raises:
+            DiskError: it may not be read.
+            WireError: one of them is damaged, or of another changelog; the message names it.
+        """
+        found: OffsetFound | None = None
+        for name in offset_file.READ_ORDER:
+            try:
+                text = self._read(name)
+                if text is None:
+                    continue
+                offset = offset_file.parse_offset_v2(text, changelog, partition)
+            except WireError as error:
+                raise WireError(f"{name} is damaged: {error}") from None
+            # Where one of them is damaged, what else there is may be, too: all are read.
+            written_ms = (self.path / name).stat().st_mtime_ns // 1_000_000
+            found = found or OffsetFound(offset, written_ms)
+        return found
 
     def read_meta(self) -> store_meta.StoreMeta | None:
         """What STORE-META says; None where there is no such file.
 
         Raises:
+            DiskError: it may not be read.
             WireError: the file is damaged.
         """
-        text = self._read(store_meta.META_FILE)
-        return None if text is None else store_meta.parse_meta(text)
+        try:
+            text = self._read(store_meta.META_FILE)
+            return None if text is None else store_meta.parse_meta(text)
+        except WireError as error:
+            raise WireError(f"{store_meta.META_FILE} is damaged: {error}") from None
+
+    def read_damage(self) -> str | None:
+        """What ``condemn`` was told by an earlier opener; None where nobody did."""
+        try:
+            with room_on_disk_of(self.path):
+                text = (self.path / _DAMAGE_FILE).read_text("utf-8", "replace")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return f"{_DAMAGE_FILE} cannot be read: {error.strerror}"
+        return " ".join(text.split()) or "it was found damaged"
 
     def _read(self, name: str) -> str | None:
         try:
-            data = (self.path / name).read_bytes()
+            with room_on_disk_of(self.path):
+                data = (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -98,7 +142,7 @@ class StoreDirectory:
         """OFFSET names ``offset``, also after a power cut.
 
         Raises:
-            DiskFullError: there is no room for it; it says what it said before.
+            DiskError: there is no room for it, or no right; it says what it said before.
         """
         self._write(offset_file.OFFSET_FILE, offset_file.offset_text(offset))
 
@@ -110,14 +154,14 @@ class StoreDirectory:
         So does SIDE-INPUT-OFFSETS beside a standby's store; an active one's has no such file.
         """
         text = offset_file.offset_v2_text(changelog.system, changelog.stream, partition, offset)
-        self._write(offset_file.OFFSET_V2_FILE, text)
         if is_standby:
             self._write(offset_file.SIDE_INPUT_OFFSETS_FILE, text)
-        else:
-            (self.path / offset_file.SIDE_INPUT_OFFSETS_FILE).unlink(missing_ok=True)
+        self._write(offset_file.OFFSET_V2_FILE, text)
+        if not is_standby:
+            _remove(self.path / offset_file.SIDE_INPUT_OFFSETS_FILE)
 
     def write_meta(self, meta: store_meta.StoreMeta) -> None:
-        """STORE-META says ``meta``, also after a power cut; DiskFullError without room for it."""
+        """STORE-META says ``meta``, also after a power cut; DiskError where it cannot."""
         self._write(store_meta.META_FILE, store_meta.meta_text(meta))
 
     def _write(self, name: str, text: str) -> None:
@@ -132,8 +176,27 @@ class StoreDirectory:
 
     def release(self) -> None:
         """Another may open the directory."""
-        with contextlib.suppress(OSError):
-            os.close(self._lock)
+        self._lock.release()
+
+
+def condemn(path: Path, story: str) -> None:
+    """Whoever opens the directory ``path`` next rebuilds the store in it, and says why.
+
+    Raises:
+        OSError: neither could be written down.
+    """
+    # OFFSET goes even where there is no room for the story: without it a store is rebuilt too.
+    for name in offset_file.READ_ORDER:
+        (path / name).unlink(missing_ok=True)
+    _sync_directory(path)
+    (path / _DAMAGE_FILE).write_text(story[:_LONGEST_STORY], "utf-8")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _sync_directory(path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from homeport.config.stores_section import StoreConfig
 from homeport.container.rocksdb.expiring_store import ExpiringStore
-from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.container.rocksdb.rocksdb_store import DamagedStoreError, RocksDbMemory, RocksDbStore
+from homeport.container.storage.directory import condemn
 from homeport.container.storage.in_memory_store import InMemoryStore
+
+_LOG = logging.getLogger(__name__)
 
 
 class StorageEngine(Protocol):
@@ -52,16 +57,34 @@ class StorageEngines:
 
     def __init__(self, memory_bytes: int, store_count: int, task_count: int = 1) -> None:
         self._memory = RocksDbMemory(memory_bytes, store_count, task_count)
+        self._damages: dict[Path, str] = {}
 
     def open(self, config: StoreConfig, path: Path) -> StorageEngine:
         """The store of the kind ``config`` names; what it keeps on the disk is in ``path``.
 
+        Where it turns out to be damaged later, its directory says so from then on, and so does
+        ``require_sound``.
+
         Raises:
-            DiskFullError: there is no room for what opening writes.
+            DiskError: there is no room for what opening writes, or no right to it.
             StoreError: the directory cannot be opened.
         """
         if not config.is_persistent:
             return InMemoryStore()
+        self._damages.pop(path, None)
+        on_damage = functools.partial(self._condemn, path)
         if config.ttl_ms is not None:
-            return ExpiringStore(path, self._memory, config.rocksdb, config.ttl_ms)
-        return RocksDbStore(path, self._memory, config.rocksdb)
+            return ExpiringStore(path, self._memory, config.rocksdb, config.ttl_ms, on_damage)
+        return RocksDbStore(path, self._memory, config.rocksdb, on_damage)
+
+    def require_sound(self) -> None:
+        """Nothing; DamagedStoreError where an open store is damaged, whoever may have hidden it."""
+        for path, story in self._damages.items():
+            raise DamagedStoreError(path, story)
+
+    def _condemn(self, path: Path, story: str) -> None:
+        self._damages.setdefault(path, story)
+        try:
+            condemn(path, story)
+        except OSError as error:
+            _LOG.warning("%s: it cannot be marked as damaged: %s", path, error.strerror)

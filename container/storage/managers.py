@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from homeport.config.errors import StoreError
 from homeport.config.stores_section import StoreConfig
+from homeport.container.clocks import read_clocks
+from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.commit import Changes, StoreId
 from homeport.container.progress.directories import task_directory
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
 from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.restore_manager import RestoreManager
@@ -28,16 +30,13 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 
 
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @dataclass
 class ContainerStorage:
     """All stores of all tasks of one container.
 
     ``logged_root`` holds stores with a changelog, ``scratch_root`` those without, which live no
-    longer than their container. ``grouper``: the class that made the tasks of the input.
+    longer than their container. ``grouper``: the class that made the tasks of the input. ``wait``:
+    how long other holders of the directories are waited for, of which we say to be ``holder``.
     """
 
     logged_root: Path
@@ -46,10 +45,12 @@ class ContainerStorage:
     tasks: Sequence[TaskModel]
     memory_bytes: int
     grouper: str
-    wall_ms: Callable[[], int] = _wall_ms
+    wait: LockWait = NO_WAIT
+    holder: Holder | None = None
+    clocks: Callable[[], ClockReading] = read_clocks
     _opened: list[TaskStore] = field(default_factory=list)
     _by_id: dict[StoreId, TaskStore] = field(default_factory=dict)
-    _sending_ms: int = 0
+    _sending: ClockReading = NEVER
 
     def open(self) -> None:
         """Every directory is locked and every store that can be opened is open.
@@ -57,16 +58,34 @@ class ContainerStorage:
         A store that cannot be is marked for a rebuild.
 
         Raises:
-            StoreError: another process holds a directory.
+            DirectoryHeldError: another process holds a directory, also after the wait.
+            DiskError: the disk is full, or may not be used.
+            StoreError: two tasks would have one directory, or it cannot be made.
         """
+        paths = self._paths()
         tasks = len(self.tasks)
         self._engines = StorageEngines(self.memory_bytes, len(self.stores) * tasks, tasks)
         for config in self.stores:
-            root = self.scratch_root if config.changelog is None else self.logged_root
             for task in self.tasks:
-                directory = StoreDirectory(root / task_directory(config.name, task.state_of))
+                path = paths[config.name, task.task_name]
+                directory = StoreDirectory(path, self.wait, self.holder)
                 self._opened.append(open_task_store(config, task, directory, self._engines))
         self._by_id = {item.id: item for item in self._opened}
+
+    def _paths(self) -> dict[tuple[str, TaskName], Path]:
+        """The directory of each store of each task; StoreError where two have the same one."""
+        paths: dict[tuple[str, TaskName], Path] = {}
+        of: dict[Path, tuple[str, TaskName]] = {}
+        for config in self.stores:
+            root = self.scratch_root if config.changelog is None else self.logged_root
+            for task in self.tasks:
+                own = config.name, task.task_name
+                paths[own] = path = root / task_directory(config.name, task.state_of)
+                other = of.setdefault(path, own)
+                if other != own:
+                    names = " and ".join(f"store {s!r} of task {t!r}" for s, t in (other, own))
+                    raise StoreError(f"{path}: {names} would have this one directory: rename one")
+        return paths
 
     def restore(
         self, reader: ChangelogReader, listener: RestoreListener
@@ -76,7 +95,7 @@ class ContainerStorage:
         OFFSET of each names that head, and STORE-META when it stood there.
         """
         manager = RestoreManager(self._engines, self.grouper, reader, listener)
-        results = manager.restore(self.logged, self.wall_ms())
+        results = manager.restore(self.logged, self.clocks())
         for store in self._opened:
             if store.engine is None:
                 store.engine = self._engines.open(store.config, store.directory.path)
@@ -107,8 +126,13 @@ class ContainerStorage:
         return sum(item.overlay.size_bytes for item in self._opened if item.overlay)
 
     def changes(self) -> list[Changes]:
-        """What the open transaction changed in stores with a changelog; it is to be sent now."""
-        self._sending_ms = self.wall_ms()
+        """What the open transaction changed in stores with a changelog; it is to be sent now.
+
+        Raises:
+            DamagedStoreError: it has read from a damaged store, whatever became of that error.
+        """
+        self._engines.require_sound()
+        self._sending = self.clocks()
         return [changes for item in self._opened if (changes := item.changes()) is not None]
 
     def apply(self, store: StoreId, positions: Mapping[Position, int]) -> None:
@@ -118,7 +142,7 @@ class ContainerStorage:
         """
         item = self._of(store)
         # A commit shows that nobody else had written by then, to any of these changelogs.
-        item.at_head_ms = self._sending_ms
+        item.at_head = self._sending
         item.apply(positions)
 
     def drop(self) -> None:
@@ -135,7 +159,12 @@ class ContainerStorage:
         return any(item.has_first_changes for item in self._opened)
 
     def commit(self, reached: Reached = passed) -> int:
-        """Every store that moved is flushed and its OFFSET names where it stood; how many moved."""
+        """Every store that moved is flushed and its OFFSET names where it stood; how many moved.
+
+        Raises:
+            DamagedStoreError: one is damaged, and its next start is to know.
+        """
+        self._engines.require_sound()
         return sum([item.commit(reached) for item in self._opened])
 
     def _of(self, store: StoreId) -> TaskStore:

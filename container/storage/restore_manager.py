@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.restore import (
     ChangelogTopic,
     RestorePlan,
@@ -14,7 +15,7 @@ from homeport.container.progress.restore import (
     restored,
 )
 from homeport.container.progress.restore_meter import RestoreMeter
-from homeport.container.progress.store_meta import Expectation, StoreMeta
+from homeport.container.progress.store_meta import Expectation, meta_of
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.task_store import TaskStore
@@ -35,33 +36,30 @@ class RestoreManager:
     listener: RestoreListener
     clock: Callable[[], float] = time.monotonic
 
-    def restore(self, stores: Sequence[TaskStore], now_ms: int) -> dict[str, dict[str, Restored]]:
+    def restore(
+        self, stores: Sequence[TaskStore], now: ClockReading
+    ) -> dict[str, dict[str, Restored]]:
         """Each of ``stores`` holds what its changelog holds, up to its head; {store: {task: how}}.
 
-        ``now_ms``: the time before the heads are asked for; each store held then all there was.
+        ``now``: the time before the heads are asked for; each store held then all there was.
         """
         places = [(s.changelog, s.task.changelog_partition) for s in stores]
         topics = self.reader.topics([stream for stream, _ in places])
         results: dict[str, dict[str, Restored]] = {}
         for store, changelog in zip(stores, self.reader.ranges(places), strict=True):
-            expected = self._expectation(store, topics[store.changelog], now_ms)
+            expected = self._expectation(store, topics[store.changelog], now)
             plan = plan_restore(store.local, changelog, expected)
             self.listener.restore_started(store.config.name, store.task.task_name, plan)
             result = restored(plan, self._read(store, plan))
-            store.expected, store.at_head_ms = expected, now_ms
+            store.expected, store.at_head = expected, now
             self.listener.restore_finished(store.config.name, store.task.task_name, result)
             results.setdefault(store.config.name, {})[store.task.task_name] = result
         return results
 
-    def _expectation(self, store: TaskStore, topic: ChangelogTopic, now_ms: int) -> Expectation:
-        task = store.task
-        meta = StoreMeta(
-            changelog=f"{store.changelog} partition {task.changelog_partition}",
-            topic_id=topic.topic_id,
-            ssps=tuple(sorted(str(ssp) for ssp in task.system_stream_partitions)),
-            grouper=self.grouper,
-            at_head_ms=now_ms,
-        )
+    def _expectation(
+        self, store: TaskStore, topic: ChangelogTopic, now: ClockReading
+    ) -> Expectation:
+        meta = meta_of(store.changelog, topic.topic_id, store.task, self.grouper, now)
         return Expectation(meta, topic.delete_retention_ms)
 
     def _read(self, store: TaskStore, plan: RestorePlan) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.disk_space import DiskFullError
+from homeport.container.disk_space import DiskError
+from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.commit import (
     Action,
     Changes,
@@ -17,9 +19,11 @@ from homeport.container.progress.commit import (
     StoreProgress,
     commit_plan,
 )
+from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
-from homeport.container.progress.store_meta import Expectation, StoreMeta, is_meta_due
-from homeport.container.storage.directory import StoreDirectory
+from homeport.container.progress.store_meta import FORMAT, Expectation, StoreMeta, is_meta_due
+from homeport.container.rocksdb.rocksdb_store import CURRENT_FILE, DamagedStoreError
+from homeport.container.storage.directory import OffsetFound, StoreDirectory
 from homeport.container.storage.engine import StorageEngine, StorageEngines
 from homeport.container.storage.overlay import Overlay
 from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
@@ -39,7 +43,7 @@ class TaskStore:
     """One store of one task. ``committed_offset`` is what OFFSET says; None: there is no file.
 
     ``expected``: what STORE-META is to say; None before the restore, and without a changelog.
-    ``at_head_ms``: when the store was last known to hold all that its changelog held.
+    ``at_head``: when the store was last known to hold all that its changelog held.
     """
 
     config: StoreConfig
@@ -51,7 +55,7 @@ class TaskStore:
     position: int | None = None
     committed_offset: int | None = None
     expected: Expectation | None = None
-    at_head_ms: int = 0
+    at_head: ClockReading = NEVER
 
     @property
     def name(self) -> str:
@@ -79,7 +83,9 @@ class TaskStore:
     def rebuild(self) -> None:
         """The directory is empty but for its lock, and the store is not open."""
         if self.engine is not None:
-            self.engine.close()
+            # What is thrown away may be damaged.
+            with contextlib.suppress(DamagedStoreError):
+                self.engine.close()
             self.engine = None
         self.directory.empty()
         self.committed_offset = None
@@ -143,7 +149,7 @@ class TaskStore:
         """What STORE-META is to say now."""
         if self.expected is None:
             return None
-        return replace(self.expected.meta, at_head_ms=self.at_head_ms)
+        return replace(self.expected.meta, at_head=self.at_head)
 
     def _carry_out(self, step: Step, meta: StoreMeta | None) -> None:
         if step.action is Action.FLUSH:
@@ -174,35 +180,72 @@ def open_task_store(
     """The store as it was found; one that cannot be opened is marked for a rebuild.
 
     Raises:
-        DiskFullError: there is no room for what opening writes.
+        DiskError: there is no room for what opening writes, or no right to it: rebuilding the store
+            would throw away what is whole.
     """
     if not config.is_kept:
         directory.empty()
     if not directory.has_content:
         return TaskStore(config, task, directory, LocalState(exists=False), None)
-    engine: StorageEngine | None = None
+    fault, local = _found(config.changelog, task, directory)
+    if fault is None and not (local.meta and local.meta.version != FORMAT):
+        try:
+            engine = engines.open(config, directory.path)
+        except DiskError:
+            raise
+        except StoreError as error:
+            fault = Refusal(RefusalReason.DAMAGED_STORE, str(error))
+        else:
+            return _opened(TaskStore(config, task, directory, local, engine))
+    return TaskStore(config, task, directory, replace(local, fault=fault), None)
+
+
+def _opened(store: TaskStore) -> TaskStore:
+    """The store with its position; closed, and marked for a rebuild, where that is damaged."""
+    engine = store.opened()
     try:
-        offset, meta = _files(directory)
-        engine = engines.open(config, directory.path)
-        local = LocalState(exists=True, position=engine.position, offset_file=offset, meta=meta)
-    except DiskFullError:
-        # No fault of the store's: rebuilding it would throw away what is whole.
+        position = engine.position
+    except DiskError:
         raise
-    except (StoreError, WireError) as error:
-        if engine is not None:
+    except StoreError as error:
+        with contextlib.suppress(DamagedStoreError):
             engine.close()
-        local = LocalState(exists=True, fault=str(error))
-        return TaskStore(config, task, directory, local, None)
-    return TaskStore(config, task, directory, local, engine, committed_offset=offset)
+        story = error.story if isinstance(error, DamagedStoreError) else str(error)
+        fault = Refusal(RefusalReason.DAMAGED_STORE, story)
+        return replace(store, engine=None, local=replace(store.local, fault=fault))
+    store.local = replace(store.local, position=position)
+    store.committed_offset = store.local.offset_file
+    return store
 
 
-def _files(directory: StoreDirectory) -> tuple[int | None, StoreMeta | None]:
-    """What OFFSET and STORE-META say; WireError, in one line, where one of them is damaged."""
+def _found(
+    changelog: SystemStream | None, task: TaskModel, directory: StoreDirectory
+) -> tuple[Refusal | None, LocalState]:
+    """What the files beside the store say, and what is wrong with them."""
+    local = LocalState(exists=True)
+    damage = directory.read_damage()
+    if damage is not None:
+        return Refusal(RefusalReason.DAMAGED_STORE, damage), local
+    if changelog is None:
+        return None, local
     try:
-        offset = directory.read_offset()
+        offset = directory.read_offset(changelog, task.changelog_partition)
     except WireError as error:
-        raise WireError(f"OFFSET is damaged: {error}") from None
+        return Refusal(RefusalReason.DAMAGED_OFFSET, str(error)), local
     try:
-        return offset, directory.read_meta()
+        local = _local(offset, directory.read_meta())
     except WireError as error:
-        raise WireError(f"STORE-META is damaged: {error}") from None
+        return Refusal(RefusalReason.DAMAGED_META, str(error)), local
+    if not (directory.path / CURRENT_FILE).exists():
+        # RocksDB would begin an empty store, and OFFSET would speak for it.
+        story = f"RocksDB's file {CURRENT_FILE} is missing"
+        return Refusal(RefusalReason.DAMAGED_STORE, story), local
+    return None, local
+
+
+def _local(offset: OffsetFound | None, meta: StoreMeta | None) -> LocalState:
+    if offset is None:
+        return LocalState(exists=True, meta=meta)
+    return LocalState(
+        exists=True, offset_file=offset.offset, offset_time_ms=offset.written_ms, meta=meta
+    )

@@ -222,6 +222,7 @@ class Restored:
 
     Offsets of the first and last record read, both None where nothing was read; number of records.
     ``reason``: why a store that was there was not used, and all was read; None where it was used.
+    ``refusal``: the kind of that reason.
     """
 
     kind: RestoreKind
@@ -229,15 +230,17 @@ class Restored:
     to_offset: int | None
     records: int
     reason: str | None = None
+    refusal: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """``{kind, from, to, records}``, and ``reason`` where there is one."""
+        """``{kind, from, to, records}``, and ``reason`` and ``refusal`` where there are any."""
         return {
             "kind": self.kind.value,
             "from": self.from_offset,
             "to": self.to_offset,
             "records": self.records,
             **({} if self.reason is None else {"reason": self.reason}),
+            **({} if self.refusal is None else {"refusal": self.refusal}),
         }
 
     @staticmethod
@@ -253,6 +256,7 @@ class Restored:
             to_offset=optional_field(body, "to", int),
             records=required_field(body, "records", int),
             reason=optional_field(body, "reason", str),
+            refusal=optional_field(body, "refusal", str),
         )
 
 

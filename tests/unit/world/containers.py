@@ -32,6 +32,7 @@ from homeport.container.runtime.lease_memory import FD_VARIABLE, watch_lease
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.container.storage import engine, managers
 from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.am import TOKEN, Attempt, Cluster
 from tests.unit.world.clock import Clock, Process, ProcessState
@@ -237,8 +238,8 @@ class Hosts:
         patch.setattr(engine, "RocksDbStore", lambda path, *_: ModelRocksDb(self, path))
         patch.setattr(managers, "StoreDirectory", self._store_directory)
 
-    def _store_directory(self, path: Path) -> StoreDirectory:
-        directory = StoreDirectory(path)
+    def _store_directory(self, path: Path, wait: LockWait, holder: Holder | None) -> StoreDirectory:
+        directory = StoreDirectory(path, wait, holder)
         # A lock ends with its process.
         self.here().at_end.append(directory.release)
         return directory

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import FollowedChangelog, Look
+from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import Expectation, StoreMeta
 
-_META = StoreMeta("kafka.log partition 0", "id-1", ("in 0",), "G", 5_000)
+_META = StoreMeta("kafka.log partition 0", "id-1", ("in 0",), "G", ClockReading(5_000))
 _RETENTION_MS = 60_000
 
 
 def _followed(position: int = 9) -> FollowedChangelog:
     """A store that was restored to the head at 5,000 ms."""
-    return FollowedChangelog(position, 5_000, Expectation(_META, _RETENTION_MS))
+    return FollowedChangelog(position, ClockReading(5_000), Expectation(_META, _RETENTION_MS))
 
 
 def _look(asked_ms: int, head: int, oldest: int = 0, topic_id: str = "id-1") -> Look:
-    return Look(asked_ms, oldest, head, topic_id)
+    return Look(ClockReading(asked_ms), oldest, head, topic_id)
 
 
 def test_a_store_at_the_end_is_not_behind() -> None:
@@ -23,7 +25,7 @@ def test_a_store_at_the_end_is_not_behind() -> None:
     followed = _followed()
     assert (followed.lag, followed.lag_s) == (0, 0.0)
     assert followed.looked(_look(7_000, 10), 9) is None
-    assert (followed.lag, followed.lag_s, followed.at_head_ms) == (0, 0.0, 7_000)
+    assert (followed.lag, followed.lag_s, followed.at_head.wall_ms) == (0, 0.0, 7_000)
 
 
 def test_what_is_behind_is_told_in_records_and_seconds() -> None:
@@ -31,7 +33,7 @@ def test_what_is_behind_is_told_in_records_and_seconds() -> None:
     followed = _followed()
     assert followed.looked(_look(7_000, 110), 9) is None
     assert (followed.lag, followed.lag_s) == (100, 2.0)
-    assert followed.read(59, 7_500) is None
+    assert followed.read(59, ClockReading(7_500)) is None
     assert followed.looked(_look(8_000, 210), 59) is None
     assert (followed.lag, followed.lag_s) == (150, 3.0)
 
@@ -41,24 +43,24 @@ def test_a_store_that_is_written_to_all_the_time_has_been_at_the_head() -> None:
     followed = _followed()
     assert followed.looked(_look(7_000, 110), 9) is None
     assert followed.looked(_look(8_000, 210), 9) is None
-    assert followed.read(108, 8_100) is None
-    assert followed.at_head_ms == 5_000
-    assert followed.read(150, 8_200) is None
-    assert followed.at_head_ms == 7_000
+    assert followed.read(108, ClockReading(8_100)) is None
+    assert followed.at_head.wall_ms == 5_000
+    assert followed.read(150, ClockReading(8_200)) is None
+    assert followed.at_head.wall_ms == 7_000
     assert (followed.lag, followed.lag_s) == (59, 1.0)
     assert followed.looked(_look(9_000, 211), 150) is None
-    assert followed.read(210, 9_100) is None
-    assert (followed.at_head_ms, followed.lag) == (9_000, 0)
+    assert followed.read(210, ClockReading(9_100)) is None
+    assert (followed.at_head.wall_ms, followed.lag) == (9_000, 0)
 
 
 def test_what_was_read_too_late_is_not_written() -> None:
     """S2: beyond the retention Kafka may have dropped deletions among it; a lone marker is none."""
     late_ms = 5_000 + _RETENTION_MS
-    fault = _followed().read(11, late_ms)
+    fault = _followed().read(11, ClockReading(late_ms))
     assert fault is not None
-    assert fault.endswith("stale")
-    assert _followed().read(10, late_ms) is None
-    assert _followed().read(11, late_ms - 1) is None
+    assert fault.reason is RefusalReason.STALE
+    assert _followed().read(10, ClockReading(late_ms)) is None
+    assert _followed().read(11, ClockReading(late_ms - 1)) is None
 
 
 def test_a_follower_that_had_nothing_to_read_is_never_too_late() -> None:
@@ -66,7 +68,7 @@ def test_a_follower_that_had_nothing_to_read_is_never_too_late() -> None:
     followed = _followed()
     for asked_ms in range(10_000, 200_000, 10_000):
         assert followed.looked(_look(asked_ms, 10), 9) is None
-    assert followed.read(20, 200_000) is None
+    assert followed.read(20, ClockReading(200_000)) is None
     assert followed.position == 20
 
 
@@ -74,20 +76,23 @@ def test_another_topic_of_the_name_is_not_followed() -> None:
     """S3: its offsets mean nothing to the store."""
     fault = _followed().looked(_look(7_000, 10, topic_id="id-2"), 9)
     assert fault is not None
-    assert "made anew" in fault
+    assert fault.reason is RefusalReason.RECREATED
 
 
 def test_a_changelog_that_is_cut_off_is_not_followed() -> None:
     """At either side: shorter than what the store holds, or without what it needs next."""
-    assert _followed().looked(_look(7_000, 9), 9) == "position 9 is beyond the changelog's end 9"
-    fault = _followed().looked(_look(7_000, 50, oldest=11), 9)
-    assert fault == "position 9 is before the changelog's oldest offset 11"
+    assert _followed().looked(_look(7_000, 9), 9) == Refusal(
+        RefusalReason.AHEAD, "position 9 is beyond the changelog's end 9"
+    )
+    assert _followed().looked(_look(7_000, 50, oldest=11), 9) == Refusal(
+        RefusalReason.BEHIND_OLDEST, "position 9 is before the changelog's oldest offset 11"
+    )
     assert _followed().looked(_look(7_000, 50, oldest=10), 9) is None
 
 
 def test_what_came_since_the_broker_was_asked_is_no_fault() -> None:
     """The answer is of then: by now the store may hold more."""
     followed = _followed()
-    assert followed.read(30, 6_000) is None
+    assert followed.read(30, ClockReading(6_000)) is None
     assert followed.looked(_look(5_900, 20), 9) is None
-    assert (followed.lag, followed.at_head_ms) == (0, 5_900)
+    assert (followed.lag, followed.at_head.wall_ms) == (0, 5_900)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from homeport.config.errors import WireError
+from homeport.config.system_stream import SystemStream
 from homeport.container.progress import offset_file
+
+DOTTED = SystemStream("kafka", "a.b-log")
 
 
 def test_the_bytes_are_samzas() -> None:
@@ -87,3 +92,33 @@ def test_only_offsets_are_offsets() -> None:
     for text in ("", "-1", "+1", " 1", "1.0", "\u0661"):
         with pytest.raises(WireError):
             offset_file.parse_offset(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ('{"kafka.a.b-log.3":"42"}', 42),
+        ('{"kafka.a.b-log.3":42}', 42),
+        ("42", 42),
+    ],
+)
+def test_what_samza_wrote_is_read(text: str, offset: int) -> None:
+    """R12: a map of the one partition, its topic with dots too, or the bare offset."""
+    assert offset_file.parse_offset_v2(text, DOTTED, 3) == offset
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"kafka.a.b-log.2":"42"}', "it is of kafka.a.b-log.2, not of kafka.a.b-log.3"),
+        ('{"kafka.a.b-log.3":"42","kafka.c.0":"1"}', "it is of kafka.a.b-log.3, kafka.c.0, not of"),
+        ("{}", "it is of nothing, not of kafka.a.b-log.3"),
+        ('{"kafka.a.b-log.3":null}', "'None', which is not an offset"),
+        ("[42]", "which is not an offset"),
+        ("[" * 100_000, "which is not an offset"),
+    ],
+)
+def test_a_map_of_other_partitions_is_refused(text: str, told: str) -> None:
+    """Exactly the store's own changelog partition is to be in it (reference, section 6.4)."""
+    with pytest.raises(WireError, match=re.escape(told)):
+        offset_file.parse_offset_v2(text, DOTTED, 3)

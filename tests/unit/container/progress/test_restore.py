@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import (
     ChangelogRange,
     LocalState,
@@ -17,20 +19,24 @@ from homeport.container.progress.store_meta import Expectation, StoreMeta
 from homeport.job_coordinator.http.messages import Restored, RestoreKind
 
 CHANGELOG = ChangelogRange(oldest=5, head=100)
-META = StoreMeta("kafka.log partition 0", "id-1", ("in 0",), "GroupByPartition", 1_000_000)
-EXPECTED = Expectation(replace(META, at_head_ms=1_059_999), delete_retention_ms=60_000)
+META = StoreMeta(
+    "kafka.log partition 0", "id-1", ("in 0",), "GroupByPartition", ClockReading(1_000_000)
+)
+EXPECTED = Expectation(replace(META, at_head=ClockReading(1_059_999)), delete_retention_ms=60_000)
 STALE = "it last stood at the changelog's head 61 s ago, and deletions are kept for 60 s: stale"
 
 
 def test_a_good_store_reads_what_follows_its_position() -> None:
     """The reserved key is the truth; an OFFSET behind it does not matter (safety S1)."""
-    local = LocalState(exists=True, position=49, offset_file=20)
+    local = LocalState(exists=True, position=49, offset_file=20, meta=META)
     assert plan_restore(local, CHANGELOG, EXPECTED) == RestorePlan(50, 100)
 
 
 def test_a_store_at_the_head_reads_nothing() -> None:
     """Its range is empty, and it is reported as none."""
-    plan = plan_restore(LocalState(exists=True, position=99, offset_file=99), CHANGELOG, EXPECTED)
+    plan = plan_restore(
+        LocalState(exists=True, position=99, offset_file=99, meta=META), CHANGELOG, EXPECTED
+    )
     assert plan == RestorePlan(100, 100)
     assert restored(plan, 0) == Restored(RestoreKind.NONE, None, None, 0)
 
@@ -42,44 +48,62 @@ def test_no_store_reads_everything() -> None:
     assert restored(plan, 7) == Restored(RestoreKind.FULL, 5, 99, 7)
 
 
+def _damaged(**found: int) -> LocalState:
+    return LocalState(
+        exists=True, fault=Refusal(RefusalReason.DAMAGED_STORE, "corrupt"), meta=META, **found
+    )
+
+
+def _local(position: int | None, offset_file: int | None, meta: StoreMeta = META) -> LocalState:
+    return LocalState(exists=True, position=position, offset_file=offset_file, meta=meta)
+
+
 @pytest.mark.parametrize(
-    ("local", "reason"),
+    ("local", "refusal", "reason"),
     [
-        (LocalState(exists=True, fault="corrupt"), "corrupt"),
-        (LocalState(exists=True, offset_file=3), "the store names no changelog position"),
-        (LocalState(exists=True, position=50), "OFFSET is missing"),
+        (_damaged(offset_file=3), "damaged-store", "corrupt"),
+        (_local(None, 3), "missing-position", "the store names no changelog position"),
+        (_local(50, None), "missing-offset", "OFFSET is missing"),
+        (LocalState(exists=True), "missing-offset", "OFFSET is missing"),
         (
-            LocalState(exists=True, position=50, offset_file=51),
+            _local(50, 51),
+            "offset-above-position",
             "OFFSET says 51 but the store holds only 50: damaged",
         ),
+        (_local(100, 9), "ahead", "position 100 is beyond the changelog's end 100"),
+        (_local(3, 3), "behind-oldest", "position 3 is before the changelog's oldest offset 5"),
         (
-            LocalState(exists=True, position=100, offset_file=9),
-            "position 100 is beyond the changelog's end 100",
-        ),
-        (
-            LocalState(exists=True, position=3, offset_file=3),
-            "position 3 is before the changelog's oldest offset 5",
-        ),
-        (
-            LocalState(
-                exists=True, position=50, offset_file=9, meta=replace(META, topic_id="id-0")
-            ),
+            _local(50, 9, replace(META, topic_id="id-0")),
+            "recreated",
             "the changelog was made anew: its topic id is id-1, the store's is id-0",
         ),
+        (_local(50, 9, replace(META, at_head=ClockReading(999_000))), "stale", STALE),
         (
-            LocalState(
-                exists=True, position=50, offset_file=9, meta=replace(META, at_head_ms=999_000)
-            ),
+            LocalState(exists=True, offset_file=50, offset_time_ms=999_000),
+            "stale",
             STALE,
+        ),
+        (
+            LocalState(exists=True, offset_file=100, offset_time_ms=1_000_000),
+            "ahead",
+            "position 100 is beyond the changelog's end 100",
         ),
     ],
 )
-def test_a_store_that_cannot_be_trusted_is_rebuilt(local: LocalState, reason: str) -> None:
-    """Everything is read after the directory was emptied, and the reason is kept."""
+def test_a_store_that_cannot_be_trusted_is_rebuilt(
+    local: LocalState, refusal: str, reason: str
+) -> None:
+    """Everything is read after the directory was emptied; the reason and its kind are kept."""
     plan = plan_restore(local, CHANGELOG, EXPECTED)
-    assert plan == RestorePlan(5, 100, rebuild=True, reason=reason)
-    assert restored(plan, 7) == Restored(RestoreKind.FULL, 5, 99, 7, reason)
-    assert restored(plan, 0) == Restored(RestoreKind.NONE, None, None, 0, reason)
+    assert plan == RestorePlan(5, 100, rebuild=True, reason=reason, refusal=RefusalReason(refusal))
+    assert restored(plan, 7) == Restored(RestoreKind.FULL, 5, 99, 7, reason, refusal)
+    assert restored(plan, 0) == Restored(RestoreKind.NONE, None, None, 0, reason, refusal)
+
+
+def test_a_store_of_samzas_reads_what_follows_its_offset() -> None:
+    """R9: it has no position of its own, and no STORE-META; its OFFSET is as old as its file."""
+    local = LocalState(exists=True, offset_file=49, offset_time_ms=1_000_000)
+    assert plan_restore(local, CHANGELOG, EXPECTED) == RestorePlan(50, 100)
 
 
 def test_a_store_whose_meta_fits_reads_what_follows_its_position() -> None:
@@ -90,5 +114,7 @@ def test_a_store_whose_meta_fits_reads_what_follows_its_position() -> None:
 
 def test_a_tail_is_reported_with_its_range() -> None:
     """Offsets are inclusive; records are what was read."""
-    plan = plan_restore(LocalState(exists=True, position=4, offset_file=4), CHANGELOG, EXPECTED)
+    plan = plan_restore(
+        LocalState(exists=True, position=4, offset_file=4, meta=META), CHANGELOG, EXPECTED
+    )
     assert restored(plan, 60) == Restored(RestoreKind.TAIL, 5, 99, 60)

@@ -7,30 +7,54 @@ from dataclasses import replace
 import pytest
 
 from homeport.config.errors import WireError
+from homeport.config.system_stream import SystemStream
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import (
     FORMAT,
     Expectation,
     StoreMeta,
     is_meta_due,
     meta_fault,
+    meta_of,
     meta_text,
     parse_meta,
     stale_fault,
 )
+from homeport.job_coordinator.grouper.standby_models import with_standbys
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    SystemStreamPartition,
+    TaskModel,
+)
 
-META = StoreMeta("kafka.log partition 3", "tY6EnbQCT7SGcSuulnN2kg", ("a", "b"), "G", 10_000)
+META = StoreMeta(
+    "kafka.log partition 3",
+    "tY6EnbQCT7SGcSuulnN2kg",
+    ("a", "b"),
+    "G",
+    ClockReading(10_000, "boot-1", 500),
+)
 DAY_MS = 86_400_000
 
 
-def _at(now_ms: int, retention_ms: int = DAY_MS) -> Expectation:
-    return Expectation(replace(META, at_head_ms=now_ms), retention_ms)
+def _at(now_ms: int, boot_id: str = "boot-2", boot_ms: int = 0) -> Expectation:
+    return Expectation(replace(META, at_head=ClockReading(now_ms, boot_id, boot_ms)), DAY_MS)
+
+
+def _stale(now: Expectation, position: int = 5) -> str:
+    """The kind of refusal of a store at ``position`` of 9 offsets, or ``none``."""
+    found = stale_fault(META.at_head, now, position, head=9)
+    return "none" if found is None else found.reason.value
 
 
 def test_its_text_says_everything() -> None:
-    """The exact bytes of format 1, and back."""
+    """The exact bytes of format 2, and back."""
     text = (
-        '{"format":1,"changelog":"kafka.log partition 3","topic-id":"tY6EnbQCT7SGcSuulnN2kg",'
-        '"ssps":["a","b"],"grouper":"G","at-head-ms":10000}'
+        '{"format":2,"changelog":"kafka.log partition 3","topic-id":"tY6EnbQCT7SGcSuulnN2kg",'
+        '"ssps":["a","b"],"grouper":"G","at-head-ms":10000,"boot-id":"boot-1",'
+        '"boot-ms":500}'
     )
     assert meta_text(META) == text
     assert parse_meta(text) == META
@@ -56,45 +80,99 @@ def test_what_is_no_store_meta_is_refused(text: str) -> None:
 
 def test_a_later_format_is_told_by_its_number() -> None:
     """Whatever else it holds: such a store is read anew."""
-    found = parse_meta('{"format":2,"something":"else"}')
-    assert meta_fault(found, _at(10_000)) == (
-        f"STORE-META has format 2, and {FORMAT} is what is read here"
+    found = parse_meta('{"format":3,"something":"else"}')
+    assert meta_fault(found, _at(10_000)) == Refusal(
+        RefusalReason.OTHER_FORMAT, f"STORE-META has format 3, and {FORMAT} is what is read here"
     )
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("found", "reason", "words"),
     [
-        (replace(META, changelog="kafka.a"), "of changelog kafka.a, not of kafka.log partition 3"),
-        (replace(META, topic_id="x"), "topic id is tY6EnbQCT7SGcSuulnN2kg, the store's is x"),
-        (replace(META, grouper="H"), "grouped by H, the task is by G"),
-        (replace(META, ssps=("a",)), "the store is of input a, the task's is a, b"),
-        (replace(META, ssps=()), "the store is of input none"),
+        (
+            replace(META, changelog="kafka.a"),
+            "foreign",
+            "of changelog kafka.a, not of kafka.log partition 3",
+        ),
+        (
+            replace(META, topic_id="x"),
+            "recreated",
+            "topic id is tY6EnbQCT7SGcSuulnN2kg, the store's is x",
+        ),
+        (replace(META, grouper="H"), "foreign", "grouped by H, the task is by G"),
+        (replace(META, ssps=("a",)), "foreign", "the store is of input a, the task's is a, b"),
+        (replace(META, ssps=()), "foreign", "the store is of input none"),
     ],
 )
-def test_a_store_of_something_else_is_told(found: StoreMeta, words: str) -> None:
+def test_a_store_of_something_else_is_told(found: StoreMeta, reason: str, words: str) -> None:
     """Each field by itself; the same in all is no fault, whenever it was written."""
-    assert words in (meta_fault(found, _at(99)) or "")
+    refusal = meta_fault(found, _at(99))
+    assert refusal is not None
+    assert refusal.reason.value == reason
+    assert words in refusal.story
     assert meta_fault(META, _at(99)) is None
 
 
 def test_a_store_is_stale_once_deletions_may_be_gone() -> None:
-    """From the retention on, in either direction of the clock; never where nothing can follow."""
-    assert stale_fault(META, _at(10_000 + DAY_MS - 1), position=5, head=9) is None
+    """R4: from the retention on; never where no record can have been missed (safety S2)."""
+    assert _stale(_at(10_000 + DAY_MS - 1)) == "none"
     late = _at(10_000 + DAY_MS)
-    assert (stale_fault(META, late, position=5, head=9) or "").endswith("for 86400 s: stale")
-    assert stale_fault(META, _at(10_000 - DAY_MS), position=5, head=9) is not None
-    assert stale_fault(META, late, position=8, head=9) is None
+    assert stale_fault(META.at_head, late, position=5, head=9) == Refusal(
+        RefusalReason.STALE,
+        "it last stood at the changelog's head 86400 s ago, and deletions are kept for 86400 s: "
+        "stale",
+    )
+    assert _stale(late, position=8) == "none"
     # One more offset after a record is the marker of its transaction.
-    assert stale_fault(META, late, position=7, head=9) is None
-    assert stale_fault(META, late, position=6, head=9) is not None
+    assert _stale(late, position=7) == "none"
+    assert _stale(late, position=6) == "stale"
+
+
+def test_a_clock_that_was_set_back_neither_keeps_nor_discards_a_store_unseen() -> None:
+    """While the host runs its other clock counts; after its start nothing does, which is said."""
+    assert _stale(_at(10_000 - DAY_MS, "boot-1", 600)) == "none"
+    assert _stale(_at(9_000, "boot-1", 500 + DAY_MS)) == "stale"
+    assert stale_fault(META.at_head, _at(10_000 - DAY_MS), position=5, head=9) == Refusal(
+        RefusalReason.CLOCK_SET_BACK,
+        "by this host's clock it last stood at the changelog's head 86400 s from now, and the host "
+        "was started since: the clock was set back, and it may be stale",
+    )
+
+
+def test_a_clock_that_was_set_forward_is_named() -> None:
+    """A frozen host looks the same, and would keep what was deleted: the store is read anew."""
+    found = stale_fault(META.at_head, _at(10_000 + DAY_MS, "boot-1", 3_500), position=5, head=9)
+    assert found == Refusal(
+        RefusalReason.STALE,
+        "it last stood at the changelog's head 86400 s ago by the clock, of which the host has "
+        "been running for 3 s (the clock was set forward, or the host was frozen), and deletions "
+        "are kept for 86400 s: stale",
+    )
+
+
+def test_a_standbys_store_has_the_store_meta_of_its_active_task() -> None:
+    """Each may take the other's directory over; only the names of the tasks differ."""
+    stream = SystemStream("kafka", "log")
+    ssps = (SystemStreamPartition("kafka", "b", 1), SystemStreamPartition("kafka", "a", 1))
+    active = TaskModel(TaskName("Partition 1"), ssps, 3)
+    standbys = with_standbys(
+        {ProcessorId("0"): ContainerModel(ProcessorId("0"), {active.task_name: active})}, 1
+    )
+    (standby,) = standbys[ProcessorId("0-0")].tasks.values()
+    now = ClockReading(7)
+    meta = meta_of(stream, "id-1", active, "G", now)
+    ssp_words = ("SystemStreamPartition [kafka, a, 1]", "SystemStreamPartition [kafka, b, 1]")
+    assert meta == StoreMeta("kafka.log partition 3", "id-1", ssp_words, "G", now)
+    assert meta_of(stream, "id-1", standby, "G", now) == meta
 
 
 def test_an_idle_store_says_now_and_then_that_it_is_at_the_head() -> None:
-    """Without a file, with another content, and after a tenth of the retention."""
-    later = replace(META, at_head_ms=10_000 + DAY_MS // 10)
+    """Without a file, with another content, after a tenth of the retention or an unknown time."""
+    later = ClockReading(10_000 + DAY_MS // 10, "boot-1", 600)
+    sooner = replace(later, wall_ms=later.wall_ms - 1)
     assert is_meta_due(None, META, DAY_MS)
     assert is_meta_due(replace(META, topic_id="x"), META, DAY_MS)
-    assert not is_meta_due(META, replace(later, at_head_ms=later.at_head_ms - 1), DAY_MS)
-    assert is_meta_due(META, later, DAY_MS)
+    assert not is_meta_due(META, replace(META, at_head=sooner), DAY_MS)
+    assert is_meta_due(META, replace(META, at_head=later), DAY_MS)
+    assert is_meta_due(META, replace(META, at_head=ClockReading(9_999, "boot-2")), DAY_MS)
     assert not is_meta_due(META, META, 0)

@@ -28,7 +28,7 @@ class Clock:
 
 
 def _opened(path: Path, clock: Clock) -> ExpiringStore:
-    return ExpiringStore(path, MEMORY, DEFAULTS, 10_000, clock)
+    return ExpiringStore(path, MEMORY, DEFAULTS, 10_000, now_s=clock)
 
 
 class TestExpiringStore(StorageEngineConformance):

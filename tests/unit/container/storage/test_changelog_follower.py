@@ -11,6 +11,7 @@ from store_copies import offset
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.stores_section import StorageConfig
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import Look
 from homeport.container.progress.store_meta import Expectation, StoreMeta
 from homeport.container.storage.changelog_follower import (
@@ -74,8 +75,8 @@ def _store(folder: Path) -> TaskStore:
     store = open_task_store(config, TASK, directory, engines)
     store.engine = engines.open(config, directory.path)
     store.follow({b"a": b"1", b"b": b"1"}, 9)
-    store.expected = Expectation(StoreMeta("log 3", "id-1", (), "G", 5_000), 60_000)
-    store.at_head_ms = 5_000
+    store.expected = Expectation(StoreMeta("log 3", "id-1", (), "G", ClockReading(5_000)), 60_000)
+    store.at_head = ClockReading(5_000)
     return store
 
 
@@ -86,7 +87,7 @@ def test_a_standby_holds_what_came(tmp_path: Path) -> None:
     """
     store, feed = _store(tmp_path), Feed()
     assert (place_of(store), next_offset(store)) == (PLACE, 10)
-    follower = ChangelogFollower([store], feed, lambda: 6_000)
+    follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
     feed.chunks = [{PLACE: Chunk({b"a": b"2", b"b": None}, 3, 12)}, {PLACE: Chunk({}, 0, 13)}]
     assert [follower.step(0.5) for _ in range(3)] == [3, 0, 0]
     assert dict(store.opened().scan()) == {b"a": b"2"}
@@ -98,16 +99,16 @@ def test_a_standby_holds_what_came(tmp_path: Path) -> None:
 def test_looks_tell_how_far_it_is_behind(tmp_path: Path) -> None:
     """The next look is asked for once the one before it is answered; STORE-META knows the head."""
     store, feed = _store(tmp_path), Feed()
-    follower = ChangelogFollower([store], feed, lambda: 6_000)
+    follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
     follower.look()
     feed.chunks = [{PLACE: Chunk({b"c": b"1"}, 1, 10)}]
-    feed.answer = {PLACE: Look(5_500, 0, 10, "id-1")}
+    feed.answer = {PLACE: Look(ClockReading(5_500), 0, 10, "id-1")}
     assert follower.step(0.5) == 1
-    assert store.at_head_ms == 5_500
+    assert store.at_head.wall_ms == 5_500
     feed.is_busy = False
     follower.look()
     follower.look()
-    feed.answer = {PLACE: Look(6_000, 0, 15, "id-1")}
+    feed.answer = {PLACE: Look(ClockReading(6_000), 0, 15, "id-1")}
     assert follower.step(0.5) == 0
     assert follower.lags() == [StoreLag("s", TASK.task_name, 4, 0.5)]
     store.close()
@@ -116,7 +117,7 @@ def test_looks_tell_how_far_it_is_behind(tmp_path: Path) -> None:
 def test_what_comes_twice_is_passed_over(tmp_path: Path) -> None:
     """The end is told again and again while nothing comes."""
     store, feed = _store(tmp_path), Feed()
-    follower = ChangelogFollower([store], feed, lambda: 6_000)
+    follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
     feed.chunks = [{PLACE: Chunk({b"a": b"old"}, 1, 9)}]
     assert follower.step(0.5) == 0
     assert store.opened().get(b"a") == b"1"
@@ -127,11 +128,11 @@ def test_what_comes_twice_is_passed_over(tmp_path: Path) -> None:
 def test_a_store_that_cannot_go_on_is_left_as_it_was(tmp_path: Path, *, is_read: bool) -> None:
     """One line names store, changelog and reason; nothing of what came is written."""
     store, feed = _store(tmp_path), Feed()
-    follower = ChangelogFollower([store], feed, lambda: 100_000)
+    follower = ChangelogFollower([store], feed, lambda: ClockReading(100_000))
     if is_read:
         feed.chunks = [{PLACE: Chunk({b"a": b"2"}, 1, 30)}]
     else:
-        feed.answer = {PLACE: Look(6_000, 0, 50, "id-2")}
+        feed.answer = {PLACE: Look(ClockReading(6_000), 0, 50, "id-2")}
     with pytest.raises(StoreError, match=r"s/Standby-Partition 3-0 .* kafka\.log any more: .*"):
         follower.step(0.5)
     assert (store.position, store.opened().get(b"a")) == (9, b"1")
@@ -143,7 +144,7 @@ def test_a_store_that_was_not_restored_is_not_followed(tmp_path: Path) -> None:
     store = _store(tmp_path)
     store.expected = None
     with pytest.raises(StoreError, match="was not restored"):
-        ChangelogFollower([store], Feed(), lambda: 0)
+        ChangelogFollower([store], Feed(), lambda: ClockReading(0))
     store.position = None
     assert next_offset(store) == 0
     store.close()

@@ -8,15 +8,21 @@ import pytest
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.system_stream import SystemStream
+from homeport.container.progress import offset_file
 from homeport.container.storage.directory import StoreDirectory
 
 CHANGELOG = SystemStream("kafka", "store1-changelog")
 
 
+def _offset(directory: StoreDirectory) -> int | None:
+    found = directory.read_offset(CHANGELOG, 0)
+    return None if found is None else found.offset
+
+
 def test_only_one_may_hold_it(tmp_path: Path) -> None:
     """A second opener is refused until the first lets go."""
     first = StoreDirectory(tmp_path / "store" / "task")
-    with pytest.raises(StoreError, match="another process has it open"):
+    with pytest.raises(StoreError, match=r"another process has it open: pid [0-9]+ on "):
         StoreDirectory(tmp_path / "store" / "task")
     first.release()
     StoreDirectory(tmp_path / "store" / "task").release()
@@ -25,11 +31,11 @@ def test_only_one_may_hold_it(tmp_path: Path) -> None:
 def test_offset_files_are_written_beside_the_store(tmp_path: Path) -> None:
     """Both forms, Samza's bytes, nothing temporary left."""
     directory = StoreDirectory(tmp_path)
-    assert directory.read_offset() is None
+    assert directory.read_offset(CHANGELOG, 0) is None
     assert not directory.has_content
     directory.write_offset(42)
     directory.write_offset_v2(CHANGELOG, 0, 42)
-    assert directory.read_offset() == 42
+    assert _offset(directory) == 42
     assert (tmp_path / "OFFSET").read_bytes().hex() == "aced0005770c000000003224b08800023432"
     assert (tmp_path / "OFFSET-v2").read_bytes().endswith(b'{"kafka.store1-changelog.0":"42"}')
     assert {f.name for f in tmp_path.iterdir()} == {"OFFSET", "OFFSET-v2", ".homeport-lock"}
@@ -53,8 +59,8 @@ def test_a_damaged_offset_is_said_to_be_so(tmp_path: Path) -> None:
     """It is never taken for a missing one."""
     directory = StoreDirectory(tmp_path)
     (tmp_path / "OFFSET").write_bytes(b"42")
-    with pytest.raises(WireError):
-        directory.read_offset()
+    with pytest.raises(WireError, match="OFFSET is damaged: it does not begin as"):
+        directory.read_offset(CHANGELOG, 0)
     directory.release()
 
 
@@ -68,4 +74,30 @@ def test_emptying_keeps_the_lock(tmp_path: Path) -> None:
     assert not directory.has_content
     with pytest.raises(StoreError):
         StoreDirectory(tmp_path)
+    directory.release()
+
+
+def test_a_standby_has_the_file_of_side_inputs_too(tmp_path: Path) -> None:
+    """R36: with the map of OFFSET-v2, where Samza's look for it; an active task leaves none."""
+    directory = StoreDirectory(tmp_path)
+    directory.write_offset_v2(CHANGELOG, 0, 42, is_standby=True)
+    as_map = b'{"kafka.store1-changelog.0":"42"}'
+    assert (tmp_path / "SIDE-INPUT-OFFSETS").read_bytes().endswith(as_map)
+    assert (tmp_path / "OFFSET-v2").read_bytes().endswith(as_map)
+    (tmp_path / "OFFSET-v2").unlink()
+    assert _offset(directory) == 42
+    directory.write_offset_v2(CHANGELOG, 0, 43)
+    assert not (tmp_path / "SIDE-INPUT-OFFSETS").exists()
+    directory.release()
+
+
+def test_of_several_files_the_map_counts(tmp_path: Path) -> None:
+    """R12, R13: OFFSET-v2 before OFFSET, OFFSET before SIDE-INPUT-OFFSETS."""
+    directory = StoreDirectory(tmp_path)
+    (tmp_path / "SIDE-INPUT-OFFSETS").write_bytes(offset_file.encode("100000001"))
+    assert _offset(directory) == 100000001
+    directory.write_offset(139)
+    assert _offset(directory) == 139
+    directory.write_offset_v2(CHANGELOG, 0, 200000002)
+    assert _offset(directory) == 200000002
     directory.release()

@@ -12,8 +12,10 @@ import pytest
 
 from homeport.container.api import MessageCollector
 from homeport.container.progress import restore
+from homeport.container.progress.refusal import Refusal
 from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
-from homeport.container.storage import directory, restore_manager
+from homeport.container.progress.store_meta import Expectation
+from homeport.container.storage import directory_lock, restore_manager
 from homeport.container.storage.managers import ContainerStorage
 from homeport.container.storage.task_store import Position, TaskStore
 from tests.unit.world.clock import Process
@@ -174,13 +176,15 @@ def topics_are_made_anew_under_a_store(scene: Scene) -> None:
 
 def trusts_a_position_beyond_the_end(patch: pytest.MonkeyPatch) -> None:
     """A store that is ahead of its changelog has nothing to read, and goes on."""
-    fault = restore._fault
+    position = restore._position
 
-    def without_the_end(local: LocalState, changelog: ChangelogRange) -> str | None:
+    def without_the_end(
+        local: LocalState, changelog: ChangelogRange, expected: Expectation
+    ) -> int | Refusal:
         head = max(changelog.head, (local.position or 0) + 1)
-        return fault(local, replace(changelog, head=head))
+        return position(local, replace(changelog, head=head), expected)
 
-    patch.setattr(restore, "_fault", without_the_end)
+    patch.setattr(restore, "_position", without_the_end)
 
 
 @schedule("S3", trusts_a_position_beyond_the_end, "something was lost or applied twice")
@@ -202,7 +206,7 @@ def kafka_has_lost_its_last_records(scene: Scene) -> None:
 def takes_no_lock(patch: pytest.MonkeyPatch) -> None:
     """A directory is opened by whoever comes."""
     unlocked = SimpleNamespace(LOCK_EX=0, LOCK_NB=0, flock=lambda *_: None)
-    patch.setattr(directory, "fcntl", unlocked)
+    patch.setattr(directory_lock, "fcntl", unlocked)
 
 
 @schedule("S5", takes_no_lock, "two have the store of task 0 open")

@@ -1,0 +1,46 @@
+"""Why a store that is on a host may not be used, and all of its changelog is read.
+
+PURE. Source: design, section 9, "stale, foreign, recreated, ahead or damaged: rebuilt, reason
+logged and counted"; safety S1 to S3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class RefusalReason(Enum):
+    """The kinds of refusal; the value is what status, metrics and history say."""
+
+    MISSING_OFFSET = "missing-offset"
+    """The container died before the store's first commit."""
+    DAMAGED_OFFSET = "damaged-offset"
+    DAMAGED_META = "damaged-meta"
+    DAMAGED_STORE = "damaged-store"
+    """RocksDB cannot read it, at its opening or later."""
+    MISSING_POSITION = "missing-position"
+    """The store does not say up to where it holds its changelog."""
+    OFFSET_ABOVE_POSITION = "offset-above-position"
+    OTHER_FORMAT = "other-format"
+    """Another version of this project wrote it."""
+    FOREIGN = "foreign"
+    """It is of another changelog, of other input, or of another grouping."""
+    RECREATED = "recreated"
+    """Its changelog was deleted and made anew."""
+    AHEAD = "ahead"
+    """It holds more than its changelog does."""
+    BEHIND_OLDEST = "behind-oldest"
+    """Records that it lacks are no longer in its changelog."""
+    STALE = "stale"
+    """Deletions that it lacks may no longer be in its changelog."""
+    CLOCK_SET_BACK = "clock-set-back"
+    """Whether it is stale cannot be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One refusal: its kind, and its story in one line."""
+
+    reason: RefusalReason
+    story: str

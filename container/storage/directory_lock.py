@@ -1,0 +1,164 @@
+"""DirectoryLock: one opener of a store's directory at a time.
+
+The lock is the kernel's, so that it ends with its holder whatever becomes of that one; the lock
+file's text is for people, and says nothing about who may write (safety S5).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from homeport.config.errors import StoreError
+from homeport.container.disk_space import room_on_disk_of
+from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_LOG = logging.getLogger(__name__)
+
+LOCK_FILE = ".homeport-lock"
+
+_STEP_S = 0.05
+_TELL_EVERY_S = 5.0
+_LONGEST_TEXT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a directory, and since when. Units: ms since the epoch.
+
+    ``job`` (its folder's name), ``processor_id`` and ``epoch`` are of a container's incarnation; a
+    tool has none of them.
+    """
+
+    pid: int
+    host: str
+    since_ms: int
+    processor_id: str | None = None
+    epoch: int | None = None
+    job: str | None = None
+
+    @staticmethod
+    def of_this_process() -> Holder:
+        """This process, a tool."""
+        return Holder(os.getpid(), socket.gethostname(), time.time_ns() // 1_000_000)
+
+    @staticmethod
+    def of(job: str, incarnation: Incarnation, host: Host) -> Holder:
+        """This process, the container that runs ``incarnation`` of ``job``."""
+        now_ms = time.time_ns() // 1_000_000
+        own = incarnation
+        return Holder(os.getpid(), host, now_ms, own.processor_id, own.epoch, job)
+
+    def __str__(self) -> str:
+        if self.processor_id is None:
+            return f"pid {self.pid} on {self.host}"
+        return (
+            f"pid {self.pid} on {self.host} (job {self.job} processor {self.processor_id} "
+            f"epoch {self.epoch})"
+        )
+
+
+class DirectoryHeldError(StoreError):
+    """Another process holds the directory. ``holder``: None where its file does not say who."""
+
+    def __init__(self, path: Path, holder: Holder | None, waited_s: float) -> None:
+        self.holder = holder
+        waited = f" after {waited_s:.0f} s of waiting" if waited_s >= 1 else ""
+        super().__init__(
+            f"{path}: another process has it open{waited}: {holder or 'its lock does not say who'}"
+        )
+
+
+def _monotonic_s() -> float:
+    return time.monotonic()
+
+
+def _no_pause(_seconds: float) -> None:
+    raise AssertionError("who waits must say how")
+
+
+@dataclass(frozen=True, slots=True)
+class LockWait:
+    """How long a held lock is waited for; ``pause`` waits, and raises where that must end."""
+
+    limit_s: float = 0.0
+    pause: Callable[[float], None] = _no_pause
+    clock: Callable[[], float] = _monotonic_s
+
+
+NO_WAIT = LockWait()
+
+
+class DirectoryLock:
+    """An exclusive lock, until ``release``; it is not inherited by child processes."""
+
+    def __init__(self, path: Path, own: Holder, wait: LockWait) -> None:
+        """The lock of the directory ``path`` is held, and says by whom.
+
+        Raises:
+            DiskError: there is no room for its file, or no right to it.
+            DirectoryHeldError: another still holds it after the wait.
+            StoreError: the file system has no locks.
+        """
+        # Python's descriptors are close-on-exec: neither JVM nor workers inherit them.
+        with room_on_disk_of(path):
+            self._fd = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self._take(path, wait)
+        except BaseException:
+            self.release()
+            raise
+        # Only people read it: a full disk does not keep a store from being opened.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, json.dumps(asdict(own)).encode() + b"\n", 0)
+
+    def _take(self, path: Path, wait: LockWait) -> None:
+        began = wait.clock()
+        told: float | None = None
+        while not self._is_taken(path):
+            waited_s = wait.clock() - began
+            if waited_s >= wait.limit_s:
+                raise DirectoryHeldError(path, self._holder(), waited_s)
+            if told is None or waited_s - told >= _TELL_EVERY_S:
+                told = waited_s
+                _LOG.warning(
+                    "%s is held by %s: waiting for it, %.0f s so far, at most %.0f s",
+                    path,
+                    self._holder() or "another process",
+                    waited_s,
+                    wait.limit_s,
+                )
+            wait.pause(_STEP_S)
+        if told is not None:
+            _LOG.info("%s is free after %.1f s", path, wait.clock() - began)
+
+    def _is_taken(self, path: Path) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise StoreError(f"{path}: it cannot be locked: {error.strerror}") from None
+        return True
+
+    def _holder(self) -> Holder | None:
+        try:
+            said = json.loads(os.pread(self._fd, _LONGEST_TEXT, 0))
+            return Holder(**said)
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def release(self) -> None:
+        """Another may have it."""
+        with contextlib.suppress(OSError):
+            os.close(self._fd)

@@ -1,0 +1,435 @@
+"""What becomes of a store whose files are not as they were left, on real RocksDB files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from another_user import open_folder, unprivileged
+from stores_in_memory_log import (
+    NOTHING,
+    TASK,
+    Log,
+    directory_of,
+    one_committed,
+    opened,
+    storage_of,
+    transaction,
+)
+
+from homeport.config.errors import StoreError
+from homeport.config.system_stream import SystemStream
+from homeport.container.disk_space import DiskForbiddenError
+from homeport.container.progress import offset_file, store_meta
+from homeport.container.rocksdb.rocksdb_store import DamagedStoreError, RocksDbMemory, RocksDbStore
+from homeport.container.storage.directory import StoreDirectory
+from homeport.job_coordinator.http.messages import Restored, RestoreKind
+
+CHANGELOG = SystemStream("kafka", "log")
+KEYS = [b"k%05d" % i for i in range(2000)]
+
+
+def _sst(path: Path) -> Path:
+    return min(path.glob("*.sst"))
+
+
+def _truncate(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def _flip_blocks(path: Path) -> None:
+    """Many blocks of the first table; neither the position's, the first, nor the index."""
+    with _sst(path).open("r+b") as file:
+        file.seek(8192)
+        file.write(b"\xff" * (_sst(path).stat().st_size // 2 - 8192))
+
+
+def _spoil_first_block(path: Path) -> None:
+    with _sst(path).open("r+b") as file:
+        file.write(b"\xff" * 100)
+
+
+def _like_samzas_without_current(path: Path) -> None:
+    (path / "CURRENT").unlink()
+    (path / store_meta.META_FILE).unlink()
+
+
+def _spoil_text(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1] + b"7")
+
+
+def _offset_above(path: Path) -> None:
+    directory = StoreDirectory(path)
+    directory.write_offset_v2(CHANGELOG, 0, 50_000)
+    directory.release()
+
+
+def _be_a_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+    (file / "inside").write_bytes(b"x")
+
+
+def _of_a_later_format(path: Path) -> None:
+    (path / store_meta.META_FILE).write_bytes(offset_file.encode('{"format":99}'))
+
+
+def _without_offset(path: Path) -> None:
+    for name in offset_file.READ_ORDER:
+        (path / name).unlink(missing_ok=True)
+
+
+FAULTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "no OFFSET": (_without_offset, "missing-offset", "OFFSET is missing"),
+    "OFFSET-v2 is damaged": (
+        lambda p: _spoil_text(p / "OFFSET-v2"),
+        "damaged-offset",
+        "OFFSET-v2 is damaged: its checksum does not match its text",
+    ),
+    "OFFSET is damaged": (
+        lambda p: _spoil_text(p / "OFFSET"),
+        "damaged-offset",
+        "OFFSET is damaged: its checksum does not match its text",
+    ),
+    "OFFSET-v2 is cut short": (
+        lambda p: _truncate(p / "OFFSET-v2"),
+        "damaged-offset",
+        "OFFSET-v2 is damaged: the file is cut short",
+    ),
+    "OFFSET-v2 is empty": (
+        lambda p: os.truncate(p / "OFFSET-v2", 0),
+        "damaged-offset",
+        "OFFSET-v2 is damaged: it does not begin as a Java object stream does",
+    ),
+    "OFFSET-v2 is a directory": (
+        lambda p: _be_a_directory(p / "OFFSET-v2"),
+        "damaged-offset",
+        "OFFSET-v2 is damaged: it cannot be read: Is a directory",
+    ),
+    "OFFSET-v2 is of another changelog": (
+        lambda p: (p / "OFFSET-v2").write_bytes(offset_file.encode('{"kafka.x.0":"1"}')),
+        "damaged-offset",
+        "OFFSET-v2 is damaged: it is of kafka.x.0, not of kafka.log.0",
+    ),
+    "STORE-META is damaged": (
+        lambda p: _spoil_text(p / "STORE-META"),
+        "damaged-meta",
+        "STORE-META is damaged: its checksum does not match its text",
+    ),
+    "another version's STORE-META": (
+        _of_a_later_format,
+        "other-format",
+        "STORE-META has format 99, and 2 is what is read here",
+    ),
+    "OFFSET above the position": (
+        _offset_above,
+        "offset-above-position",
+        "OFFSET says 50000 but the store holds only 1999: damaged",
+    ),
+    "a truncated SST": (
+        lambda p: _truncate(_sst(p)),
+        "damaged-store",
+        "RocksDB cannot open it: Corruption: Sst file size mismatch",
+    ),
+    "a missing SST": (
+        lambda p: _sst(p).unlink(),
+        "damaged-store",
+        "No such file or directory: While open a file for random read",
+    ),
+    "an SST that is a directory": (
+        lambda p: _be_a_directory(_sst(p)),
+        "damaged-store",
+        "RocksDB cannot open it: ",
+    ),
+    "a missing MANIFEST": (
+        lambda p: next(p.glob("MANIFEST-*")).unlink(),
+        "damaged-store",
+        "No such file or directory: While opening a file for sequentially reading",
+    ),
+    "a truncated MANIFEST": (
+        lambda p: os.truncate(next(p.glob("MANIFEST-*")), 10),
+        "damaged-store",
+        "RocksDB cannot open it: Corruption",
+    ),
+    "CURRENT pointing nowhere": (
+        lambda p: (p / "CURRENT").write_text("MANIFEST-999999\n"),
+        "damaged-store",
+        "MANIFEST-999999: No such file or directory",
+    ),
+    "an empty CURRENT": (
+        lambda p: os.truncate(p / "CURRENT", 0),
+        "damaged-store",
+        "CURRENT file does not end with newline",
+    ),
+    "a damaged block with the position": (
+        _spoil_first_block,
+        "damaged-store",
+        "RocksDB cannot read it: Corruption: block checksum mismatch",
+    ),
+    "no CURRENT": (
+        lambda p: (p / "CURRENT").unlink(),
+        "damaged-store",
+        "RocksDB's file CURRENT is missing",
+    ),
+    "no CURRENT in a directory of Samza's": (
+        _like_samzas_without_current,
+        "damaged-store",
+        "RocksDB's file CURRENT is missing",
+    ),
+}
+
+
+def _many_committed(folder: Path) -> Log:
+    """The log of a store with 2000 records, whose table has many blocks, all flushed."""
+    log = Log()
+    log.records = [(key, os.urandom(40)) for key in KEYS]
+    storage, _ = opened(folder, log)
+    storage.close()
+    return log
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_of_the_files_means_a_rebuild_and_is_told(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R2: the store equals its changelog again; kind and story are in one line of the log."""
+    damage, refusal, story = FAULTS[name]
+    log = _many_committed(tmp_path)
+    damage(directory_of(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        storage, result = opened(tmp_path, log)
+    assert (result.kind, result.records, result.refusal) == (RestoreKind.FULL, 2000, refusal)
+    assert story in (result.reason or "")
+    assert "\n" not in (result.reason or "")
+    assert f"store s/Partition 0 is read in full: {result.reason}" in caplog.messages
+    assert dict(storage.overlay("s", TASK).scan()) == dict(log.records)  # type: ignore[arg-type]
+    storage.close()
+    storage, result = opened(tmp_path, log)
+    assert result == NOTHING
+    storage.close()
+
+
+def test_foreign_files_do_no_harm(tmp_path: Path) -> None:
+    """R3: what somebody else put beside a good store neither spoils it nor is removed."""
+    log = _many_committed(tmp_path)
+    path = directory_of(tmp_path)
+    (path / "notes.txt").write_text("x")
+    (path / "folder").mkdir()
+    (path / "999999.sst.bak").write_text("junk")
+    (path / "rocksdict-config.json").write_text("junk")
+    storage, result = opened(tmp_path, log)
+    assert result == NOTHING
+    assert (path / "notes.txt").exists()
+    storage.close()
+
+
+def test_a_restore_that_was_cut_short_is_done_anew(tmp_path: Path) -> None:
+    """Without its OFFSET what it had written does not count, and does not stay."""
+    log = _many_committed(tmp_path)
+    path = directory_of(tmp_path)
+    _without_offset(path)
+    log.records = [(b"other", b"1"), None]
+    storage, result = opened(tmp_path, log)
+    assert (result.kind, result.refusal) == (RestoreKind.FULL, "missing-offset")
+    assert list(storage.overlay("s", TASK).scan()) == [(b"other", b"1")]
+    storage.close()
+
+
+@pytest.mark.parametrize("read", ["get", "get_all", "scan", "range"])
+def test_damage_that_only_a_read_finds_ends_the_transaction_and_is_remembered(
+    tmp_path: Path, read: str
+) -> None:
+    """The read raises, nothing can be sent any more, and the next start rebuilds that store."""
+    log = _many_committed(tmp_path)
+    _flip_blocks(directory_of(tmp_path))
+    storage, result = opened(tmp_path, log)
+    assert result == NOTHING
+    overlay = storage.overlay("s", TASK)
+    reads: dict[str, Callable[[], object]] = {
+        "get": lambda: overlay.get(KEYS[500]),
+        "get_all": lambda: overlay.get_all(KEYS[:900]),
+        "scan": lambda: list(overlay.scan()),
+        "range": lambda: list(overlay.scan(KEYS[500], KEYS[509])),
+    }
+    one_line = "RocksDB cannot read it: Corruption: block checksum mismatch.*the next start"
+    with pytest.raises(DamagedStoreError, match=one_line) as raised:
+        reads[read]()
+    assert "\n" not in str(raised.value)
+    # User code may have swallowed it: what it then wrote must not be sent.
+    overlay.put(b"new", b"1")
+    with pytest.raises(DamagedStoreError, match="block checksum mismatch"):
+        storage.changes()
+    assert not (directory_of(tmp_path) / "OFFSET-v2").exists()
+    # As the process ends, without a commit: the store is not closed in order.
+    shutil.copytree(tmp_path / "logged", tmp_path / "again" / "logged")
+    storage, result = opened(tmp_path / "again", log)
+    assert (result.kind, result.refusal) == (RestoreKind.FULL, "damaged-store")
+    assert "block checksum mismatch" in (result.reason or "")
+    assert len(list(storage.overlay("s", TASK).scan())) == 2000
+    assert storage.changes() == []
+    storage.close()
+
+
+def test_damage_in_one_store_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    """Each directory is judged by itself: only the damaged one is read."""
+    log = one_committed(tmp_path)
+    (tmp_path / "logged" / "other").mkdir()
+    shutil.copytree(directory_of(tmp_path), tmp_path / "logged" / "other" / "Partition_0")
+    os.truncate(directory_of(tmp_path) / "CURRENT", 0)
+    before = sorted((tmp_path / "logged" / "other").rglob("*"))
+    storage, result = opened(tmp_path, log)
+    assert result.refusal == "damaged-store"
+    assert sorted((tmp_path / "logged" / "other").rglob("*")) == before
+    storage.close()
+
+
+def test_a_scan_does_not_end_early_at_damage(tmp_path: Path) -> None:
+    """The binding's iterator stops there without a word: what follows would seem deleted."""
+    log = _many_committed(tmp_path)
+    path = directory_of(tmp_path)
+    table = _sst(path)
+    with table.open("r+b") as file:
+        file.seek(table.stat().st_size // 2)
+        file.write(b"\xff" * 200)
+    told: list[str] = []
+    store = RocksDbStore(path, RocksDbMemory(1 << 24, 1), on_damage=told.append)
+    scan = store.scan()
+    found: list[bytes] = []
+    with pytest.raises(DamagedStoreError):
+        found.extend(key for key, _ in scan)
+    assert len(told) == 1
+    # Up to the damage everything is there, and a range before it is no matter of it.
+    assert list(store.scan(KEYS[0], KEYS[5])) == log.records[:5]
+    store.close()
+
+
+def test_a_file_in_the_place_of_the_directory_is_left_to_its_owner(tmp_path: Path) -> None:
+    """It is no store of ours: one line names it, and nothing is removed."""
+    path = directory_of(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text("somebody's")
+    with pytest.raises(StoreError, match="Partition_0: it is not a directory, and not ours"):
+        storage_of(tmp_path, Log()).open()
+    assert path.read_text() == "somebody's"
+
+
+def test_a_link_is_followed_and_one_to_nowhere_is_told(tmp_path: Path) -> None:
+    """An operator may have moved a store to another disk."""
+    log = one_committed(tmp_path)
+    path = directory_of(tmp_path)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    storage, result = opened(tmp_path, log)
+    assert result == NOTHING
+    storage.close()
+    path.unlink()
+    path.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StoreError, match="Partition_0: it is a link to nowhere, and not ours"):
+        storage_of(tmp_path, log).open()
+
+
+def test_rocksdb_held_past_our_lock_is_no_damage(tmp_path: Path) -> None:
+    """Another program has it open, such as Samza itself: nothing is removed under its feet."""
+    one_committed(tmp_path)
+    path = directory_of(tmp_path)
+    other = RocksDbStore(path, RocksDbMemory(1 << 24, 1))
+    with pytest.raises(DiskForbiddenError, match="another program has the store open"):
+        storage_of(tmp_path, Log()).open()
+    assert (path / "OFFSET").exists()
+    other.close()
+
+
+def test_a_container_that_goes_on_after_its_clock_was_set_keeps_its_store(tmp_path: Path) -> None:
+    """Each transaction stamps the store anew, and the machine's other clock cannot be set."""
+    log = one_committed(tmp_path)
+    for jump_ms in (10_000_000, -30_000_000):
+        storage, result = opened(tmp_path, log)
+        assert result.refusal is None
+        log.now_ms += jump_ms
+        transaction(storage, log, b"b", b"%d" % jump_ms)
+        storage.commit()
+        storage.close()
+        log.records += [(b"c", b"1"), None, (b"d", b"1"), None]
+    storage, result = opened(tmp_path, log)
+    assert result.kind is RestoreKind.TAIL
+    storage.close()
+
+
+def test_a_clock_set_back_while_a_host_was_away_keeps_nothing_silently(tmp_path: Path) -> None:
+    """After a start of the machine there is no other clock: the store is read anew, and why."""
+    log = one_committed(tmp_path)
+    log.now_ms -= 2_000
+    log.boot_id, log.boot_ms = "boot-2", 10
+    log.records += [(b"c", b"1"), None, (b"d", b"1"), None]
+    storage, result = opened(tmp_path, log)
+    assert (result.kind, result.refusal) == (RestoreKind.FULL, "clock-set-back")
+    storage.close()
+    log.boot_ms += 5_000
+    storage, result = opened(tmp_path, log)
+    assert result == NOTHING
+    storage.close()
+
+
+def test_a_store_of_samzas_is_taken_over(tmp_path: Path) -> None:
+    """R9: it has no position of ours and no STORE-META; what follows its OFFSET is read."""
+    log = Log()
+    log.records = [(b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1")]
+    path = directory_of(tmp_path)
+    path.mkdir(parents=True)
+    samzas = RocksDbStore(path, RocksDbMemory(1 << 24, 1))
+    samzas.write({b"a": b"1", b"b": b"1"}, None)
+    samzas.flush()
+    samzas.close()
+    (path / "OFFSET-v2").write_bytes(offset_file.encode('{"kafka.log.0":"1"}'))
+    log.now_ms = round((path / "OFFSET-v2").stat().st_mtime * 1000)
+    storage, result = opened(tmp_path, log)
+    assert result == Restored(RestoreKind.TAIL, 2, 3, 2)
+    expected = [(b"a", b"2"), (b"b", b"1"), (b"c", b"1")]
+    assert list(storage.overlay("s", TASK).scan()) == expected
+    storage.close()
+
+
+def _recursively(path: Path, directories: int, files: int) -> None:
+    for entry in (path, *path.rglob("*")):
+        entry.chmod(directories if entry.is_dir() else files)
+
+
+@pytest.mark.parametrize(("directories", "files"), [(0o555, 0o444), (0o000, 0o644), (0o755, 0o000)])
+def test_lost_rights_are_told_and_nothing_is_thrown_away(directories: int, files: int) -> None:
+    """Read-only, or not readable: one line, and what is there is used when the rights are back."""
+    with open_folder() as folder:
+        log = one_committed(folder)
+        (folder / "logged" / "s").chmod(0o755)
+        (folder / "logged").chmod(0o755)
+        path = directory_of(folder)
+        _recursively(path, directories, files)
+        with (
+            unprivileged(),
+            pytest.raises(DiskForbiddenError, match=r"Permission denied, for user [0-9]+: .* give"),
+        ):
+            storage_of(folder, log).open()
+        _recursively(path, 0o755, 0o644)
+        storage, result = opened(folder, log)
+        assert result == NOTHING
+        storage.close()
+
+
+def test_rights_lost_while_running_leave_what_was_committed(tmp_path: Path) -> None:
+    """The commit fails with one line; OFFSET says what it said before."""
+    with open_folder() as folder:
+        log = one_committed(folder)
+        storage, _ = opened(folder, log)
+        transaction(storage, log, b"b", b"1")
+        path = directory_of(folder)
+        path.chmod(0o555)
+        with unprivileged(), pytest.raises(DiskForbiddenError, match="Permission denied, for user"):
+            storage.commit()
+        path.chmod(0o755)
+        shutil.copytree(folder / "logged", tmp_path / "logged")
+    storage, result = opened(tmp_path, log)
+    assert (result.kind, result.records) == (RestoreKind.TAIL, 1)
+    storage.close()
