@@ -3,7 +3,7 @@
 Both forms are accepted wherever a class is configured. Where a Java name is part of bytes
 (checkpoint keys), the Java name is written. Only what this version has is in the table: anything
 else is refused before a job starts. Task and pipeline classes are the user's, ``module:Name``;
-a grouper may be the user's too.
+groupers and serdes may be the user's too.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _ALIASES = {
 
 _SHORT = {java: short for names in _TABLE.values() for short, java in names.items()} | _ALIASES
 
-_OWN_ALLOWED = frozenset({Kind.SSP_GROUPER, Kind.TASK_NAME_GROUPER})
+_OWN_ALLOWED = frozenset({Kind.SSP_GROUPER, Kind.TASK_NAME_GROUPER, Kind.SERDE})
 """Kinds of which a job may bring a class of its own."""
 
 SERDES = tuple(_TABLE[Kind.SERDE])

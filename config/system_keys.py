@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.key_types import SAMZA, IntKey, Liveness, TextKey
+from homeport.config.key_types import OWN, SAMZA, IntKey, Liveness, TextKey
 
 SYSTEM_FACTORY = TextKey(
     name="systems.<system>.samza.factory",
@@ -88,7 +88,14 @@ STREAM_MSG_SERDE = TextKey(
 )
 SERIALIZERS_REGISTRY_CLASS = TextKey(
     name="serializers.registry.<name>.class",
-    meaning="class of a serde; string, json, bytes, integer, long and double need no entry",
+    meaning="class of a serde: Samza's, module:Class of the job's own, or avro; "
+    "string, json, bytes, integer, long and double need no entry",
     source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+SERIALIZERS_REGISTRY_SCHEMA = TextKey(
+    name="serializers.registry.<name>.schema",
+    meaning="schema of an avro serde, as JSON in one line; values are Avro's binary form, bare",
+    source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

@@ -1,4 +1,4 @@
-"""Loading what a job names as ``task.class`` and ``task.pipeline.class``, or one line why not.
+"""Loading what a job names as task, pipeline and serdes, or one line why not.
 
 Used by the stream container and by the check that run-job makes before it writes anything.
 """
@@ -10,8 +10,11 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, WireError
+from homeport.config.serde_names import AVRO
 from homeport.container.api import BatchTask, StreamTask
+from homeport.container.avro_serde import avro_serde
+from homeport.container.serdes import Serde, serde
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,6 +63,64 @@ def load_pipeline(name: str) -> Pipeline:
         raise ConfigError(PIPELINE_CLASS, name, rule, f"called with one: {error}") from None
     pipeline: Pipeline = found
     return pipeline
+
+
+def load_serde(key: str, name: str) -> Serde:
+    """The serde that ``name`` stands for, as ``config.serde_names`` gives it.
+
+    An own one is an object of the class, made without arguments, with the methods ``to_bytes`` and
+    ``from_bytes``, each of one argument.
+
+    Raises:
+        ConfigError: it cannot be had; the line names ``key``.
+    """
+    kind, _, schema = name.partition(" ")
+    if kind == AVRO:
+        return avro_serde(key, schema)
+    return _own_serde(key, name) if ":" in name else serde(name)
+
+
+def _own_serde(key: str, name: str) -> Serde:
+    found = _load(key, name)
+    rule = "it must name a class with the methods to_bytes and from_bytes"
+    if not isinstance(found, type):
+        raise ConfigError(key, name, rule, f"this is {_described(found)}")
+    try:
+        own = found()
+    except Exception as error:  # noqa: BLE001 - user code may raise anything
+        raise ConfigError(
+            key,
+            name,
+            f"an object cannot be made of it: {type(error).__name__}: {_one_line(error)}",
+            "let it be made without arguments",
+        ) from None
+    for method in ("to_bytes", "from_bytes"):
+        try:
+            inspect.signature(getattr(own, method)).bind(None)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ConfigError(key, name, rule, f"{method} of one argument: {error}") from None
+    return Serde(name, _own_to_bytes(name, own), _own_from_bytes(name, own))
+
+
+def _own_to_bytes(name: str, own: Any) -> Callable[[Any], bytes]:  # noqa: ANN401 - the job's own
+    def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
+        data = own.to_bytes(value)
+        if not isinstance(data, bytes):
+            raise TypeError(f"the serde {name!r} made {type(data).__name__}, not bytes")
+        return data
+
+    return to_bytes
+
+
+def _own_from_bytes(name: str, own: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - as above
+    def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
+        try:
+            return own.from_bytes(data)
+        except Exception as error:  # user code may raise anything
+            said = f"{type(error).__name__}: {_one_line(error)}"
+            raise WireError(f"not of the serde {name!r}: {data[:80]!r} ({said})") from error
+
+    return from_bytes
 
 
 def require_task_class(task_class: str | None) -> str:

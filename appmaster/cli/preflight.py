@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
@@ -25,6 +25,7 @@ from homeport.config.sections import (
     TaskConfig,
     YarnConfig,
 )
+from homeport.config.stores_section import StorageConfig
 from homeport.job_coordinator.cli import check_job_model as check_job_model_program
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import (
@@ -148,7 +149,25 @@ def check_classes(config: Config, python: str, import_path: Path) -> None:
         command += ["--task-class", task.task_class]
     if task.pipeline_class:
         command += ["--pipeline", task.pipeline_class]
+    for key, name in _serdes(config):
+        command += ["--serde", f"{key}={name}"]
     _check_with_package(command, python, import_path)
+
+
+def _serdes(config: Config) -> Iterator[tuple[str, str]]:
+    """(key, serde) of each store, and of each input that has one."""
+    for store in StorageConfig.of(config).stores.values():
+        yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde
+        yield keys.STORE_MSG_SERDE.named(store.name), store.msg_serde
+    for item in TaskConfig.of(config).inputs:
+        system, stream = item.system, item.stream
+        view = SystemConfig.of(config, system)
+        for key, name in (
+            (keys.STREAM_KEY_SERDE, view.key_serde(stream)),
+            (keys.STREAM_MSG_SERDE, view.msg_serde(stream)),
+        ):
+            if name is not None:
+                yield key.named(system, stream), name
 
 
 def check_own_groupers(config: Config, python: str, import_path: Path) -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from homeport.config.errors import ConfigError
-from homeport.container.classes import load_pipeline, load_task_class
+from homeport.container.classes import load_pipeline, load_serde, load_task_class
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,12 +19,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="check_classes", description=__doc__)
     parser.add_argument("--task-class", metavar="MODULE:CLASS")
     parser.add_argument("--pipeline", metavar="MODULE:FUNCTION")
+    parser.add_argument("--serde", metavar="KEY=NAME", action="append", default=[])
     given = parser.parse_args(arguments)
     try:
         if given.task_class:
             load_task_class(given.task_class)
         if given.pipeline:
             load_pipeline(given.pipeline)
+        for serde in given.serde:
+            key, _, name = serde.partition("=")
+            load_serde(key, name)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -10,7 +10,8 @@ from homeport.config.errors import ConfigError
 from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import ClusterManagerConfig, JobConfig, SystemConfig, TaskConfig
 from homeport.config.stores_section import StorageConfig, StoreConfig
-from homeport.container.serdes import Serde, serde
+from homeport.container.classes import load_serde
+from homeport.container.serdes import Serde
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
@@ -102,14 +103,6 @@ class ContainerJob:
                     "checkpoints are: one transaction holds both",
                     f"use the system {self.task.checkpoint_system}",
                 )
-            for key, name in (("key", store.key_serde), ("msg", store.msg_serde)):
-                if ":" in name:
-                    raise ConfigError(
-                        f"stores.{store.name}.{key}.serde",
-                        name,
-                        "own serdes cannot be used yet",
-                        "use bytes, and encode in the task",
-                    )
 
     @property
     def is_standby(self) -> bool:
@@ -122,8 +115,12 @@ class ContainerJob:
         return RecordsConfig.of(self.config)
 
     def serdes(self, store: StoreConfig) -> tuple[Serde, Serde]:
-        """Key serde and message serde of ``store``."""
-        return serde(store.key_serde), serde(store.msg_serde)
+        """Key serde and message serde of ``store``; ConfigError where one cannot be had."""
+        key, msg = (
+            load_serde(f"stores.{store.name}.{part}.serde", name)
+            for part, name in (("key", store.key_serde), ("msg", store.msg_serde))
+        )
+        return key, msg
 
     def transactional_id(self, incarnation: Incarnation) -> str:
         """The id under which ``incarnation`` writes."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from homeport.config.errors import ConfigError
 from homeport.container.api import BatchTask, StreamTask
+from homeport.container.classes import load_serde
 from homeport.container.records import BadRecords, InputMessages, PipelineMessages
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.loop_parts import Task
@@ -15,7 +15,7 @@ from homeport.container.runtime.stream_task_instance import (
     StreamTaskParts,
 )
 from homeport.container.runtime.task_instance import Context, Outputs, TaskInstance
-from homeport.container.serdes import Serde, serde
+from homeport.container.serdes import Serde
 from homeport.job_coordinator.model.ids import TaskName
 
 
@@ -58,19 +58,10 @@ def _parts(
 
 def _serdes(job: ContainerJob, system: str, stream: str) -> tuple[Serde | None, Serde | None]:
     view = job.systems[system]
-    return _serde("key", stream, view.key_serde(stream)), _serde(
-        "msg", stream, view.msg_serde(stream)
+    names = {"key": view.key_serde(stream), "msg": view.msg_serde(stream)}
+    of = f"systems.{system}.streams.{stream}.samza"
+    key, msg = (
+        None if name is None else load_serde(f"{of}.{part}.serde", name)
+        for part, name in names.items()
     )
-
-
-def _serde(part: str, stream: str, name: str | None) -> Serde | None:
-    if name is None:
-        return None
-    if ":" in name:
-        raise ConfigError(
-            f"samza.{part}.serde",
-            name,
-            f"own serdes cannot be used yet, and the input {stream} has one",
-            "use bytes, and decode in the task",
-        )
-    return serde(name)
+    return key, msg

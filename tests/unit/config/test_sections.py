@@ -227,9 +227,26 @@ def test_a_store_needs_factory_and_serdes() -> None:
     unknown = _config(**{**_STORE, "stores.s.key.serde": "avro"})
     with pytest.raises(ConfigError, match=r"or set serializers\.registry\.avro\.class"):
         StorageConfig.of(unknown)
-    unknown_class = unknown.merged({"serializers.registry.avro.class": "org.acme.AvroSerde"})
-    with pytest.raises(ConfigError, match=r"serializers\.registry\.avro\.class = 'org\.acme"):
+    unknown_class = unknown.merged({"serializers.registry.avro.class": "AvroSerde"})
+    with pytest.raises(ConfigError, match=r"serializers\.registry\.avro\.class = 'AvroSerde'"):
         StorageConfig.of(unknown_class)
+
+
+def test_a_serde_may_be_the_jobs_own_or_avro() -> None:
+    """module:Class in either form; avro with its schema, which must be JSON."""
+    config = _config(**{**_STORE, "stores.s.msg.serde": "events"})
+
+    def msg_serde(**entry: str) -> str:
+        named = {f"serializers.registry.events.{part}": text for part, text in entry.items()}
+        return StorageConfig.of(config.merged(named)).stores["s"].msg_serde
+
+    assert msg_serde(**{"class": "my.serdes:Event"}) == "my.serdes:Event"
+    assert msg_serde(**{"class": "my.serdes.Event"}) == "my.serdes:Event"
+    assert msg_serde(**{"class": "avro", "schema": ' {"type": "long"}'}) == 'avro {"type":"long"}'
+    with pytest.raises(ConfigError, match=r"serializers\.registry\.events\.schema is missing"):
+        msg_serde(**{"class": "avro"})
+    with pytest.raises(ConfigError, match=r"events\.schema = 'long': it must be JSON"):
+        msg_serde(**{"class": "avro", "schema": "long"})
 
 
 def test_hot_standby_is_read_in_both_words() -> None:

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from homeport.config.errors import ConfigError
-from homeport.container.classes import load_pipeline, load_task_class, require_task_class
+from homeport.config.errors import ConfigError, WireError
+from homeport.container.classes import (
+    load_pipeline,
+    load_serde,
+    load_task_class,
+    require_task_class,
+)
 from homeport.container.cli.check_classes import main
 
 MODULE = """
@@ -34,6 +39,20 @@ def pipeline(frame):
 
 def two(frame, more):
     return frame
+
+class Hex:
+    def to_bytes(self, value):
+        return value if value is None else bytes.fromhex(value)
+    def from_bytes(self, data):
+        return {b"\\x01": "01"}[data]
+
+class HalfSerde:
+    def to_bytes(self, value):
+        return b""
+
+class NeedsMore(Hex):
+    def __init__(self, more):
+        pass
 """
 
 
@@ -92,6 +111,42 @@ def test_a_bad_pipeline_is_told_in_one_line(
     assert main(["--pipeline", name]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: task.pipeline.class = '{name}': ")
+    assert words in line
+
+
+def test_an_own_serde_is_an_object_of_its_class() -> None:
+    """What its methods do wrong is told as of any serde; bytes are all that it may make."""
+    own = load_serde("stores.s.msg.serde", "checked_job:Hex")
+    assert (own.to_bytes("01"), own.from_bytes(b"\x01")) == (b"\x01", "01")
+    with pytest.raises(TypeError, match="'checked_job:Hex' made NoneType, not bytes"):
+        own.to_bytes(None)
+    with pytest.raises(WireError, match=r"not of the serde 'checked_job:Hex': b'\\x02' \(KeyError"):
+        own.from_bytes(b"\x02")
+    assert load_serde("stores.s.msg.serde", "long").name == "long"
+    serdes = ["--serde", "stores.s.key.serde=long", "--serde", "stores.s.msg.serde=checked_job:Hex"]
+    assert main(serdes) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no_such_job:X", "cannot be imported: ModuleNotFoundError: No module named"),
+        ("checked_job:pipeline", "this is a function"),
+        (
+            "checked_job:HalfSerde",
+            "from_bytes of one argument: 'HalfSerde' object has no",
+        ),
+        ("checked_job:NeedsMore", "an object cannot be made of it: TypeError"),
+        ('avro {"type":"nothing"}', "it is no Avro schema (UnknownType"),
+    ],
+)
+def test_a_bad_serde_is_told_in_one_line(
+    name: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line names the key that asks for it, and the exit code is 1."""
+    assert main(["--serde", f"stores.s.msg.serde={name}"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: stores.s.msg.serde = ")
     assert words in line
 
 
