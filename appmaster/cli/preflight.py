@@ -33,8 +33,10 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
     input_streams,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.model.job_model import JobModel
 
 _KAFKA_TIMEOUT_S = 10.0
@@ -68,6 +70,19 @@ def check_kafka(config: Config) -> None:
                     f"{SystemConfig.of(config, name).bootstrap_servers}",
                     "create the topic, or correct the name",
                 )
+
+
+def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
+    """No changelog that is there has a fault, and none that held the job's state is gone.
+
+    Their partitions are the AM's to look at, which knows the tasks; what differs from ``config``
+    and harms nothing is told.
+
+    Raises:
+        ConfigError: one has, or is.
+    """
+    for line in ChangelogTopics(config, stream).check(None, may_be_replaced=True):
+        say(f"warning: {line}")
 
 
 def check_job_model(config: Config) -> JobModel | None:

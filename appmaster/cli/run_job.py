@@ -56,6 +56,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.model.job_model import JobModel
@@ -181,6 +182,9 @@ def check_state(job: Job, *, reset_state: bool) -> None:
             before = ConfigManager(store).read()
             if not reset_state:
                 one_time_configuration.require_unchanged(store, job.config)
+                preflight.check_changelogs(job.config, store, say)
+    elif not reset_state:
+        preflight.check_changelogs(job.config, InMemoryCoordinatorStream(), say)
     if reset_state:
         state_reset.check_topics(state_reset.state_topics(before, job.config), job.config)
 

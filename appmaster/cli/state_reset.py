@@ -143,8 +143,9 @@ def reset(
         for topic, kafka in topics.items():
             require_newest()
             TopicAdmin(kafka).delete(topic.stream)
+        stream.catch_up()
         if model is not None:
-            create_topics(model)
+            create_topics(model, stream)
         ConfigManager(stream).replace(config, source)
         resets.write(StateReset(submission, ResetPhase.FINISHED))
     return tuple(topics)

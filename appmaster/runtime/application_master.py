@@ -231,13 +231,18 @@ def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourc
 
 
 def begin(
-    container: AmContainer, stream: CoordinatorStreamStore, shelf: ModelShelf
+    container: AmContainer,
+    stream: CoordinatorStreamStore,
+    shelf: ModelShelf,
+    *,
+    is_submission: bool,
 ) -> JobModelPublished:
     """The JobModel that the stream names is in force, or the first one of this attempt is."""
     named = EpochManager(stream).read_job_model_version()
     model = shelf.find(named) if named else None
     if model is None:
-        model = first_model(container.submission.submitted, stream)
+        submitted = container.submission.submitted
+        model = first_model(submitted, stream, is_submission=is_submission)
         version = publication.version_of(model, stream).version
         shelf.save(version, model)
         change = ModelChange(version, model, "an attempt begins", restarts_all=True)
@@ -277,12 +282,13 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         StateResetManager(stream).require_finished()
         found = inheritance(container.folder, Inheritance(boot_ms(), takeover.permits(stream)))
         shelf = ModelShelf(container.folder)
-        published = begin(container, stream, shelf)
+        is_new = is_first(container, heartbeat)
+        published = begin(container, stream, shelf, is_submission=is_new)
         published = replace(
             published,
-            failures=failures(stream, shelf.model.config, is_first=is_first(container, heartbeat)),
+            failures=failures(stream, shelf.model.config, is_first=is_new),
         )
-        if is_first(container, heartbeat):
+        if is_new:
             config, now_ms = shelf.model.config, wall_ms()
             stream.write(messages_of_a_new_run(stream, container.application_id, config, now_ms))
         return asyncio.run(

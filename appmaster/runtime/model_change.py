@@ -105,7 +105,8 @@ class ModelDesk:
         stream: where the previous assignment is read, as of its last catch-up.
         shelf: where the model is saved.
         counts: {stream: partitions} of the inputs of a configuration, as they are now.
-        create_topics: sees to the checkpoint topic and the changelogs of a model.
+        create_topics: sees to the checkpoint topic and the changelogs of a model, which are kept in
+            the stream.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class ModelDesk:
         stream: CoordinatorStream,
         shelf: ModelShelf,
         counts: Callable[[Config], Mapping[SystemStream, int]] | None = None,
-        create_topics: Callable[[JobModel], None] = takeover.create_topics,
+        create_topics: Callable[[JobModel, CoordinatorStream], None] = takeover.create_topics,
     ) -> None:
         self._stream = stream
         self._shelf = shelf
@@ -158,7 +159,7 @@ class ModelDesk:
                 "submit it under another job.id, or with --reset-state",
             )
         if _topics(model) != _topics(before):
-            self._create_topics(model)
+            self._create_topics(model, self._stream)
         return model
 
     def saved(self, model: JobModel, why: str, *, restarts_all: bool) -> ModelChange:
@@ -184,11 +185,15 @@ def _counts_now(config: Config) -> Mapping[SystemStream, int]:
     return StreamMetadataCache(config).partition_counts(input_streams(config))
 
 
-def first_model(submitted: Submitted, stream: CoordinatorStream) -> JobModel:
+def first_model(
+    submitted: Submitted, stream: CoordinatorStream, *, is_submission: bool = False
+) -> JobModel:
     """The JobModel that an attempt begins with, and its topics.
 
     Where none can be made of what the stream says now, as after a slip of the writer's, the one of
     what was submitted: a running job takes no harm from it, and a new attempt must not either.
+
+    ``is_submission``: whether this is the first attempt of its submission.
 
     Raises:
         ConfigError: none can be made of what was submitted either.
@@ -196,13 +201,13 @@ def first_model(submitted: Submitted, stream: CoordinatorStream) -> JobModel:
     """
     try:
         config = live_configuration.read(submitted, takeover.read_config(stream)).config
-        return _first(config, stream)
+        return _first(config, stream, is_submission=is_submission)
     except ConfigError as error:
         log.error("the configuration of the submission is used: %s", error)  # noqa: TRY400 - one line says it all
-    return _first(submitted.config, stream)
+    return _first(submitted.config, stream, is_submission=is_submission)
 
 
-def _first(config: Config, stream: CoordinatorStream) -> JobModel:
+def _first(config: Config, stream: CoordinatorStream, *, is_submission: bool) -> JobModel:
     for warning in validate(config):
         log.warning("%s", warning)
     model = takeover.compute_model(config, stream)
@@ -211,5 +216,5 @@ def _first(config: Config, stream: CoordinatorStream) -> JobModel:
         change = one_time.changed_tasks(before, model)
         if change is not None:
             raise one_time.refusal(change)
-    takeover.create_topics(model)
+    takeover.create_topics(model, stream, is_submission=is_submission)
     return model

@@ -7,23 +7,20 @@ act. An orphaned attempt can therefore not outrank a newer one, and none acts be
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
 from homeport.config.sections import SystemConfig, TaskConfig
-from homeport.config.stores_section import StorageConfig
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.kafka.topics import (
-    TopicAdmin,
-    changelog_topic_spec,
-    checkpoint_topic_spec,
-)
+from homeport.job_coordinator.kafka.topics import TopicAdmin, checkpoint_topic_spec
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
@@ -54,6 +51,8 @@ class OutrankedError(FencedError):
         super().__init__(f"attempt {by} has taken over; this one is {own}")
         self.by = by
 
+
+log = logging.getLogger("driver")
 
 TRACKING_URL_KEY = "yarn.am.tracking.url"
 
@@ -143,18 +142,27 @@ def compute_model(config: Config, stream: CoordinatorStream) -> JobModel:
     return calculate_job_model(config, counts, previous_assignment(stream))
 
 
-def create_topics(model: JobModel) -> None:
-    """The job's checkpoint topic and changelogs exist, in the right shape.
+def create_topics(
+    model: JobModel, stream: CoordinatorStream, *, is_submission: bool = False
+) -> None:
+    """The job's checkpoint topic and changelogs exist, in the right shape, and hold its state.
+
+    Args:
+        model: of the job.
+        stream: where the changelogs' ids are kept; read to its head.
+        is_submission: whether somebody submits the job now: changelogs that were made anew are
+            taken if records have been brought back into them.
 
     Raises:
-        ConfigError: one exists in another shape.
+        ConfigError: one exists in another shape, or is not the one any more that held state.
     """
     config = model.config
     task = TaskConfig.of(config)
+    topics = ChangelogTopics(config, stream)
+    partitions = model.max_change_log_stream_partitions
+    for line in topics.check(partitions, may_be_replaced=is_submission):
+        log.warning("%s", line)
     if task.checkpoint_enabled:
         system = SystemConfig.of(config, task.checkpoint_system)
         TopicAdmin(system).ensure(checkpoint_topic_spec(task))
-    for store in StorageConfig.of(config).stores.values():
-        if store.changelog is not None:
-            spec = changelog_topic_spec(store, model.max_change_log_stream_partitions)
-            TopicAdmin(SystemConfig.of(config, store.changelog.system)).ensure(spec)
+    topics.make(partitions)

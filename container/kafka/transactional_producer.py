@@ -7,7 +7,7 @@ once stays fenced.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -63,6 +63,7 @@ class TransactionalProducer:
         self._system = system
         self._reports: dict[tuple[str, int], int] = {}
         self._failure: KafkaError | None = None
+        self._beyond: dict[tuple[str, int], int] = {}
         self._known_topics: set[str] = set()
         self._connection = Connection()
         properties = producer_properties(system, transactional_id)
@@ -86,6 +87,16 @@ class TransactionalProducer:
             pause: waits the seconds given; raises to give up.
         """
         self._connection.wait(self._producer, pause)
+
+    def expect_beyond(self, positions: Mapping[tuple[str, int], int]) -> None:
+        """A transaction is committed only where its records in these partitions come later.
+
+        Later than these offsets, and then than those of the transaction before: where they go back,
+        the topic was made anew.
+
+        Shapes: ``positions`` {(topic, partition): offset}.
+        """
+        self._beyond.update(positions)
 
     def begin(self) -> None:
         """A transaction is open; nothing of it is sent.
@@ -126,6 +137,7 @@ class TransactionalProducer:
             remaining = self._producer.flush(_COMMIT_S)
             if remaining or self._failure:
                 self._give_up(f"{remaining} records not delivered", self._failure)
+            self._require_progress()
 
     def commit(self) -> dict[tuple[str, int], int]:
         """All that was sent since ``begin`` is committed.
@@ -151,6 +163,7 @@ class TransactionalProducer:
             raise TransactionError(
                 f"commit: {cause.str()}; its outcome is unknown, so nothing of it is kept here"
             ) from None
+        self._beyond |= {p: o for p, o in self._reports.items() if p in self._beyond}
         return self._reports
 
     def close(self) -> None:
@@ -167,6 +180,13 @@ class TransactionalProducer:
             # The library raises a fatal error inside of a delivery report, which Python then calls
             # an error of its own; what it was, the abort will say.
             self._give_up("sending: a fatal error", None)
+
+    def _require_progress(self) -> None:
+        for (topic, partition), offset in self._reports.items():
+            before = self._beyond.get((topic, partition))
+            if before is not None and offset <= before:
+                step = f"sending to {topic} partition {partition}"
+                self._give_up(step, None, f"a record got offset {offset}, after {before}")
 
     def _produce_all(self, sends: Iterable[Send]) -> None:
         # Offsets within a partition grow in the order of the sends: only the last of each run
@@ -195,7 +215,7 @@ class TransactionalProducer:
             known = self._reports.get((topic, partition), -1)
             self._reports[topic, partition] = max(known, offset)
 
-    def _give_up(self, step: str, cause: KafkaError | None) -> NoReturn:
+    def _give_up(self, step: str, cause: KafkaError | None, why: str = "timed out") -> NoReturn:
         lost = self._connection.lost(self._producer)
         if lost is not None:
             # Without an abort, which would have to wait: whoever comes next with this id, or fences
@@ -204,7 +224,7 @@ class TransactionalProducer:
             raise unavailable(self._system, what, f"the connection was lost ({lost})")
         if cause is not None and _is_fenced(cause):
             raise FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
-        reason = cause.str() if cause is not None else "timed out"
+        reason = cause.str() if cause is not None else why
         try:
             self._producer.abort_transaction(_COMMIT_S)
         except KafkaException as error:

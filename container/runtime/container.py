@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from homeport.container.api import StreamTask
 from homeport.container.classes import load_pipeline, load_task_class, require_task_class
+from homeport.container.kafka.changelog_watch import ChangelogWatch
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
@@ -34,6 +35,7 @@ from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Restored, Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import record_limit
+from homeport.job_coordinator.metadata.changelog_topics import ChangelogTopicManager
 from homeport.job_coordinator.model.ids import TaskName
 
 if TYPE_CHECKING:
@@ -97,7 +99,9 @@ class StreamContainer:
         with start_up.open_coordinator_stream(self._job, self._phases) as stream:
             start_up.require_newest(stream, self._permit)
             start_up.report_fenced(stream, self._permit)
+            changelogs = self._watched_changelogs(stream)
             starts, processed = self._restore()
+            producer.expect_beyond(self._storage.positions())
             pipeline = self._pipeline()
             outputs = Outputs(
                 self._job.systems, self._job.output_systems, self._job.job.default_system
@@ -120,6 +124,7 @@ class StreamContainer:
             processed,
             self._history,
             functools.partial(record_limit, self._job.transaction_system),
+            changelogs,
             self._plain(),
             self._reached,
         )
@@ -165,6 +170,13 @@ class StreamContainer:
             return None
         with self._phases.phase("spark"):
             return self._spark.pipeline(self._stop.check)
+
+    def _watched_changelogs(self, stream: CoordinatorStreamStore) -> ChangelogWatch:
+        """Before anything is read of them: whether they are those that hold the state."""
+        stores = {s.changelog: s.name for s in self._job.stores if s.changelog is not None}
+        watch = ChangelogWatch(self._job.systems, stores)
+        watch.begin(ChangelogTopicManager(stream).read())
+        return watch
 
     def _restore(self) -> tuple[start_up.Offsets, start_up.Offsets]:
         """Stores stand at their changelogs' heads; where the input goes on."""

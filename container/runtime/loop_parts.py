@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from homeport.container.kafka.changelog_watch import ChangelogWatch
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.transactional_producer import TransactionalProducer
@@ -54,6 +55,7 @@ class LoopParts:
 
     ``processed``: per task, what its checkpoint says, and what was skipped by where it started.
     ``requests``: what the tasks ask for. ``record_limit``: the largest record of a topic, in bytes.
+    ``changelogs``: knows whether they are the topics still that the state was restored from.
     ``plain``: who sends the outputs at once; None where they are part of the transaction.
     ``reached``: is told of each step of a transaction and of a commit when it is done.
     """
@@ -68,6 +70,7 @@ class LoopParts:
     processed: Offsets
     history: Callable[..., None]
     record_limit: Callable[[str], int]
+    changelogs: ChangelogWatch
     plain: PlainOutputs | None = None
     reached: Reached = passed
 

@@ -163,6 +163,7 @@ class RunLoop:
         """All stores are flushed and their OFFSET files name where they stand."""
         moved = self._parts.storage.commit(self._parts.reached)
         self._committed_at = time.monotonic()
+        self._parts.changelogs.check()
         if moved:
             self._parts.history("commit", stores=moved)
 

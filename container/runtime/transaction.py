@@ -89,9 +89,14 @@ class TransactionShell:
             HomeportError: it is not; whether it is committed, the error says where that is known.
         """
         ending = _Ending(seen, processed)
-        for step in self.plan:
-            self._actions[step.action](ending, step)
-            self._parts.reached(step)
+        try:
+            for step in self.plan:
+                self._actions[step.action](ending, step)
+                self._parts.reached(step)
+        except (TransactionError, UnavailableError):
+            # Of a deleted topic Kafka says no more than that nothing was delivered in time.
+            self._parts.changelogs.check()
+            raise
 
     def hand_out(self) -> None:
         """Outputs that are no part of the transaction are on their way."""

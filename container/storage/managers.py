@@ -125,6 +125,16 @@ class ContainerStorage:
         """Bytes written to all stores by the open transaction."""
         return sum(item.overlay.size_bytes for item in self._opened if item.overlay)
 
+    def positions(self) -> dict[Position, int]:
+        """{(changelog topic, partition): offset up to which its store holds all, -1 if none}."""
+        return {
+            (item.changelog.stream, item.task.changelog_partition): (
+                -1 if item.position is None else item.position
+            )
+            for item in self._opened
+            if item.config.changelog is not None
+        }
+
     def changes(self) -> list[Changes]:
         """What the open transaction changed in stores with a changelog; it is to be sent now.
 

@@ -21,19 +21,18 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewTopic,
     ResourceType,
+    TopicDescription,
 )
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError, InvariantViolation, UnavailableError
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
-from homeport.config.stores_section import StoreConfig
 from homeport.job_coordinator.kafka import clients
 
 _T = TypeVar("_T")
 DELETE_RETENTION = "delete.retention.ms"
 """Property of a compacted topic: how long it keeps deletions."""
 _COMPACT = "compact"
-_CHANGELOG_SEGMENT_BYTES = 536870912
 _METADATA_POLL_S = 0.05
 
 
@@ -54,6 +53,25 @@ class TopicSpec:
     def cleanup_policy(self) -> str:
         """``cleanup.policy`` that the topic must have."""
         return self.config.get("cleanup.policy", "delete")
+
+
+@dataclass(frozen=True)
+class FoundTopic:
+    """A topic as the brokers have it.
+
+    ``topic_id``: a topic that is made anew gets another one. ``replication``: of the partition that
+    has the fewest replicas. Shapes: ``config`` {property: value}, defaults included.
+    """
+
+    topic_id: str
+    partitions: int
+    replication: int
+    config: Mapping[str, str]
+
+
+def policies(text: str) -> frozenset[str]:
+    """What a ``cleanup.policy`` lists, in whatever order."""
+    return frozenset(part.strip() for part in text.split(","))
 
 
 def coordinator_topic_spec(job: JobConfig) -> TopicSpec:
@@ -82,33 +100,6 @@ def checkpoint_topic_spec(task: TaskConfig) -> TopicSpec:
             "segment.bytes": str(task.checkpoint_segment_bytes),
             "max.message.bytes": str(task.checkpoint_max_message_bytes),
         },
-    )
-
-
-def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
-    """The changelog of ``store``, compacted, with exactly ``partitions`` partitions.
-
-    ``stores.<store>.changelog.kafka.*`` wins over every setting. Samza also sets
-    ``min.compaction.lag.ms``, because its restore may have to go back to a checkpoint; our stores
-    never hold what a checkpoint does not cover, so the lag is set only where it is configured, and
-    a restore from the beginning has less to read.
-    """
-    if store.changelog is None:
-        raise InvariantViolation(f"store {store.name!r} has no changelog to describe")
-    config = {
-        "cleanup.policy": _COMPACT,
-        "segment.bytes": str(_CHANGELOG_SEGMENT_BYTES),
-        "max.message.bytes": str(store.changelog_max_message_bytes),
-        DELETE_RETENTION: str(store.changelog_delete_retention_ms),
-    }
-    if store.changelog_min_compaction_lag_ms is not None:
-        config["min.compaction.lag.ms"] = str(store.changelog_min_compaction_lag_ms)
-    return TopicSpec(
-        store.changelog.stream,
-        partitions,
-        store.changelog_replication_factor,
-        f"stores.{store.name}.changelog.replication.factor",
-        config | dict(store.changelog_overrides),
     )
 
 
@@ -250,7 +241,7 @@ class TopicAdmin:
                 "delete the topic if it belongs to no other job, or give this job another name",
             )
         policy = self.topic_config(name).get("cleanup.policy", "")
-        if cleanup not in [part.strip() for part in policy.split(",")]:
+        if not policies(cleanup) <= policies(policy):
             raise ConfigError(
                 "topic",
                 name,
@@ -273,15 +264,47 @@ class TopicAdmin:
         Raises:
             UnavailableError: one does not exist, or Kafka did not answer in time.
         """
+        found = self.existing_ids(names)
+        missing = next((name for name in names if name not in found), None)
+        if missing is not None:
+            what = f"asking for topic {missing!r}"
+            raise clients.unavailable(self._system, what, "it does not exist")
+        return found
+
+    def existing_ids(self, names: Sequence[str]) -> dict[str, str]:
+        """As ``topic_ids``, of those that exist."""
+        return {name: str(topic.topic_id) for name, topic in self._descriptions(names).items()}
+
+    def described(self, names: Sequence[str]) -> dict[str, FoundTopic]:
+        """{topic: how it is} of those of ``names`` that exist."""
+        return {
+            name: FoundTopic(
+                str(topic.topic_id),
+                len(topic.partitions),
+                min(len(partition.replicas) for partition in topic.partitions),
+                self.topic_config(name),
+            )
+            for name, topic in self._descriptions(names).items()
+        }
+
+    def _descriptions(self, names: Sequence[str]) -> dict[str, TopicDescription]:
         if not names:
             return {}
         futures = self._admin.describe_topics(
             TopicCollection(list(names)), request_timeout=self._timeout_s
         )
-        return {
-            name: str(self._result(futures[name], f"asking for topic {name!r}").topic_id)
-            for name in names
-        }
+        found = {}
+        for name in names:
+            try:
+                found[name] = futures[name].result(self._timeout_s + 1)
+            except KafkaException as exception:
+                error = clients.error_of(exception)
+                if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    what = f"asking for topic {name!r}"
+                    raise clients.unavailable(self._system, what, error.str()) from None
+            except TimeoutError:
+                raise self._no_answer(f"asking for topic {name!r}") from None
+        return found
 
     def _general_key(self) -> str:
         return f"systems.{self._system.name}.default.stream.replication.factor"

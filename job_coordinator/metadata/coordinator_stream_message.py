@@ -55,6 +55,7 @@ class MessageType(StrEnum):
     SET_RETRY_STATE = "set-retry-state"
     SET_JOB_END = "set-job-end"
     SET_STATE_RESET = "set-state-reset"
+    SET_CHANGELOG_TOPIC = "set-changelog-topic"
 
 
 class Namespace(StrEnum):
@@ -409,6 +410,12 @@ def set_state_reset(submission: int, phase: str) -> CoordinatorStreamMessage:
     """That submission resets the job's state, and has got as far as ``phase``."""
     values = {"submission": str(submission), "phase": phase}
     return CoordinatorStreamMessage(MessageType.SET_STATE_RESET, STATE_RESET_KEY, values)
+
+
+def set_changelog_topic(topic: str, topic_id: str, store: str) -> CoordinatorStreamMessage:
+    """``topic``, as system.stream, is the changelog of ``store``, and has that id at the broker."""
+    values = {"topic-id": topic_id, "store": store}
+    return CoordinatorStreamMessage(MessageType.SET_CHANGELOG_TOPIC, topic, values)
 
 
 def set_job_model_version(version: int, digest: str) -> CoordinatorStreamMessage:

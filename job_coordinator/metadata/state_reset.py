@@ -33,6 +33,7 @@ OPTION = "--reset-state"
 
 _OF_STATE = (
     MessageType.SET_CHANGELOG,
+    MessageType.SET_CHANGELOG_TOPIC,
     MessageType.SET_TASK_HOST,
     MessageType.SET_CONTAINER_HOST,
     MessageType.SET_TASK_CONTAINER,

@@ -25,11 +25,11 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, FencedError, UnavailableError, WireError
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.stores_section import StorageConfig
+from homeport.job_coordinator.kafka.changelog_topics import changelog_topic_spec
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import (
     TopicAdmin,
-    changelog_topic_spec,
     checkpoint_topic_spec,
     coordinator_topic_spec,
 )

@@ -91,7 +91,8 @@ def test_a_fault_that_only_the_am_can_see_is_told_at_once(make_job: Callable[[st
     job = make_job("misshapen")
     job.produce(1)
     admin = AdminClient({"bootstrap.servers": job.servers})
-    admin.create_topics([NewTopic("misshapen-counts", 1, 1)])["misshapen-counts"].result(30)
+    topic = NewTopic("misshapen-counts", 1, 1, config={"cleanup.policy": "compact"})
+    admin.create_topics([topic])["misshapen-counts"].result(30)
     done = job.call("run")
     assert done.returncode == 1
     line = done.stderr.splitlines()[-1]

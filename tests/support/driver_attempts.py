@@ -215,7 +215,7 @@ class Am:
             live=LiveJobCoordinator(
                 configuration=LiveConfiguration(Submitted(CONFIG, CONFIG)),
                 shelf=self.shelf,
-                desk=ModelDesk(self.stream, self.shelf, lambda _: COUNTS, lambda _: None),
+                desk=ModelDesk(self.stream, self.shelf, lambda _: COUNTS, lambda *_: None),
                 look=lambda _: InputsSeen(COUNTS, {IN: "id"}),
                 history=writer,
             ),

@@ -302,15 +302,17 @@ class ModelAdmin:
     def describe_topics(
         self, names: TopicCollection, *, request_timeout: float = _DEFAULT_REQUEST_S
     ) -> dict[str, Future[_Described]]:
-        """{topic: its id}."""
+        """{topic: its id and partitions}."""
         return {
-            name: self._ask(
-                f"describe {name}",
-                request_timeout,
-                partial(_Described, self._network.broker.topic_ids[name]),
-            )
+            name: self._ask(f"describe {name}", request_timeout, partial(self._described, name))
             for name in names.topic_names
         }
+
+    def _described(self, name: str) -> _Described:
+        broker = self._network.broker
+        if name not in broker.topic_ids:
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+        return _Described(broker.topic_ids[name], [_Replicas()] * broker.counts()[name])
 
     def describe_configs(
         self, resources: Sequence[ConfigResource], *, request_timeout: float = _DEFAULT_REQUEST_S
@@ -337,8 +339,14 @@ class ModelAdmin:
 
 
 @dataclass
+class _Replicas:
+    replicas: Sequence[int] = (1, 2, 3)
+
+
+@dataclass
 class _Described:
     topic_id: str
+    partitions: Sequence[_Replicas]
 
 
 @dataclass

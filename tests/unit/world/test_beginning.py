@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.world.scene import Scene
-from tests.unit.world.world import LEASE_MS, World
+from tests.unit.world.world import CHECKPOINTS, LEASE_MS, World
 
 AWAY_MS = 300_000
 
@@ -55,7 +55,7 @@ def test_no_launcher_is_asked_for_before_there_is_a_model() -> None:
         attempt = scene.attempt()
         scene.until(lambda: attempt.children[1].process is not None, "there is a driver")
         driver = attempt.driver
-        driver.stop_at("create counts")
+        driver.stop_at(f"create {CHECKPOINTS}")
         scene.until(lambda: driver.is_stopped, "it has not published yet")
         assert attempt.children[1].server is not None
         assert attempt.children[1].server.backend is None

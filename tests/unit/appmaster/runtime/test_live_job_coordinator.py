@@ -86,7 +86,7 @@ class Job:
         return LiveJobCoordinator(
             configuration=self.configuration,
             shelf=self.shelf,
-            desk=ModelDesk(self.stream, self.shelf, self.counts, lambda _: None),
+            desk=ModelDesk(self.stream, self.shelf, self.counts, lambda *_: None),
             look=look or self.look,
             history=HistoryWriter(self.folder / "history", "driver", "nm1"),
         )

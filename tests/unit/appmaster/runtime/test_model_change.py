@@ -16,7 +16,10 @@ from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream import (
+    CoordinatorStream,
+    InMemoryCoordinatorStream,
+)
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 
@@ -55,7 +58,11 @@ class Attempt:
         model = calculate_job_model(file, self.counts, NOTHING)
         publication.publish(model, self.stream, lambda host: host)
         self.shelf.enter(1, model)
-        self.desk = ModelDesk(self.stream, self.shelf, self._counts, self.made.append)
+        self.desk = ModelDesk(self.stream, self.shelf, self._counts, self._create_topics)
+
+    def _create_topics(self, model: JobModel, stream: CoordinatorStream) -> None:
+        assert stream is self.stream
+        self.made.append(model)
 
     def _counts(self, _: Config) -> Mapping[SystemStream, int]:
         if self.is_away:
@@ -145,7 +152,7 @@ def test_g18_inputs_of_a_job_with_state_expand_into_its_tasks(tmp_path: Path) ->
 def test_a_new_attempt_begins_with_what_the_stream_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """And where no model can be made of that, with what was submitted."""
     counts = {IN: 4}
-    monkeypatch.setattr(takeover, "create_topics", lambda _: None)
+    monkeypatch.setattr(takeover, "create_topics", lambda *_, **__: None)
     monkeypatch.setattr(
         takeover,
         "compute_model",
@@ -170,7 +177,7 @@ def test_a_new_attempt_does_not_begin_with_other_tasks_than_the_state_was_made_b
     file = FILE.merged({**STORE, "job.systemstreampartition.input.expansion.enabled": "false"})
     attempt = Attempt(tmp_path, file)
     made: list[JobModel] = []
-    monkeypatch.setattr(takeover, "create_topics", made.append)
+    monkeypatch.setattr(takeover, "create_topics", lambda model, *_, **__: made.append(model))
     monkeypatch.setattr(
         takeover,
         "compute_model",

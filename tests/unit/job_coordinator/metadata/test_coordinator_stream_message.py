@@ -172,6 +172,11 @@ _GOLDEN = [
         b'{"submission":"4","phase":"begun"}',
     ),
     (
+        wire.set_changelog_topic("kafka.my-log", "dGhlIGlk", "my-store"),
+        b'[1,"set-changelog-topic","kafka.my-log"]',
+        b'{"topic-id":"dGhlIGlk","store":"my-store"}',
+    ),
+    (
         wire.set_job_model_version(3, "abc"),
         b'[1,"set-job-model-version","job-model"]',
         b'{"version":"3","digest":"abc"}',

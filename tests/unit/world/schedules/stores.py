@@ -18,6 +18,8 @@ from homeport.container.progress.store_meta import Expectation
 from homeport.container.storage import directory_lock, restore_manager
 from homeport.container.storage.managers import ContainerStorage
 from homeport.container.storage.task_store import Position, TaskStore
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
 from tests.unit.world.judges import committed, counted
@@ -164,6 +166,9 @@ def topics_are_made_anew_under_a_store(scene: Scene) -> None:
     _only(scene)
     for topic in ("in", "out", "counts", CHECKPOINTS):
         scene.world.broker.create(topic)
+    # Of a job whose stream does not say which topics hold its state, as one of before that record.
+    gone = wire.tombstone(MessageType.SET_CHANGELOG_TOPIC, "kafka.counts")
+    scene.world.write(gone, "homeport")
     scene.produced = 0
     _only(scene, "b")
     for _ in range(3):

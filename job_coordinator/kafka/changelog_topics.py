@@ -1,0 +1,277 @@
+"""Changelog topics: what each must look like, whether one that is there may be used, making them.
+
+A topic that is there already is never altered. What would lose state, or could take no record, is
+refused; where something else differs from the configuration, it is told what is in force.
+
+Tasks of a job with state stay what they are (its inputs may grow under them), so a changelog never
+needs more partitions than it was made with, and has exactly so many.
+
+Source: Samza 1.8, ChangelogStreamManager and KafkaConfig (reference, section 6.9).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import KafkaError, TopicPartition
+
+from homeport.config import keys
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, InvariantViolation
+from homeport.config.sections import SystemConfig
+from homeport.config.stores_section import StorageConfig, StoreConfig
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.topics import (
+    DELETE_RETENTION,
+    FoundTopic,
+    TopicAdmin,
+    TopicSpec,
+    policies,
+)
+from homeport.job_coordinator.metadata.changelog_topics import (
+    ChangelogTopicManager,
+    ChangelogTopicRecord,
+    lost_state,
+)
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+
+_CLEANUP = "cleanup.policy"
+_COMPACT = "compact"
+_DELETE = "delete"
+_MAX_MESSAGE = "max.message.bytes"
+_SIZES = frozenset({_MAX_MESSAGE, "segment.bytes"})
+_MIN_IN_SYNC = "min.insync.replicas"
+_SEGMENT_BYTES = 536870912
+_POLL_S = 0.5
+_PATIENCE_S = 30.0
+
+
+def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
+    """The changelog of ``store``, compacted, with exactly ``partitions`` partitions.
+
+    ``stores.<store>.changelog.kafka.*`` wins over every setting. Samza also sets
+    ``min.compaction.lag.ms``, because its restore may have to go back to a checkpoint; our stores
+    never hold what a checkpoint does not cover, so the lag is set only where it is configured, and
+    a restore from the beginning has less to read.
+    """
+    if store.changelog is None:
+        raise InvariantViolation(f"store {store.name!r} has no changelog to describe")
+    config = {
+        _CLEANUP: _COMPACT,
+        "segment.bytes": str(_SEGMENT_BYTES),
+        _MAX_MESSAGE: str(store.changelog_max_message_bytes),
+        DELETE_RETENTION: str(store.changelog_delete_retention_ms),
+    }
+    if store.changelog_min_compaction_lag_ms is not None:
+        config["min.compaction.lag.ms"] = str(store.changelog_min_compaction_lag_ms)
+    return TopicSpec(
+        store.changelog.stream,
+        partitions,
+        store.changelog_replication_factor,
+        keys.STORE_CHANGELOG_REPLICATION_FACTOR.named(store.name),
+        config | dict(store.changelog_overrides),
+    )
+
+
+def topic_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
+    """Why the topic as it is found cannot be the changelog of ``store``; None where it can."""
+    faults = (_partition_fault, _cleanup_fault, _in_sync_fault, _size_fault)
+    return next((e for fault in faults if (e := fault(store, spec, found)) is not None), None)
+
+
+def _partition_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
+    if found.partitions == spec.partitions:
+        return None
+    return ConfigError(
+        "topic",
+        spec.name,
+        f"it has {found.partitions} partitions and must have {spec.partitions}, one for each task",
+        f"name another topic by {keys.STORE_CHANGELOG.named(store.name)}, or, where it holds the "
+        "job's state, begin from nothing by run-job --reset-state",
+    )
+
+
+def _cleanup_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
+    wanted, policy = spec.config[_CLEANUP], found.config.get(_CLEANUP, "")
+    if _DELETE not in policies(policy) or _DELETE in policies(wanted):
+        return None
+    return ConfigError(
+        "topic",
+        spec.name,
+        f"its cleanup.policy is {policy!r} and must be {wanted!r}: records that grow old would be "
+        f"deleted, and with them state of store {store.name!r}",
+        f"set cleanup.policy={wanted} on the topic, or, if that is meant, "
+        f"{keys.STORE_CHANGELOG_KAFKA.named(store.name, _CLEANUP)}={policy}",
+    )
+
+
+def _in_sync_fault(_store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
+    needed = int(found.config.get(_MIN_IN_SYNC, "1"))
+    if needed <= found.replication:
+        return None
+    return ConfigError(
+        "topic",
+        spec.name,
+        f"its min.insync.replicas is {needed} and it has {found.replication} replicas, so that no "
+        "transaction can be written",
+        "give it more replicas, or lower min.insync.replicas of the topic or of the brokers",
+    )
+
+
+def _size_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
+    wanted, taken = spec.config.get(_MAX_MESSAGE), found.config.get(_MAX_MESSAGE)
+    if wanted is None or taken is None or int(taken) >= int(wanted):
+        return None
+    return ConfigError(
+        keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.named(store.name),
+        wanted,
+        f"topic {spec.name!r} takes records of at most {taken} bytes",
+        f"write {taken}, or raise max.message.bytes of the topic",
+    )
+
+
+def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[str]:
+    """One line for each setting that is not as configured, and is not at fault; its value counts.
+
+    Sizes are told of only where somebody has configured them.
+    """
+    told = [
+        f"changelog {spec.name}: {name} in force is {found.config[name]}, configured is {value}"
+        for name, value in sorted(spec.config.items())
+        if (name not in _SIZES or name in store.changelog_overrides)
+        and name in found.config
+        and policies(found.config[name]) != policies(value)
+    ]
+    if found.replication < spec.replication:
+        told.append(
+            f"changelog {spec.name}: it has {found.replication} replicas, "
+            f"configured are {spec.replication}"
+        )
+    return told
+
+
+class ChangelogTopics:
+    """The changelogs of one job's stores, at their brokers and in the coordinator stream.
+
+    Args:
+        config: of the job.
+        stream: read to its head.
+
+    Raises:
+        UnavailableError: (from every method) Kafka did not answer.
+    """
+
+    def __init__(self, config: Config, stream: CoordinatorStream) -> None:
+        self._config = config
+        self._manager = ChangelogTopicManager(stream)
+        stores = StorageConfig.of(config).stores.values()
+        self._stores = {s.changelog: s for s in stores if s.changelog is not None}
+        systems = sorted({changelog.system for changelog in self._stores})
+        self._admins = {name: TopicAdmin(SystemConfig.of(config, name)) for name in systems}
+
+    def check(self, partitions: int | None, *, may_be_replaced: bool) -> list[str]:
+        """No changelog that is there has a fault, and none that held state is gone.
+
+        Nothing is made.
+
+        Args:
+            partitions: how many each must have; None: as many as it has.
+            may_be_replaced: whether a topic that was made anew is taken for what it replaces, if it
+                holds records: somebody has brought them back. So it is when a job is submitted.
+
+        Returns:
+            What differs from the configuration and is only told.
+
+        Raises:
+            ConfigError: one is at fault, or its state is gone.
+        """
+        return list(self._checked(self._found(), partitions, may_be_replaced=may_be_replaced))
+
+    def make(self, partitions: int) -> None:
+        """After ``check``: each changelog is there, and in the stream with its id."""
+        found = self._found()
+        for changelog, store in self._stores.items():
+            if changelog not in found:
+                self._admins[changelog.system].ensure(changelog_topic_spec(store, partitions))
+        found = self._found()
+        self._manager.write(
+            {
+                changelog: ChangelogTopicRecord(found[changelog].topic_id, store.name)
+                for changelog, store in self._stores.items()
+            }
+        )
+
+    def _found(self) -> dict[SystemStream, FoundTopic]:
+        return {
+            SystemStream(system, name): topic
+            for system, admin in self._admins.items()
+            for name, topic in admin.described(
+                [c.stream for c in self._stores if c.system == system]
+            ).items()
+        }
+
+    def _checked(
+        self,
+        found: Mapping[SystemStream, FoundTopic],
+        partitions: int | None,
+        *,
+        may_be_replaced: bool,
+    ) -> Iterator[str]:
+        known = self._manager.read()
+        for changelog, store in self._stores.items():
+            topic = found.get(changelog)
+            topic_id = None if topic is None else topic.topic_id
+            lost = lost_state(changelog, known.get(changelog), topic_id)
+            if lost is not None:
+                if topic is None or not (may_be_replaced and self._holds_records(changelog, topic)):
+                    raise lost
+                yield f"changelog {changelog} was made anew, and the state is what it holds now"
+            if topic is not None:
+                spec = changelog_topic_spec(store, partitions or topic.partitions)
+                fault = topic_fault(store, spec, topic)
+                if fault is not None:
+                    raise fault
+                yield from differences(store, spec, topic)
+
+    def _holds_records(self, changelog: SystemStream, topic: FoundTopic) -> bool:
+        system = SystemConfig.of(self._config, changelog.system)
+        return holds_records(system, changelog.stream, topic.partitions)
+
+
+def holds_records(system: SystemConfig, topic: str, partitions: int) -> bool:
+    """Whether any partition of the topic has a committed record.
+
+    Raises:
+        UnavailableError: Kafka does not answer.
+    """
+    consumer = clients.consumer(
+        system,
+        {
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        },
+    )
+    left = set(range(partitions))
+    deadline = time.monotonic() + _PATIENCE_S
+    try:
+        consumer.assign([TopicPartition(topic, p, 0) for p in left])
+        while left and time.monotonic() < deadline:
+            message = consumer.poll(_POLL_S)
+            error = None if message is None else message.error()
+            if message is not None and error is None:
+                return True
+            if message is not None and error is not None and _is_end(error):
+                left.discard(message.partition() or 0)
+    finally:
+        consumer.close()
+    if left:
+        raise clients.unavailable(system, f"reading {topic}", f"no end in {_PATIENCE_S:g} s")
+    return False
+
+
+def _is_end(error: KafkaError) -> bool:
+    return error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's name

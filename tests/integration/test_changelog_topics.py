@@ -1,0 +1,261 @@
+"""Changelogs of a job on a real broker: made, checked, deleted and made anew under a container."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import ResourceType as Kind
+from stream_containers import COUNTER, DEADLINE_S, Job, make_job
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.sections import SystemConfig
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics, holds_records
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.changelog_topics import (
+    ChangelogTopicManager,
+    ChangelogTopicRecord,
+)
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+
+Make = Callable[..., Job]
+
+
+@pytest.fixture
+def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
+    """Makes a job from further keys, dots written as underscores."""
+    made: list[Job] = []
+
+    def make_one(code: str = COUNTER, **more: str) -> Job:
+        keys = {key.replace("_", "."): value for key, value in more.items()}
+        made.append(make_job(kafka, tmp_path, code, keys))
+        return made[-1]
+
+    yield make_one
+    for job in made:
+        job.close()
+
+
+class Stores:
+    """A job's changelog and its stream, as an attempt and a submission see them."""
+
+    def __init__(self, servers: str, **more: str) -> None:
+        self.servers = servers
+        self.topic = f"counts-{uuid.uuid4().hex[:10]}"
+        self.changelog = SystemStream("kafka", self.topic)
+        self.config = Config(
+            {
+                "job.name": "j",
+                "job.default.system": "kafka",
+                "systems.kafka.consumer.bootstrap.servers": servers,
+                "stores.counts.factory": "rocksdb",
+                "stores.counts.changelog": self.topic,
+                "stores.counts.changelog.replication.factor": "1",
+                "stores.counts.key.serde": "string",
+                "stores.counts.msg.serde": "long",
+                **{key.replace("_", "."): value for key, value in more.items()},
+            }
+        )
+        self.system = SystemConfig.of(self.config, "kafka")
+        self.admin = TopicAdmin(self.system)
+        self.stream = InMemoryCoordinatorStream()
+
+    def begin(self, partitions: int = 2, *, is_submission: bool = False) -> list[str]:
+        """An attempt begins, with so many tasks; what it is told."""
+        topics = ChangelogTopics(self.config, self.stream)
+        told = topics.check(partitions, may_be_replaced=is_submission)
+        topics.make(partitions)
+        self.stream.catch_up()
+        return told
+
+    def make_anew(self, partitions: int = 2) -> str:
+        """Somebody deletes the topic and makes it again, empty; the new id."""
+        self.admin.delete(self.topic)
+        self.admin.create(self.topic, partitions, 1, {"cleanup.policy": "compact"})
+        return self.admin.topic_ids([self.topic])[self.topic]
+
+    def produce(self, key: bytes, partition: int = 0, *, commits: bool = True) -> None:
+        """One record of a transaction, which is committed or aborted."""
+        own = {"bootstrap.servers": self.servers, "transactional.id": uuid.uuid4().hex}
+        producer = Producer(own)
+        producer.init_transactions(DEADLINE_S)
+        producer.begin_transaction()
+        producer.produce(self.topic, b"v", key, partition=partition)
+        producer.flush(DEADLINE_S)
+        end = producer.commit_transaction if commits else producer.abort_transaction
+        end(DEADLINE_S)
+
+    def alter(self, **properties: str) -> None:
+        """An operator alters properties of the topic."""
+        entries = [
+            ConfigEntry(k.replace("_", "."), v, incremental_operation=AlterConfigOpType.SET)
+            for k, v in properties.items()
+        ]
+        resource = ConfigResource(Kind.TOPIC, self.topic, incremental_configs=entries)
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
+
+    def refused(self, *, is_submission: bool = False) -> ConfigError:
+        """The job does not begin, and nothing has been made."""
+        before = self.admin.existing_ids([self.topic])
+        with pytest.raises(ConfigError) as caught:
+            self.begin(is_submission=is_submission)
+        assert self.admin.existing_ids([self.topic]) == before
+        return caught.value
+
+
+def test_a_changelog_is_made_once_and_the_stream_knows_it(kafka: str) -> None:
+    """It has the configured properties; the next attempt finds it as it is, and nothing to tell."""
+    stores = Stores(kafka, stores_counts_changelog_delete_retention_ms="3600000")
+    assert stores.begin() == []
+    found = stores.admin.described([stores.topic])[stores.topic]
+    assert (found.partitions, found.replication) == (2, 1)
+    wanted = {
+        "cleanup.policy": "compact",
+        "segment.bytes": "536870912",
+        "max.message.bytes": "1000012",
+        "delete.retention.ms": "3600000",
+        "min.compaction.lag.ms": "0",
+    }
+    assert {name: found.config[name] for name in wanted} == wanted
+    record = ChangelogTopicRecord(found.topic_id, "counts")
+    assert ChangelogTopicManager(stores.stream).read() == {stores.changelog: record}
+    assert stores.begin() == []
+    assert stores.admin.described([stores.topic])[stores.topic] == found
+
+
+def test_a_changelog_that_was_added_later_begins_empty(kafka: str) -> None:
+    """R34: of a store that the stream knows nothing of no state is missed."""
+    stores = Stores(kafka)
+    stores.stream.write([])
+    assert stores.begin() == []
+    assert not holds_records(stores.system, stores.topic, 2)
+
+
+def test_a_changelog_that_held_state_and_is_gone_is_not_made_again(kafka: str) -> None:
+    """By no attempt and no submission: an empty one would lose the state without a word."""
+    stores = Stores(kafka)
+    stores.begin()
+    stores.admin.delete(stores.topic)
+    for is_submission in (False, True):
+        assert str(stores.refused(is_submission=is_submission)) == (
+            f"stores.counts.changelog = '{stores.changelog}': the topic does not exist any more, "
+            "and it held the state of the job; bring its records back and submit the job again, "
+            "or begin from nothing by run-job --reset-state"
+        )
+
+
+def test_a_changelog_made_anew_is_taken_only_with_its_records_and_at_a_submission(
+    kafka: str,
+) -> None:
+    """Empty, or with what was aborted alone, it is nobody's state; an attempt never takes it."""
+    stores = Stores(kafka)
+    stores.begin()
+    first = stores.admin.topic_ids([stores.topic])[stores.topic]
+    second = stores.make_anew()
+    stores.produce(b"k", 1, commits=False)
+    for is_submission in (False, True):
+        error = stores.refused(is_submission=is_submission)
+        assert error.rule == (
+            f"the topic was deleted and made anew (its id is {second}, it was {first}), and the "
+            "one before held the state of the job"
+        )
+    stores.produce(b"k", 1)
+    assert second in stores.refused().rule
+    assert stores.begin(is_submission=True) == [
+        f"changelog {stores.changelog} was made anew, and the state is what it holds now"
+    ]
+    assert stores.begin() == []
+
+
+def test_a_changelog_with_fewer_partitions_is_refused(kafka: str) -> None:
+    """One line; tasks beyond them would have no place for their state."""
+    stores = Stores(kafka)
+    stores.admin.create(stores.topic, 1, 1, {"cleanup.policy": "compact"})
+    assert stores.refused().rule == "it has 1 partitions and must have 2, one for each task"
+
+
+def test_what_an_operator_alters_is_refused_or_told(kafka: str) -> None:
+    """A policy that loses state is refused; another retention is told, and is in force."""
+    stores = Stores(kafka)
+    stores.begin()
+    stores.alter(delete_retention_ms="60000")
+    assert stores.begin() == [
+        f"changelog {stores.topic}: delete.retention.ms in force is 60000, configured is 86400000"
+    ]
+    stores.alter(cleanup_policy="delete")
+    assert "state of store 'counts'" in stores.refused().rule
+    stores.alter(cleanup_policy="compact", max_message_bytes="1000")
+    assert stores.refused().key == "stores.counts.changelog.max.message.bytes"
+
+
+def _words(count: int) -> list[tuple[int, bytes | None, bytes | None]]:
+    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(count)]
+
+
+def _known(job: Job) -> ChangelogTopicRecord:
+    """The driver has written the changelog's id into the stream."""
+    topic = job.topic("changelog")
+    admin = TopicAdmin(SystemConfig.of(job.config, "kafka"))
+    record = ChangelogTopicRecord(admin.topic_ids([topic])[topic], "counts")
+    stream = job.coordinator_stream()
+    ChangelogTopicManager(stream).write({SystemStream("kafka", topic): record})
+    stream.close()
+    return record
+
+
+def test_a_changelog_made_anew_while_the_container_runs_ends_it(make: Make) -> None:
+    """Before anything is committed to the new topic, with one line; so does every next start."""
+    job = make()
+    known = _known(job)
+    first = job.start(1)
+    job.produce(_words(140))
+    job.until(lambda: job.processed() == 140, first)
+    job.make_anew("changelog", [])
+    job.produce(_words(14))
+    assert first.process.wait(DEADLINE_S) == 1
+    key = f"stores.counts.changelog = 'kafka.{job.topic('changelog')}': the topic was deleted and "
+    line = first.last_line()
+    assert line.startswith(f"error: while the container ran, {key}made anew (its id is ")
+    assert f", it was {known.topic_id})" in line
+    assert job.read(job.topic("changelog")) == []
+    assert job.processed() == 140
+
+    second = job.start(2, fence=[1])
+    assert second.process.wait(DEADLINE_S) == 1
+    assert second.last_line().startswith(f"error: {key}made anew (its id is ")
+
+
+def test_a_changelog_deleted_while_the_container_runs_ends_it(make: Make) -> None:
+    """With one line that names it, in place of the library's word that nothing was delivered."""
+    job = make()
+    _known(job)
+    first = job.start(1)
+    job.produce(_words(140))
+    job.until(lambda: job.processed() == 140, first)
+    TopicAdmin(SystemConfig.of(job.config, "kafka")).delete(job.topic("changelog"))
+    job.produce(_words(14))
+    assert first.process.wait(DEADLINE_S) == 1
+    assert first.last_line() == (
+        f"error: while the container ran, stores.counts.changelog = 'kafka."
+        f"{job.topic('changelog')}': the topic does not exist any more, and it held the state of "
+        "the job; bring its records back and submit the job again, or begin from nothing by "
+        "run-job --reset-state"
+    )
+    assert job.processed() == 140
+
+
+def test_an_idle_container_notices_too(make: Make) -> None:
+    """At its next commit, without a transaction."""
+    job = make(task_commit_ms="200")
+    first = job.start(1)
+    job.report(first, 1)
+    job.make_anew("changelog", [])
+    assert first.process.wait(DEADLINE_S) == 1
+    assert "made anew" in first.last_line()
