@@ -17,6 +17,7 @@ from homeport.config.system_stream import SystemStream
 
 _DEFAULT_MAX_MESSAGE_BYTES = 1000012
 _DEFAULT_CHANGELOG_REPLICATION = 2
+_MIN_COMPACTION_LAG = "min.compaction.lag.ms"
 
 
 class LargeValues(Enum):
@@ -89,7 +90,7 @@ class StoreConfig:
                 config, store
             ),
             changelog_min_compaction_lag_ms=_min_compaction_lag_ms(config, store),
-            changelog_overrides=dict(config.subset(keys.STORE_CHANGELOG_KAFKA.named(store, ""))),
+            changelog_overrides=_changelog_overrides(config, store),
             clean_on_start=keys.STORE_CLEAN_ON_CONTAINER_START.read(config, store),
             large_values=_large_values(config, store),
             large_value_bytes=keys.STORE_CHANGELOG_MAX_MESSAGE_SIZE_BYTES.read(config, store),
@@ -113,6 +114,18 @@ def _large_values(config: Config, store: str) -> LargeValues:
 def _min_compaction_lag_ms(config: Config, store: str) -> int | None:
     own = keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.find(config, store)
     return keys.STORES_DEFAULT_CHANGELOG_MIN_COMPACTION_LAG_MS.find(config) if own is None else own
+
+
+def _changelog_overrides(config: Config, store: str) -> dict[str, str]:
+    overrides = dict(config.subset(keys.STORE_CHANGELOG_KAFKA.named(store, "")))
+    if _MIN_COMPACTION_LAG in overrides:
+        raise ConfigError(
+            keys.STORE_CHANGELOG_KAFKA.named(store, _MIN_COMPACTION_LAG),
+            overrides[_MIN_COMPACTION_LAG],
+            "the lag has a key of its own",
+            f"set {keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.named(store)}",
+        )
+    return overrides
 
 
 def _store_serde(config: Config, key: str) -> str:

@@ -186,7 +186,8 @@ def check_state(job: Job, *, reset_state: bool) -> None:
     elif not reset_state:
         preflight.check_changelogs(job.config, InMemoryCoordinatorStream(), say)
     if reset_state:
-        state_reset.check_topics(state_reset.state_topics(before, job.config), job.config)
+        topics = state_reset.state_topics(before, job.config)
+        state_reset.check_topics(topics, job.config, before)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.job_model_calculator import input_streams
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.topics import TopicAdmin, policies
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import Rank
@@ -66,34 +66,58 @@ def state_topics(*configs: Config) -> dict[SystemStream, SystemConfig]:
 
 
 def _topics_of(config: Config) -> Iterator[SystemStream]:
-    changelogs = [config[name] for name in config if keys.STORE_CHANGELOG.matches(name)]
-    for text in filter(str.strip, changelogs):
-        system = keys.JOB_CHANGELOG_SYSTEM.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
-        yield SystemStream.parse(text) or SystemStream(system or "", text.strip())
+    yield from (changelog for _, changelog in _changelogs_of(config))
     if keys.JOB_NAME.is_set(config):
         task = TaskConfig.of(config)
         if task.checkpoint_enabled:
             yield SystemStream(task.checkpoint_system, task.checkpoint_topic)
 
 
-def check_topics(topics: Mapping[SystemStream, SystemConfig], config: Config) -> None:
+def _changelogs_of(config: Config) -> Iterator[tuple[str, SystemStream]]:
+    """Store and changelog, of each store that has one."""
+    for name, text in config.items():
+        parts = keys.STORE_CHANGELOG.parts_of(name)
+        if parts is not None and text.strip():
+            system = keys.JOB_CHANGELOG_SYSTEM.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
+            changelog = SystemStream.parse(text) or SystemStream(system or "", text.strip())
+            yield parts[0], changelog
+
+
+def _deleting_changelogs(config: Config) -> Iterator[SystemStream]:
+    """Those that are meant to delete by age: of entries that are kept for a time, or as said."""
+    for store, changelog in _changelogs_of(config):
+        ttl_ms = keys.ROCKSDB_TTL_MS.find(config, store)
+        policy = config.get_str(keys.STORE_CHANGELOG_KAFKA.named(store, "cleanup.policy"), "")
+        if (ttl_ms is not None and ttl_ms >= 0) or "delete" in policies(policy):
+            yield changelog
+
+
+def check_topics(
+    topics: Mapping[SystemStream, SystemConfig], config: Config, before: Config
+) -> None:
     """Each of ``topics`` may be deleted: it looks like one of the job's own, and is no input.
+
+    Args:
+        topics: as of ``state_topics``.
+        config: what the job is to run with.
+        before: what it ran with; empty where it never did.
 
     Raises:
         ConfigError: one does not, and is perhaps named by mistake.
     """
     inputs = set(input_streams(config))
+    deleting = {*_deleting_changelogs(before), *_deleting_changelogs(config)}
     for topic, system in topics.items():
         admin = TopicAdmin(system)
         if topic.stream not in admin.partition_counts([topic.stream]):
             continue
         policy = admin.topic_config(topic.stream).get("cleanup.policy", "")
-        is_compacted = _COMPACT in [part.strip() for part in policy.split(",")]
-        if is_compacted and topic not in inputs:
+        looks_right = _COMPACT in policies(policy) or topic in deleting
+        if looks_right and topic not in inputs:
             continue
         rule = (
             "it is an input of the job"
-            if is_compacted
+            if looks_right
             else f"its cleanup.policy is {policy!r}, which is no changelog's"
         )
         raise ConfigError(

@@ -49,8 +49,9 @@ _PATIENCE_S = 30.0
 
 
 def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
-    """The changelog of ``store``, compacted, with exactly ``partitions`` partitions.
+    """The changelog of ``store``, with exactly ``partitions`` partitions.
 
+    It is compacted, or, of a store whose entries are kept for a time only, deleted by age.
     ``stores.<store>.changelog.kafka.*`` wins over every setting. Samza also sets
     ``min.compaction.lag.ms``, because its restore may have to go back to a checkpoint; our stores
     never hold what a checkpoint does not cover, so the lag is set only where it is configured, and
@@ -59,11 +60,13 @@ def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
     if store.changelog is None:
         raise InvariantViolation(f"store {store.name!r} has no changelog to describe")
     config = {
-        _CLEANUP: _COMPACT,
         "segment.bytes": str(_SEGMENT_BYTES),
-        _MAX_MESSAGE: str(store.changelog_max_message_bytes),
         DELETE_RETENTION: str(store.changelog_delete_retention_ms),
     }
+    if store.ttl_ms is None:
+        config |= {_CLEANUP: _COMPACT, _MAX_MESSAGE: str(store.changelog_max_message_bytes)}
+    else:
+        config |= {_CLEANUP: _DELETE, "retention.ms": str(store.ttl_ms)}
     if store.changelog_min_compaction_lag_ms is not None:
         config["min.compaction.lag.ms"] = str(store.changelog_min_compaction_lag_ms)
     return TopicSpec(

@@ -212,11 +212,11 @@ def _known(job: Job) -> ChangelogTopicRecord:
 
 def test_a_changelog_made_anew_while_the_container_runs_ends_it(make: Make) -> None:
     """Before anything is committed to the new topic, with one line; so does every next start."""
-    job = make()
+    job = make(task_commit_ms="600000")
     known = _known(job)
     first = job.start(1)
     job.produce(_words(140))
-    job.until(lambda: job.processed() == 140, first)
+    job.until(lambda: job.processed() == 140 and bool(job.history("commit")), first)
     job.make_anew("changelog", [])
     job.produce(_words(14))
     assert first.process.wait(DEADLINE_S) == 1
@@ -234,11 +234,11 @@ def test_a_changelog_made_anew_while_the_container_runs_ends_it(make: Make) -> N
 
 def test_a_changelog_deleted_while_the_container_runs_ends_it(make: Make) -> None:
     """With one line that names it, in place of the library's word that nothing was delivered."""
-    job = make()
+    job = make(task_commit_ms="600000")
     _known(job)
     first = job.start(1)
     job.produce(_words(140))
-    job.until(lambda: job.processed() == 140, first)
+    job.until(lambda: job.processed() == 140 and bool(job.history("commit")), first)
     TopicAdmin(SystemConfig.of(job.config, "kafka")).delete(job.topic("changelog"))
     job.produce(_words(14))
     assert first.process.wait(DEADLINE_S) == 1
@@ -256,6 +256,6 @@ def test_an_idle_container_notices_too(make: Make) -> None:
     job = make(task_commit_ms="200")
     first = job.start(1)
     job.report(first, 1)
-    job.make_anew("changelog", [])
+    TopicAdmin(SystemConfig.of(job.config, "kafka")).delete(job.topic("changelog"))
     assert first.process.wait(DEADLINE_S) == 1
-    assert "made anew" in first.last_line()
+    assert "the topic does not exist any more" in first.last_line()

@@ -182,12 +182,40 @@ def test_a_topic_that_is_no_changelog_is_not_deleted(
         f"kafka.__samza_checkpoint_ver_1_for_careful-{mark}_1",
         name,
     ]
-    check_topics(topics, config)
+    check_topics(topics, config, Config())
     admin.create(name.partition(".")[2], 1, 1, {"cleanup.policy": cleanup})
     with pytest.raises(ConfigError) as caught:
-        check_topics(topics, config)
+        check_topics(topics, config, Config())
     assert caught.value.value == name
     assert caught.value.rule == f"a reset of the state would delete it, and {rule}"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"stores.s.rocksdb.ttl.ms": "5000"}, {"stores.s.changelog.kafka.cleanup.policy": "delete"}],
+)
+def test_a_changelog_that_is_to_delete_by_age_may_be_made_anew(
+    kafka: str, keys: dict[str, str]
+) -> None:
+    """As configured now, or when the state was made."""
+    topic = f"aging-{uuid.uuid4().hex[:8]}"
+    config = Config(
+        {
+            "job.name": topic,
+            "job.default.system": "kafka",
+            "task.inputs": "kafka.in",
+            "stores.s.changelog": topic,
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+        }
+    )
+    aging = config.merged(keys)
+    admin = TopicAdmin(SystemConfig.of(config, "kafka"))
+    admin.create(topic, 1, 1, {"cleanup.policy": "delete"})
+    topics = state_topics(Config(), config)
+    check_topics(topics, aging, Config())
+    check_topics(topics, config, aging)
+    with pytest.raises(ConfigError, match="is no changelog's"):
+        check_topics(topics, config, Config())
 
 
 def test_a_topic_made_anew_is_another_one(kafka: str) -> None:

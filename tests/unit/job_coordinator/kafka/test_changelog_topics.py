@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.config.config import Config
-from homeport.config.errors import InvariantViolation
+from homeport.config.errors import ConfigError, InvariantViolation
 from homeport.config.stores_section import StorageConfig, StoreConfig
 from homeport.job_coordinator.kafka.changelog_topics import (
     changelog_topic_spec,
@@ -69,6 +69,41 @@ def test_a_compaction_lag_is_set_only_where_it_is_configured() -> None:
         assert "min.compaction.lag.ms" not in changelog_topic_spec(config, 8).config
     spec = changelog_topic_spec(store(min_compaction_lag_ms="5"), 8)
     assert spec.config["min.compaction.lag.ms"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("ttl_ms", "retention"), [("5000", "5000"), ("0", "1000"), ("999", "1000")]
+)
+def test_entries_that_are_kept_for_a_time_are_deleted_by_age(ttl_ms: str, retention: str) -> None:
+    """In place of being compacted, after a second at the earliest; records may be of any size."""
+    aging = StorageConfig.of(_CONFIG.merged({"stores.s.rocksdb.ttl.ms": ttl_ms})).stores["s"]
+    assert changelog_topic_spec(aging, 1).config == {
+        "cleanup.policy": "delete",
+        "retention.ms": retention,
+        "segment.bytes": "536870912",
+        "delete.retention.ms": "86400000",
+    }
+    own = {"stores.s.rocksdb.ttl.ms": ttl_ms, f"{_OWN}kafka.retention.ms": "7"}
+    meant = StorageConfig.of(_CONFIG.merged(own)).stores["s"]
+    assert changelog_topic_spec(meant, 1).config["retention.ms"] == "7"
+    topic = FoundTopic("id", 1, 2, {"cleanup.policy": "delete", "retention.ms": "7"})
+    assert topic_fault(meant, changelog_topic_spec(meant, 1), topic) is None
+
+
+def test_a_negative_time_to_live_is_none() -> None:
+    """Such a store is compacted as any."""
+    ageless = StorageConfig.of(_CONFIG.merged({"stores.s.rocksdb.ttl.ms": "-1"})).stores["s"]
+    assert changelog_topic_spec(ageless, 8) == changelog_topic_spec(store(), 8)
+
+
+def test_the_compaction_lag_has_a_key_of_its_own() -> None:
+    """The other way is refused, as by Samza: the lag would be another than the restore goes by."""
+    with pytest.raises(ConfigError) as caught:
+        store(kafka_min_compaction_lag_ms="5")
+    assert str(caught.value) == (
+        "stores.s.changelog.kafka.min.compaction.lag.ms = '5': the lag has a key of its own; set "
+        "stores.s.changelog.min.compaction.lag.ms"
+    )
 
 
 def test_properties_of_the_users_win() -> None:
