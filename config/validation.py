@@ -55,7 +55,7 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_stores(storage)
     systems = _check_systems(config, job, task, storage, broadcast)
     _check_dead_letter(config, task)
-    _check_standby(config, job)
+    _check_standby(config, job, storage)
     _check_sizes(config)
     YarnConfig.of(config)
     return (
@@ -251,24 +251,33 @@ def _check_dead_letter(config: Config, task: TaskConfig) -> None:
         )
 
 
-def _check_standby(config: Config, job: JobConfig) -> None:
+def _check_standby(config: Config, job: JobConfig, storage: StorageConfig) -> None:
     if not StandbyConfig.of(config).enabled:
         return
     key = keys.JOB_HOT_STANDBY_ENABLED.name
     if not keys.JOB_HOT_STANDBY_ENABLED.is_set(config):
         key = keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name
-    rule, remedy = "this version cannot place standby containers", "turn hot standby off"
     if not job.host_affinity_enabled:
-        rule = "hot standby needs host affinity"
-        remedy = f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off"
-    raise ConfigError(key, config.get_str(key), rule, remedy)
+        raise ConfigError(
+            key,
+            config.get_str(key),
+            "hot standby needs host affinity",
+            f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off",
+        )
+    if not any(store.changelog for store in storage.stores.values()):
+        raise ConfigError(
+            key,
+            config.get_str(key),
+            "no store has a changelog, which is what a standby follows",
+            f"set {keys.STORE_CHANGELOG.named('<store>')}, or turn hot standby off",
+        )
 
 
 def _standby_warnings(config: Config) -> tuple[str, ...]:
     key = keys.JOB_HOT_STANDBY_PREWARM
     if not key.read(config):
         return ()
-    return (f"{key.name} has no effect: this version cannot place standby containers",)
+    return (f"{key.name} has no effect: a standby of this version prepares no start",)
 
 
 def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:

@@ -48,8 +48,8 @@ def _unheard(run: Run) -> dict[str, list[Event]]:
 def changes_stop_whom_they_change(run: Run) -> Iterator[str]:
     """Only a change of its tasks, inputs or changelog partitions has a container stopped.
 
-    But for the job's end, a key that every container reads when it starts, and an operator's
-    command.
+    But for the job's end, a key that every container reads when it starts, an operator's command,
+    and a standby whose place its active takes.
     """
     for incarnation in run.incarnations:
         granted = incarnation.one("driver", "permit-granted")
@@ -78,6 +78,8 @@ def _concerns(event: Event, processor_id: str) -> bool:
     """Whether it is a reason to stop the processor."""
     if event.name == "job-ending":
         return True
+    if event.name == "failover-decided":
+        return event.fields.get("standby") == processor_id
     if event.name == "placement-answered":
         return event.fields.get("commanded") == processor_id
     if event.name != "model-change":

@@ -17,16 +17,22 @@ def entries(directory: Path, scratch: Path) -> dict[bytes, bytes]:
     """Every key and value of a store's directory, as its owner last flushed it.
 
     ``scratch``: a folder for the copy, which is gone afterwards.
+
+    Raises:
+        OSError: the owner was changing files meanwhile, as a compaction does.
     """
     copy = scratch / "copy"
-    shutil.copytree(directory, copy)
     try:
-        store = Rdict(str(copy), Options(raw_mode=True), access_type=AccessType.read_only())
+        shutil.copytree(directory, copy)
+        try:
+            store = Rdict(str(copy), Options(raw_mode=True), access_type=AccessType.read_only())
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise OSError(f"{directory}: the copy is not whole: {error}") from None
         # Raw: every key and value is bytes, which the binding's stubs do not know.
         found = dict(cast("Iterable[tuple[bytes, bytes]]", store.items()))
         store.close()
     finally:
-        shutil.rmtree(copy)
+        shutil.rmtree(copy, ignore_errors=True)
     assert found.pop(POSITION_KEY, None) is not None, f"{directory}: no position in it"
     return found
 

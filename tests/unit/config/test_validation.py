@@ -201,7 +201,7 @@ def test_what_has_no_effect_is_a_warning() -> None:
     }
     assert validate(_GOOD.merged(more)) == (
         "systems.kafka.consumer.key.deserializer has no effect: librdkafka has nothing like it",
-        "job.hotstandby.prewarm has no effect: this version cannot place standby containers",
+        "job.hotstandby.prewarm has no effect: a standby of this version prepares no start",
     )
 
 
@@ -209,8 +209,10 @@ def test_what_has_no_effect_is_a_warning() -> None:
     ("key", "value"),
     [("job.hotstandby.enabled", "true"), ("job.standbytasks.replication.factor", "2")],
 )
-def test_hot_standby_is_refused_until_standbys_can_be_placed(key: str, value: str) -> None:
-    """The key at fault is the one that was written, in either family."""
+def test_hot_standby_needs_a_changelog(key: str, value: str) -> None:
+    """That is all that a standby follows; the key at fault is the one that was written."""
     config = _GOOD.merged({"job.host-affinity.enabled": "true", key: value})
-    with pytest.raises(ConfigError, match=rf"{key} = '{value}': this version cannot place"):
-        validate(config)
+    assert validate(config) == ()
+    without = Config({k: v for k, v in config.items() if not k.endswith(".changelog")})
+    with pytest.raises(ConfigError, match=rf"{key} = '{value}': no store has a changelog"):
+        validate(without)

@@ -454,13 +454,13 @@ def test_an_owner_that_a_new_attempt_has_waited_for_is_no_fault(history: History
     assert history.judge() == 0
 
 
-@pytest.mark.parametrize("why", ["changed", "all", "end", "command"])
+@pytest.mark.parametrize(
+    "why", ["changed", "all", "job-ending", "placement-answered", "failover-decided"]
+)
 def test_a_change_that_concerns_a_container_may_stop_it(history: History, why: str) -> None:
-    """Its tasks change, or a key that all read at a start; the job ends; a command moves it."""
-    if why == "command":
-        history.event(640, "driver", "placement-answered", ("0", 1), pid=1, commanded="0")
-    elif why == "end":
-        history.event(640, "driver", "job-ending", ("0", 1), pid=1)
+    """Its tasks change, or a key that all read; the job ends; a command; its active's failover."""
+    if why.startswith(("job", "placement", "failover")):
+        history.event(640, "driver", why, ("1", 1), pid=1, commanded="0", standby="0")
     else:
         changed(history, 640, 2, restarts_all=why == "all", _0=[TASK, "Partition 1"])
     history.event(645, "driver", "stop-ordered", ("0", 2), pid=1)
@@ -475,6 +475,7 @@ def test_a_stop_without_any_change_is_found(
 ) -> None:
     """The tasks of another processor changed; one that was overtaken before may be stopped."""
     changed(history, 640, 2, _1=["Partition 1"])
+    history.event(641, "driver", "failover-decided", ("0", 1), pid=1, active="0", standby="0-0")
     history.event(641, "driver", "placement-answered", ("0", 1), pid=1, commanded="1")
     history.event(645, "driver", "stop-ordered", ("0", 1), pid=1)
     assert history.judge() == 0
