@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from homeport.config.errors import ConfigError
@@ -74,11 +74,13 @@ def restore(
         UnavailableError: a changelog could not be read to its head.
     """
     root = folder / job.job.directory_name
+    # A container would begin this one empty; here it is what was asked for.
+    kept = [replace(store, clean_on_start=False) for store in stores if store.is_persistent]
     grouper = job.job.ssp_grouper_factory
     with changelog_reader(job) as reader:
         for task in tasks:
             scratch = folder / ".scratch"  # for stores without a changelog: none is restored
-            storage = ContainerStorage(root, scratch, stores, [task], _MEMORY_BYTES, grouper)
+            storage = ContainerStorage(root, scratch, kept, [task], _MEMORY_BYTES, grouper)
             listener = _Listener(tell)
             try:
                 storage.open()

@@ -19,6 +19,8 @@ from homeport.config.rocksdb_section import RocksDbConfig
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 
 _STAMP = struct.Struct("<i")
+STAMP_BYTES = _STAMP.size
+"""How many bytes at the end of each value are not the user's."""
 _EARLIEST_S = 1368146402
 """RocksDB's own: no stamp is earlier, and no four digits are later."""
 _LOOKS_AT_LEAST = 64
@@ -52,19 +54,19 @@ class ExpiringStore(RocksDbStore):
         value = self._position_bytes()
         if value is None:
             return None
-        if len(value) <= _STAMP.size or _second_of(value) < _EARLIEST_S:
+        if not is_stamped(value):
             raise StoreError(f"{self.path}: the store was written without a time to live")
-        return self._position_of(value[: -_STAMP.size])
+        return self._position_of(value[:-STAMP_BYTES])
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``; None where there is none."""
         value = super().get(key)
-        return None if value is None else value[: -_STAMP.size]
+        return None if value is None else value[:-STAMP_BYTES]
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of ``keys``, in their order."""
         found = super().get_all(keys)
-        return [None if value is None else value[: -_STAMP.size] for value in found]
+        return [None if value is None else value[:-STAMP_BYTES] for value in found]
 
     def scan(
         self, start: bytes | None = None, end: bytes | None = None
@@ -91,8 +93,13 @@ class ExpiringStore(RocksDbStore):
         return {key: None for key, value in part if _second_of(value) < oldest_s}
 
 
+def is_stamped(position: bytes) -> bool:
+    """Whether the position as it stands under the reserved key is that of an ExpiringStore."""
+    return len(position) > STAMP_BYTES and _second_of(position) >= _EARLIEST_S
+
+
 def _second_of(value: bytes) -> int:
-    second: int = _STAMP.unpack_from(value, len(value) - _STAMP.size)[0]
+    second: int = _STAMP.unpack_from(value, len(value) - STAMP_BYTES)[0]
     return second
 
 
@@ -100,4 +107,4 @@ def _without_stamps(
     pairs: Generator[tuple[bytes, bytes], None, None],
 ) -> Generator[tuple[bytes, bytes], None, None]:
     for key, value in pairs:
-        yield key, value[: -_STAMP.size]
+        yield key, value[:-STAMP_BYTES]

@@ -22,6 +22,7 @@ from typing import Any, Self
 from rocksdict import AccessType, Options, Rdict
 
 from homeport.config.errors import StoreError
+from homeport.container.rocksdb.expiring_store import STAMP_BYTES, is_stamped
 from homeport.container.rocksdb.rocksdb_store import POSITION_KEY
 
 _CURRENT = "CURRENT"
@@ -42,6 +43,10 @@ class RocksDbView:
         self._resources = ExitStack()
         try:
             self._db = self._opened()
+            # What an expiring store adds to each value is no part of it.
+            known = self._db.get(POSITION_KEY)
+            is_expiring = known is not None and is_stamped(bytes(known))
+            self._stamp_bytes = STAMP_BYTES if is_expiring else 0
         except BaseException:
             self._resources.close()
             raise
@@ -86,7 +91,7 @@ class RocksDbView:
         Raises:
             StoreError: what it names is no offset.
         """
-        value = self.get_raw(POSITION_KEY)
+        value = self._value(POSITION_KEY)
         if value is None:
             return None
         if not value.isdigit():
@@ -95,12 +100,14 @@ class RocksDbView:
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``; None where there is none."""
-        return None if key == POSITION_KEY else self.get_raw(key)
+        return None if key == POSITION_KEY else self._value(key)
 
-    def get_raw(self, key: bytes) -> bytes | None:
-        """The value of ``key``, of a reserved one too."""
+    def _value(self, key: bytes) -> bytes | None:
         value = self._db.get(key)
-        return None if value is None else bytes(value)
+        return None if value is None else self._unstamped(bytes(value))
+
+    def _unstamped(self, value: bytes) -> bytes:
+        return value[: len(value) - self._stamp_bytes]
 
     def scan(self, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Pairs from ``start`` on, in byte order.
@@ -116,7 +123,7 @@ class RocksDbView:
         for key, value in items:
             last = key
             if key != POSITION_KEY:
-                yield key, value
+                yield key, self._unstamped(value)
         self._require_end(last)
 
     def _require_end(self, last: bytes | None) -> None:

@@ -61,8 +61,8 @@ class Comparison:
 class Changelog:
     """One partition of a changelog, and where it stood when the comparison began.
 
-    ``forgets``: the topic drops old records whatever their key (a store with a time to live), so
-    a key that only the store has proves nothing.
+    ``forgets``: topic and store drop what is old, each in its own time (a store with a time to
+    live), so a key that only one of them has proves nothing.
     """
 
     stream: SystemStream
@@ -114,7 +114,9 @@ def _compare(
     if kind is None:
         # What neither has is no key: a deletion that the changelog still knows.
         found.compared += value is not None
-    elif (said is not None and said.startswith(_SINCE)) or (forgets and said is None):
+    elif (said is not None and said.startswith(_SINCE)) or (
+        forgets and kind is not Kind.OTHER_VALUE
+    ):
         found.undecided += 1
     else:
         found.compared += 1

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from homeport.config.errors import StoreError
-from homeport.container.rocksdb.rocksdb_store import POSITION_KEY, RocksDbMemory, RocksDbStore
+from homeport.container.rocksdb.expiring_store import ExpiringStore
+from homeport.container.rocksdb.rocksdb_store import (
+    DEFAULTS,
+    POSITION_KEY,
+    RocksDbMemory,
+    RocksDbStore,
+)
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
 
 MIB = 1024 * 1024
@@ -59,6 +65,17 @@ def test_the_owner_may_merge_its_tables_away_meanwhile(store: RocksDbStore) -> N
         assert not tables & {entry.name for entry in store.path.glob("*.sst")}
         assert all(value == b"x" * 100 for _, value in pairs)
         assert view.position == 1
+
+
+def test_an_expiring_stores_values_are_the_users(tmp_path: Path) -> None:
+    """What it adds to each of them is not shown; it is known by the position's."""
+    store = ExpiringStore(tmp_path, RocksDbMemory(8 * MIB, 1), DEFAULTS, ttl_ms=60_000)
+    store.write({b"a": b"1", b"b": b""}, 1234)
+    store.flush()
+    with RocksDbView(tmp_path) as view:
+        assert (view.position, view.get(b"a")) == (1234, b"1")
+        assert list(view.scan()) == [(b"a", b"1"), (b"b", b"")]
+    store.close()
 
 
 def test_a_store_without_a_position_names_none(store: RocksDbStore) -> None:

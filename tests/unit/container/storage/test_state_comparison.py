@@ -101,9 +101,13 @@ def test_a_key_written_since_whose_record_was_compacted_is_not_decided(tmp_path:
 
 
 def test_a_key_that_a_forgetful_changelog_has_dropped_is_not_decided(tmp_path: Path) -> None:
-    """A store with a time to live may keep what its topic has let go."""
-    found = _compared({b"a": b"2", b"old": b"1"}, 12, [(12, b"a", b"2")], tmp_path, forgets=True)
-    assert (found.compared, found.undecided, found.different) == (1, 1, 0)
+    """A store with a time to live may keep what its topic has let go, and the reverse."""
+    records: Records = [(11, b"gone", b"1"), (12, b"a", b"2")]
+    found = _compared({b"a": b"2", b"old": b"1"}, 12, records, tmp_path, forgets=True)
+    assert (found.compared, found.undecided, found.different) == (1, 2, 0)
+    tmp = tmp_path / "other"
+    tmp.mkdir()
+    assert _compared({b"a": b"1", b"gone": b"1"}, 12, records, tmp, forgets=True).different == 1
 
 
 @pytest.mark.parametrize("store", [{}, {b"a": b"1"}])
