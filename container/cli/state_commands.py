@@ -1,4 +1,4 @@
-"""``homeport state``: dump, verify, restore."""
+"""``homeport state``: ls, dump, verify, restore."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import typer
 from homeport.config.errors import ConfigError, StoreError
 from homeport.config.sections import JobConfig
 from homeport.config.stores_section import StorageConfig, StoreConfig
-from homeport.container.cli import state_dump, state_restore, state_verify
+from homeport.container.cli import state_dump, state_list, state_restore, state_verify
 from homeport.container.cli.job_on_host import (
     Bases,
+    HostName,
     OneStore,
     OneTask,
+    host_named,
     job_folders_of,
     recorded_job,
 )
@@ -23,7 +25,6 @@ from homeport.container.cli.state_verify import Answer
 from homeport.container.cli.words import number
 from homeport.container.progress.directories import task_directory
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
-from homeport.container.serdes import serde
 from homeport.job_coordinator.cli.options import (
     AsJson,
     ConfigPath,
@@ -36,6 +37,30 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.json_values import compact_json
 
 app = new_app("Looks at the state that a job has on this host; no running container is disturbed.")
+
+
+@app.command("ls", short_help="list the state directories of this host, and what is in them")
+def ls(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    base: Bases = None,
+    host: HostName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prints every store directory that the job has on this host, and other jobs' in short.
+
+    Of each: whose it is, its role here, size and files, OFFSET, the position that the store itself
+    names, the changelog's head and how many offsets behind, when it last stood there, who has it
+    open, and whether a start would use it, or why not. What a running container has not flushed
+    is not seen. --json: one object per directory.
+    """
+    with recorded_job(loaded(config_path, config)) as job:
+        name = host_named(host)
+        folders = job_folders_of(job.job, base)
+        note(f"from {job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
+        for line in state_list.lines(job, folders, name, as_json=as_json):
+            print(line)
 
 
 @app.command("dump", short_help="print what a store holds, key by key")
@@ -65,17 +90,19 @@ def dump(  # noqa: PLR0913 - each is an option of the command line
 ) -> None:
     """Prints keys and values of one store of one task, in the order of the keys' bytes.
 
-    They are read with the store's serdes from what is flushed on the disk, while a container may
-    have it open; nothing is written there, and Kafka is not asked. Bytes that are no text are
-    printed as 0x and hexadecimal digits. --json: one object per pair, bytes as {"bytes": base64}.
+    They are read with the store's serdes, own ones from PYTHONPATH, from what is flushed on the
+    disk, while a container may have it open; nothing is written there, and Kafka is not asked.
+    Bytes that are no text are printed as 0x and hexadecimal digits. --json: one object per pair,
+    bytes as {"bytes": base64}.
     """
     given = loaded(config_path, config)
     found = _store(StorageConfig.of(given).stores, store)
     path = directory or _only_path(JobConfig.of(given), base, store, task)
-    query = state_dump.Query.of(serde(found.key_serde), key, prefix, is_hex=is_hex)
+    serdes = state_dump.serdes_of(found)
+    query = state_dump.Query.of(serdes[0], key, prefix, is_hex=is_hex)
     with RocksDbView(path) as view:
         note(f"from {path}, flushed up to changelog offset {view.position}")
-        for line in state_dump.lines(view, found, query, limit, as_json=as_json):
+        for line in state_dump.lines(view, serdes, query, limit, as_json=as_json):
             print(line)
 
 
@@ -95,7 +122,7 @@ def _only_path(job: JobConfig, bases: list[Path] | None, store: str, task: str |
     if not paths:
         where = ", ".join(str(folder) for folder in folders)
         rule = f"there is no directory {name} below {where}"
-        raise ConfigError("TASK", task, rule, "look there")
+        raise ConfigError("TASK", task, rule, "homeport state ls lists what is there")
     if len(paths) > 1:
         rule = f"it has several directories: {', '.join(str(path) for path in paths)}"
         raise ConfigError("TASK", task, rule, "name one with --dir")
@@ -148,7 +175,7 @@ def _tell(answers: Iterable[Answer], *, as_json: bool) -> None:
         unequal += not answer.is_equal
         print(compact_json(answer.to_json()).decode() if as_json else answer, flush=True)
     if not count:
-        raise StoreError("no such directory was found: nothing was compared")
+        raise StoreError("no such directory was found: nothing was compared; see homeport state ls")
     if unequal:
         raise StoreError(f"{unequal} of {number(count, 'directory', 'directories')} not equal")
     note(f"{number(count, 'directory', 'directories')} equal")

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any
 
-from homeport.config.errors import ConfigError, WireError
+from homeport.config import keys
+from homeport.config.errors import ConfigError
 from homeport.config.stores_section import StoreConfig
+from homeport.container.classes import load_serde
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
-from homeport.container.serdes import Serde, serde
+from homeport.container.serdes import Serde
 
 _NUMBERS: dict[str, Callable[[str], Any]] = {"integer": int, "long": int, "double": float}
 
@@ -60,20 +62,39 @@ def _key_bytes(key_serde: Serde, text: str) -> bytes:
         if key_serde.name == "json":
             return key_serde.to_bytes(json.loads(text))
         return key_serde.to_bytes(text.encode() if key_serde.name == "bytes" else text)
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001 - a serde of the job's own may raise anything
         rule = f"it is no key of the serde {key_serde.name!r}"
         raise ConfigError("--key", text, rule, "correct it, or give its bytes with --hex") from None
 
 
+def serdes_of(store: StoreConfig) -> tuple[Serde, Serde]:
+    """The serdes of keys and values; own ones are looked for on PYTHONPATH.
+
+    Raises:
+        ConfigError: one cannot be had.
+    """
+    return (
+        load_serde(keys.STORE_KEY_SERDE.named(store.name), store.key_serde),
+        load_serde(keys.STORE_MSG_SERDE.named(store.name), store.msg_serde),
+    )
+
+
 def lines(
-    view: RocksDbView, store: StoreConfig, query: Query, limit: int | None, *, as_json: bool
+    view: RocksDbView,
+    serdes: tuple[Serde, Serde],
+    query: Query,
+    limit: int | None,
+    *,
+    as_json: bool,
 ) -> Iterator[str]:
     """The pairs that are wanted, in the order of the keys' bytes, one line each.
+
+    ``serdes``: of keys and of values.
 
     Raises:
         StoreError: a file of the store is damaged.
     """
-    key_serde, msg_serde = serde(store.key_serde), serde(store.msg_serde)
+    key_serde, msg_serde = serdes
     line = _json_line if as_json else _line
     for key, value in islice(_pairs(view, query), limit):
         yield line(_decoded(key_serde, key), _decoded(msg_serde, value))
@@ -100,7 +121,7 @@ class _Undecoded:
 def _decoded(of: Serde, data: bytes) -> Any:  # noqa: ANN401 - a user's value
     try:
         return of.from_bytes(data)
-    except WireError:
+    except Exception:  # noqa: BLE001 - a serde of the job's own may raise anything
         return _Undecoded(data, f"not of the serde {of.name!r}")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
-from homeport.config.errors import StoreError, WireError
+from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
 from homeport.container.disk_space import room_on_disk_of
 from homeport.container.progress import offset_file, store_meta
+from homeport.container.storage.directory_files import DAMAGE_FILE, DirectoryFiles
 from homeport.container.storage.directory_lock import (
     LOCK_FILE,
     NO_WAIT,
@@ -19,19 +19,10 @@ from homeport.container.storage.directory_lock import (
     LockWait,
 )
 
-_DAMAGE_FILE = "DAMAGED"
 _LONGEST_STORY = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetFound:
-    """What the file that counts says, and when it was written (ms since the epoch)."""
-
-    offset: int
-    written_ms: int
-
-
-class StoreDirectory:
+class StoreDirectory(DirectoryFiles):
     """A directory held under an exclusive lock until ``release``."""
 
     def __init__(self, path: Path, wait: LockWait = NO_WAIT, holder: Holder | None = None) -> None:
@@ -47,7 +38,7 @@ class StoreDirectory:
             DirectoryHeldError: another process holds it.
             StoreError: it cannot be made.
         """
-        self.path = path
+        super().__init__(path)
         try:
             with room_on_disk_of(path):
                 path.mkdir(parents=True, exist_ok=True)
@@ -57,12 +48,6 @@ class StoreDirectory:
         except OSError as error:
             raise StoreError(f"{path}: it cannot be made: {error.strerror}") from None
         self._lock = DirectoryLock(path, holder or Holder.of_this_process(), wait)
-
-    @property
-    def has_content(self) -> bool:
-        """Whether anything but the lock is there; DiskError where it may not be read."""
-        with room_on_disk_of(self.path):
-            return any(entry.name != LOCK_FILE for entry in self.path.iterdir())
 
     def empty(self) -> None:
         """Nothing but the lock is left.
@@ -83,60 +68,20 @@ class StoreDirectory:
         except OSError as error:
             raise StoreError(f"{self.path}: it cannot be emptied: {error.strerror}") from None
 
-    def read_offset(self, changelog: SystemStream, partition: int) -> OffsetFound | None:
-        """What the first of OFFSET-v2, OFFSET, SIDE-INPUT-OFFSETS says; None where none is there.
+    def remove(self) -> None:
+        """The directory is gone, its lock last; whoever waits for that makes it anew.
 
         Raises:
-            DiskError: it may not be read.
-            WireError: one of them is damaged, or of another changelog; the message names it.
+            DiskError: there is no right to remove it.
+            StoreError: it cannot be removed.
         """
-        found: OffsetFound | None = None
-        for name in offset_file.READ_ORDER:
-            try:
-                text = self._read(name)
-                if text is None:
-                    continue
-                offset = offset_file.parse_offset_v2(text, changelog, partition)
-            except WireError as error:
-                raise WireError(f"{name} is damaged: {error}") from None
-            # Where one of them is damaged, what else there is may be, too: all are read.
-            written_ms = (self.path / name).stat().st_mtime_ns // 1_000_000
-            found = found or OffsetFound(offset, written_ms)
-        return found
-
-    def read_meta(self) -> store_meta.StoreMeta | None:
-        """What STORE-META says; None where there is no such file.
-
-        Raises:
-            DiskError: it may not be read.
-            WireError: the file is damaged.
-        """
-        try:
-            text = self._read(store_meta.META_FILE)
-            return None if text is None else store_meta.parse_meta(text)
-        except WireError as error:
-            raise WireError(f"{store_meta.META_FILE} is damaged: {error}") from None
-
-    def read_damage(self) -> str | None:
-        """What ``condemn`` was told by an earlier opener; None where nobody did."""
+        self.empty()
         try:
             with room_on_disk_of(self.path):
-                text = (self.path / _DAMAGE_FILE).read_text("utf-8", "replace")
-        except FileNotFoundError:
-            return None
+                (self.path / LOCK_FILE).unlink()
+                self.path.rmdir()
         except OSError as error:
-            return f"{_DAMAGE_FILE} cannot be read: {error.strerror}"
-        return " ".join(text.split()) or "it was found damaged"
-
-    def _read(self, name: str) -> str | None:
-        try:
-            with room_on_disk_of(self.path):
-                data = (self.path / name).read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise WireError(f"it cannot be read: {error.strerror}") from None
-        return offset_file.decode(data)
+            raise StoreError(f"{self.path}: it cannot be removed: {error.strerror}") from None
 
     def write_offset(self, offset: int) -> None:
         """OFFSET names ``offset``, also after a power cut.
@@ -189,7 +134,7 @@ def condemn(path: Path, story: str) -> None:
     for name in offset_file.READ_ORDER:
         (path / name).unlink(missing_ok=True)
     _sync_directory(path)
-    (path / _DAMAGE_FILE).write_text(story[:_LONGEST_STORY], "utf-8")
+    (path / DAMAGE_FILE).write_text(story[:_LONGEST_STORY], "utf-8")
 
 
 def _remove(path: Path) -> None:

@@ -67,6 +67,14 @@ class Holder:
         )
 
 
+def read_holder(text: bytes) -> Holder | None:
+    """Who a lock file names; None where it names nobody."""
+    try:
+        return Holder(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
+
+
 class DirectoryHeldError(StoreError):
     """Another process holds the directory. ``holder``: None where its file does not say who."""
 
@@ -109,9 +117,7 @@ class DirectoryLock:
             DirectoryHeldError: another still holds it after the wait.
             StoreError: the file system has no locks.
         """
-        # Python's descriptors are close-on-exec: neither JVM nor workers inherit them.
-        with room_on_disk_of(path):
-            self._fd = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        self._fd = _opened(path)
         try:
             self._take(path, wait)
         except BaseException:
@@ -149,16 +155,35 @@ class DirectoryLock:
             return False
         except OSError as error:
             raise StoreError(f"{path}: it cannot be locked: {error.strerror}") from None
-        return True
+        if _is_lock_of(self._fd, path):
+            return True
+        # Who held it has removed the directory, and this file with it: it locks nothing any more.
+        os.close(self._fd)
+        self._fd = _opened(path)
+        return self._is_taken(path)
 
     def _holder(self) -> Holder | None:
         try:
-            said = json.loads(os.pread(self._fd, _LONGEST_TEXT, 0))
-            return Holder(**said)
-        except (OSError, ValueError, TypeError):
+            return read_holder(os.pread(self._fd, _LONGEST_TEXT, 0))
+        except OSError:
             return None
 
     def release(self) -> None:
         """Another may have it."""
         with contextlib.suppress(OSError):
             os.close(self._fd)
+
+
+def _opened(path: Path) -> int:
+    """The lock file of the directory ``path``, both made where they are not there."""
+    with room_on_disk_of(path):
+        path.mkdir(parents=True, exist_ok=True)
+        # Python's descriptors are close-on-exec: neither JVM nor workers inherit them.
+        return os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+
+
+def _is_lock_of(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), (path / LOCK_FILE).stat())
+    except FileNotFoundError:
+        return False

@@ -23,7 +23,8 @@ from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
 from homeport.container.progress.store_meta import FORMAT, Expectation, StoreMeta, is_meta_due
 from homeport.container.rocksdb.rocksdb_store import CURRENT_FILE, DamagedStoreError
-from homeport.container.storage.directory import OffsetFound, StoreDirectory
+from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.directory_files import DirectoryFiles, OffsetFound
 from homeport.container.storage.engine import StorageEngine, StorageEngines
 from homeport.container.storage.overlay import Overlay
 from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
@@ -187,7 +188,7 @@ def open_task_store(
         directory.empty()
     if not directory.has_content:
         return TaskStore(config, task, directory, LocalState(exists=False), None)
-    fault, local = _found(config.changelog, task, directory)
+    fault, local = found_files(config.changelog, task, directory)
     if fault is None and not (local.meta and local.meta.version != FORMAT):
         try:
             engine = engines.open(config, directory.path)
@@ -218,8 +219,8 @@ def _opened(store: TaskStore) -> TaskStore:
     return store
 
 
-def _found(
-    changelog: SystemStream | None, task: TaskModel, directory: StoreDirectory
+def found_files(
+    changelog: SystemStream | None, task: TaskModel, directory: DirectoryFiles
 ) -> tuple[Refusal | None, LocalState]:
     """What the files beside the store say, and what is wrong with them."""
     local = LocalState(exists=True)

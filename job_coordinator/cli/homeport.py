@@ -34,6 +34,9 @@ COMMANDS = {
     "checkpoint": Command(
         f"{_STATE_CLI}.checkpoint_commands", "show how far a job has read its input, or set it"
     ),
+    "clean": Command(
+        f"{_STATE_CLI}.clean_command", "remove state that a job left behind on this host"
+    ),
     "config": Command(
         f"{_CLI}.config_commands", "show, compare and change a job's configuration; list all keys"
     ),
@@ -50,7 +53,7 @@ COMMANDS = {
     "move": Command(f"{_CLI}.move_command", "have a container of a running job run elsewhere"),
     "restart": Command(f"{_CLI}.restart_command", "have a container of a running job start anew"),
     "state": Command(
-        f"{_STATE_CLI}.state_commands", "read, check and rebuild a job's state on this host"
+        f"{_STATE_CLI}.state_commands", "list, read, check and rebuild a job's state on this host"
     ),
     "what-if": Command(
         f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"

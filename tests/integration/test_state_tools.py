@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from recorded_jobs import record_job
 from stream_containers import COUNTER, Job, make_job
 
 from homeport.config.sections import JobConfig
+from homeport.container.cli.words import size
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 
 MODULE = "homeport.job_coordinator.cli.homeport"
@@ -116,23 +119,99 @@ def _files(folder: Path) -> dict[str, tuple[int, int]]:
     return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
-def test_a_running_containers_state_is_read(operator: Operator) -> None:
-    """Its pairs, and that they are the changelog's; not a byte of the directory changes by it."""
+def _is_at_head(row: dict[str, Any]) -> bool:
+    """The marker of the last transaction alone follows what the store has."""
+    return row["behind"] is not None and row["behind"] <= 1
+
+
+def test_a_running_containers_state_is_listed_and_read(operator: Operator) -> None:
+    """Who has it open, how far it is, its pairs; not a byte of the directory changes by it."""
     container = operator.job.start(1)
     operator.job.produce(WORDS)
     operator.job.until(lambda: operator.job.processed() == len(WORDS), container)
-    committed = operator.directory / "counts" / "Partition_0" / "OFFSET"
-    operator.job.until(committed.is_file, container)
+    # The commit that follows the last transaction, after which nothing moves.
+    operator.job.until(
+        lambda: all(_is_at_head(row) for row in operator.objects("state", "ls")), container
+    )
     os.killpg(container.process.pid, signal.SIGSTOP)
     before = _files(operator.directory / "counts")
+    (operator.stores / "other-1" / "s" / "Partition_0").mkdir(parents=True)
+    first, second, other = operator.objects("state", "ls")
+    assert (first["store"], first["task"], first["role"]) == ("counts", "Partition 0", "active")
+    assert (first["is_valid"], first["holder"]["pid"]) == (True, container.process.pid)
+    assert first["offset"] == str(first["position"])
+    assert (second["task"], other["kind"]) == ("Partition 1", "other job")
+    listed = operator.answer("state", "ls")
+    assert "Partition_0: active here" in listed[0]
+    assert listed[0].endswith("; valid")
+    assert listed[2] == "other-1: another job; 1 directory, 0 bytes"
+    assert "elsewhere, active on nm1" in operator.answer("state", "ls", "--host", "nm2")[0]
     pairs = operator.objects("state", "dump", "counts", "Partition 0")
-    assert [pair["key"] for pair in pairs] == [f"p0-w{i}" for i in range(7)]
+    assert pairs == [{"key": f"p0-w{i}", "value": 20} for i in range(7)]
     one = operator.answer("state", "dump", "counts", "Partition_1", "--key", "p1-w3")
-    assert one[0].startswith("p1-w3 = ")
+    assert one == ["p1-w3 = 20"]
     assert len(operator.answer("state", "verify")) == 2
     assert _files(operator.directory / "counts") == before
     os.killpg(container.process.pid, signal.SIGCONT)
     assert container.stop() == 143
+
+
+def _age(directory: Path) -> Path:
+    """All that is in it is a month old."""
+    month_ago = time.time() - 30 * 86_400
+    for path in (directory, *directory.rglob("*")):
+        os.utime(path, (month_ago, month_ago))
+    return directory
+
+
+def test_what_a_job_left_behind_is_removed_and_nothing_else(operator: Operator) -> None:
+    """R38: what is at home, in use, young, or another job's stays; the dry run changes nothing."""
+    _ran(operator)
+    own = _age(operator.directory / "counts" / "Partition_0")
+    gone = [
+        _copied(own, operator.directory / "counts" / "Partition_7"),
+        _copied(own, operator.directory / "old" / "Partition_0"),
+        _copied(own, operator.directory / "counts" / "Partition_0-1700000000000-123456"),
+    ]
+    # Samza's checkpoints share their tables with the store: those give no room back.
+    table = next(own.glob("*.sst"))
+    (gone[2] / table.name).unlink()
+    (gone[2] / table.name).hardlink_to(table)
+    kept = [
+        own,
+        _copied(own, operator.stores / "other-1" / "counts" / "Partition_0"),
+        operator.directory / "counts" / "Partition_8",
+    ]
+    kept[2].mkdir()
+    before = _files(operator.stores)
+    planned = operator.objects("clean")
+    assert _files(operator.stores) == before
+    outcomes = {row["path"]: row["outcome"] for row in planned}
+    assert [outcomes.pop(str(path)) for path in gone] == ["would be removed"] * 3
+    assert set(outcomes.values()) == {"kept"}
+    sizes = sum(
+        s.stat().st_blocks * 512 for d in gone for s in d.rglob("*") if s.name != table.name
+    )
+    sizes += sum((d / table.name).stat().st_blocks * 512 for d in gone[:2])
+    done = operator.call("clean", "--apply")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == f"freed {size(sizes)}"
+    assert not any(path.exists() for path in [*gone, operator.directory / "old"])
+    assert all(path.is_dir() for path in kept)
+    assert operator.answer("state", "verify")
+    # The container that comes home has all its state.
+    second = operator.job.start(2, [1])
+    report = operator.job.report(second, 2)
+    assert [r.records for r in report.restored["counts"].values()] == [0, 0]
+    # As seen from a host where none of the job is at home, what is in use stays all the same.
+    rows = operator.objects("clean", "--apply", "--host", "nm2", "--older-than", "0s")
+    assert [r["reason"] for r in rows if r["path"] == str(own)] == ["in use"]
+    assert second.stop() == 143
+
+
+def _copied(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target)
+    return _age(target)
 
 
 def test_a_restored_copy_is_equal_and_a_changed_one_is_not(operator: Operator) -> None:

@@ -7,25 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.stores_section import StorageConfig, StoreConfig
 from homeport.container.cli.state_dump import Query, lines
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
 from homeport.container.serdes import serde
-
-
-def _store(key: str, msg: str) -> StoreConfig:
-    config = Config(
-        {
-            "job.default.system": "kafka",
-            "stores.s.factory": "rocksdb",
-            "stores.s.key.serde": key,
-            "stores.s.msg.serde": msg,
-        }
-    )
-    return StorageConfig.of(config).stores["s"]
 
 
 def _view(path: Path, *pairs: tuple[bytes, bytes]) -> RocksDbView:
@@ -42,14 +28,14 @@ PAIRS = ((b"a", b"text"), (b"ab", b"\x00\xff"), (b"b\n", b"two\nlines"))
 def test_bytes_are_text_where_they_are_and_digits_else(tmp_path: Path) -> None:
     """No control character and no broken text reaches a terminal."""
     with _view(tmp_path, *PAIRS) as view:
-        said = list(lines(view, _store("string", "bytes"), Query(), None, as_json=False))
+        said = list(lines(view, (serde("string"), serde("bytes")), Query(), None, as_json=False))
     assert said == ["a = text", "ab = 0x00ff", '"b\\n" = 0x74776f0a6c696e6573']
 
 
 def test_json_keeps_every_byte(tmp_path: Path) -> None:
     """Bytes are base64; what the serde cannot read is told beside them."""
     with _view(tmp_path, *PAIRS) as view:
-        said = list(lines(view, _store("bytes", "json"), Query(), 2, as_json=True))
+        said = list(lines(view, (serde("bytes"), serde("json")), Query(), 2, as_json=True))
     assert [json.loads(line) for line in said] == [
         {
             "key": {"bytes": "YQ=="},
@@ -64,7 +50,7 @@ def test_json_keeps_every_byte(tmp_path: Path) -> None:
 
 def test_a_prefix_and_a_key_choose(tmp_path: Path) -> None:
     """The prefix is one of the key's bytes; a key that is not there prints nothing."""
-    store = _store("string", "bytes")
+    store = (serde("string"), serde("bytes"))
     string = serde("string")
     with _view(tmp_path, *PAIRS) as view:
         for query, count in (

@@ -1,0 +1,152 @@
+"""What lies on this host below a root of state directories; only looked at, by no lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from homeport.config.errors import StoreError, WireError
+from homeport.config.system_stream import SystemStream
+from homeport.container.progress import offset_file
+from homeport.container.progress.refusal import Refusal, RefusalReason
+from homeport.container.progress.restore import LocalState
+from homeport.container.rocksdb.rocksdb_view import RocksDbView
+from homeport.container.storage.directory_files import DirectoryFiles
+from homeport.container.storage.directory_lock import LOCK_FILE, Holder
+from homeport.container.storage.lock_holder import lock_holder
+from homeport.container.storage.task_store import found_files
+from homeport.job_coordinator.model.job_model import TaskModel
+
+_BLOCK_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a directory takes: its files, bytes on the disk, and its newest change.
+
+    ``links``: ((device, inode), names it has, bytes on the disk) per file.
+    """
+
+    files: int
+    size_bytes: int
+    newest_ms: int
+    links: tuple[tuple[tuple[int, int], int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDirectory:
+    """One ``<store>/<task>`` below a job's folder."""
+
+    path: Path
+    name: PurePosixPath
+    extent: Extent
+    holder: Holder | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetTexts:
+    """What the files of offsets say, as they stand; None: it is not there, or damaged."""
+
+    offset: str | None
+    offset_v2: str | None
+    side_input_offsets: str | None
+
+
+def job_folders(root: Path) -> list[Path]:
+    """The folders of all jobs below ``root``; StoreError where it cannot be read."""
+    return _folders(root)
+
+
+def found_directories(folder: Path) -> Iterator[FoundDirectory]:
+    """Every directory of a store in a job's ``folder``, by name; none where there is no folder.
+
+    Raises:
+        StoreError: a folder may not be read.
+    """
+    if not folder.is_dir():
+        return
+    for store in _folders(folder):
+        for task in _folders(store):
+            name = PurePosixPath(store.name, task.name)
+            yield FoundDirectory(task, name, extent_of(task), lock_holder(task))
+
+
+def _folders(path: Path) -> list[Path]:
+    try:
+        entries = list(os.scandir(path))
+    except OSError as error:
+        raise StoreError(f"{path}: it cannot be read: {error.strerror}") from None
+    # What begins with a dot is no store: the history of runs.
+    names = sorted(
+        e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")
+    )
+    return [path / name for name in names]
+
+
+def extent_of(directory: Path) -> Extent:
+    """What ``directory`` takes. Files that vanish meanwhile are not counted; nor is the lock's age.
+
+    Raises:
+        StoreError: it may not be read.
+    """
+    links, newest_ns = [], 0
+    for parent, _, names in os.walk(directory, onerror=_unreadable):
+        for name in names:
+            try:
+                stat = os.lstat(os.path.join(parent, name))  # noqa: PTH118 - a Path each is slow
+            except FileNotFoundError:
+                continue
+            links.append(((stat.st_dev, stat.st_ino), stat.st_nlink, stat.st_blocks * _BLOCK_BYTES))
+            if name != LOCK_FILE:
+                newest_ns = max(newest_ns, stat.st_mtime_ns)
+    if not newest_ns:
+        newest_ns = directory.stat().st_mtime_ns
+    size = sum(size for _, _, size in links)
+    return Extent(len(links), size, newest_ns // 1_000_000, tuple(links))
+
+
+def _unreadable(error: OSError) -> None:
+    if isinstance(error, FileNotFoundError):
+        return  # removed meanwhile
+    raise StoreError(f"{error.filename}: it cannot be read: {error.strerror}")
+
+
+def offset_texts(directory: Path) -> OffsetTexts:
+    """What the files of offsets in ``directory`` say."""
+
+    def text_of(name: str) -> str | None:
+        try:
+            return offset_file.decode((directory / name).read_bytes())
+        except (OSError, WireError):
+            return None
+
+    return OffsetTexts(
+        text_of(offset_file.OFFSET_FILE),
+        text_of(offset_file.OFFSET_V2_FILE),
+        text_of(offset_file.SIDE_INPUT_OFFSETS_FILE),
+    )
+
+
+def state_found(path: Path, changelog: SystemStream, task: TaskModel) -> LocalState:
+    """What a container would find in the directory of a store of ``task``.
+
+    The store is read as far as it is on the disk.
+    """
+    files = DirectoryFiles(path)
+    if not files.has_content:
+        return LocalState(exists=False)
+    fault, local = found_files(changelog, task, files)
+    try:
+        position = position_of(path)
+    except StoreError as error:
+        fault = fault or Refusal(RefusalReason.DAMAGED_STORE, str(error))
+        return replace(local, fault=fault)
+    return replace(local, fault=fault, position=position)
+
+
+def position_of(path: Path) -> int | None:
+    """The changelog offset up to which the store holds everything; StoreError where it is none."""
+    with RocksDbView(path) as view:
+        return view.position

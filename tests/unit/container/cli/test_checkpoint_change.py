@@ -1,0 +1,54 @@
+"""What ``homeport checkpoint set`` is told, before anything is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.errors import ConfigError
+from homeport.container.cli.checkpoint_change import Place
+from homeport.container.cli.checkpoint_commands import chosen_partition, milliseconds
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+
+
+def test_one_option_says_where() -> None:
+    """Offset 0 is one like any other."""
+    assert Place.of(offset=0, earliest=False, latest=False, at_ms=None).offset == 0
+    assert Place.of(offset=None, earliest=False, latest=True, at_ms=None).is_latest
+
+
+@pytest.mark.parametrize(("offset", "earliest"), [(None, False), (7, True)])
+def test_none_or_two_are_refused(offset: int | None, *, earliest: bool) -> None:
+    """Which one was meant nobody can tell."""
+    with pytest.raises(ConfigError, match="exactly one of --offset, --earliest"):
+        Place.of(offset=offset, earliest=earliest, latest=False, at_ms=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, None),
+        ("1372939200000", 1_372_939_200_000),
+        ("2013-07-04T12:00:00+00:00", 1_372_939_200_000),
+        ("2013-07-04T14:00:00+02:00", 1_372_939_200_000),
+    ],
+)
+def test_a_time_is_milliseconds_or_iso_8601(text: str | None, expected: int | None) -> None:
+    """With its time zone."""
+    assert milliseconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2013-07-04T12:00:00", "-1", ""])
+def test_a_time_of_nowhere_is_refused(text: str) -> None:
+    """Without a zone it would be another one on each machine."""
+    with pytest.raises(ConfigError, match="with a time zone"):
+        milliseconds(text)
+
+
+def test_a_partition_is_one_of_the_tasks() -> None:
+    """Topics have dots in their names, so the whole name is compared."""
+    ssp = SystemStreamPartition("kafka", "a.b", 3)
+    task = TaskModel(TaskName("Partition 3"), (ssp,), 3)
+    assert chosen_partition(task, "kafka.a.b.3") == ssp
+    with pytest.raises(ConfigError, match=r"the task reads kafka\.a\.b\.3"):
+        chosen_partition(task, "kafka.a.b.4")
