@@ -11,6 +11,7 @@ import time
 from types import FrameType
 from typing import Any
 
+from flights_demo import standbys
 from flights_demo.chaos import LEAST_FAULTS, OVERRIDES, Chaos
 from flights_demo.clusters import bring_up
 from flights_demo.job import EXAMPLE, ROOT, FlightsJob
@@ -46,8 +47,11 @@ class Demo:
         self._options = options
         self._screen = screen
         self._cluster = cluster
-        overrides = () if options.chaos is None else OVERRIDES
+        overrides: tuple[str, ...] = () if options.chaos is None else OVERRIDES
+        if options.standbys:
+            overrides += standbys.OVERRIDES
         self._job = FlightsJob(cluster.env(), cluster.bootstrap_servers, overrides)
+        self._job.count *= 2 if options.standbys else 1
         self._reader = Reader(cluster.bootstrap_servers)
         self._producer: subprocess.Popen[bytes] | None = None
         self.verdicts: list[tuple[str, bool]] = []
@@ -87,6 +91,10 @@ class Demo:
             self._consume()
         with screen.phase("every plane compared"):
             self._check_result()
+        if self._options.standbys:
+            with screen.phase("standbys compared with their actives"):
+                looked = standbys.Standbys(self._job, self._reader, self._cluster.state_dir, screen)
+                self.verdicts += looked.verdicts()
         if self._options.chaos is None:
             self._come_home({c["processor_id"]: c["host"] for c in first})
         elif not self._options.keep:

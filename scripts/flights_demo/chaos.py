@@ -267,7 +267,7 @@ class Chaos:
         while True:
             self._job.url = self._find_am() or self._job.url
             phases = self._job.phases()
-            if len(phases) == CONTAINERS and set(phases.values()) == {"running"}:
+            if len(phases) == self._job.count and set(phases.values()) == {"running"}:
                 return
             if time.monotonic() > deadline:
                 raise DemoError(

@@ -20,6 +20,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
 
   scripts/demo --keep              then: scripts/dev-cluster down --name NAME, as it says
   scripts/demo --kill-container    a container dies in mid-run, nothing is lost or counted twice
+  scripts/demo --standbys          a replica of each container, equal to it in the end
   scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
 """
 
@@ -57,9 +58,17 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         help="3 containers become 5, then 2, by one key and while they work; the driver is killed"
         " in the middle of each change. Only whose tasks change restart, and the result is exact",
     )
+    parser.add_argument(
+        "--standbys",
+        action="store_true",
+        help="each container has a standby on another host; once all is consumed each of them holds"
+        " what its active does, key by key, and is behind by nothing",
+    )
     options = parser.parse_args(argv)
     if options.rescale and (options.chaos is not None or options.kill_container):
         parser.error("--rescale goes alone: leave out --chaos and --kill-container")
+    if options.rescale and options.standbys:
+        parser.error("--rescale goes alone: leave out --standbys")
     if options.chaos is not None and options.kill_container:
         parser.error("--chaos kills containers already: leave out --kill-container")
     if options.rate is not None and options.rate < 1:

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from flights_demo.screen import DemoError
 from homeport.container.progress import offset_file
 
 INPUT, OUTPUT, PARTITIONS = "flights", "plane-summary", 8
+CHANGELOGS = {"planes": "flights-planes-changelog", "skipped": "flights-skipped-changelog"}
+"""{store: its changelog}."""
 CHECKPOINTS = "__samza_checkpoint_ver_1_for_flights_1"
 COORDINATOR = "__samza_coordinator_flights_1"
 
@@ -47,10 +49,21 @@ class Reader:
             self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
         )
 
+    def last_offset(self, topic: str, partition: int) -> int:
+        """The offset of the last committed record; -1 where there is none."""
+        last = -1
+        for message in self._messages(topic, partition, OFFSET_BEGINNING):
+            last = message.offset() or 0
+        return last
+
     def records(
         self, topic: str, partition: int, start: int = OFFSET_BEGINNING
     ) -> Iterator[tuple[bytes | None, ...]]:
         """(key, value) of each record from ``start`` to the end as it stands now."""
+        for message in self._messages(topic, partition, start):
+            yield message.key(), message.value()
+
+    def _messages(self, topic: str, partition: int, start: int) -> Iterator[Message]:
         self._consumer.assign([TopicPartition(topic, partition, start)])
         while True:
             message = self._consumer.poll(30)
@@ -60,7 +73,7 @@ class Reader:
                 )
             error = message.error()
             if error is None:
-                yield message.key(), message.value()
+                yield message
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public constant
                 return
             else:
@@ -133,13 +146,20 @@ def stores_at_home(
     reader: Reader, model: dict[str, Any], hosts: dict[str, str], state_dir: Callable[[str], Path]
 ) -> dict[tuple[str, str], AtHome]:
     """For each (store, task): its OFFSET file, and what the changelog has after it."""
-    stores = {"planes": "flights-planes-changelog", "skipped": "flights-skipped-changelog"}
     found = {}
+    # A standby keeps its stores where its active one would, and has its changelog partition.
+    owners = {
+        told["changelog-partition"]: task
+        for container in model["containers"].values()
+        for task, told in container["tasks"].items()
+        if told["task-mode"] == "Active"
+    }
     for processor_id, container in model["containers"].items():
         host = hosts[processor_id]
         for task, task_model in container["tasks"].items():
-            for store, changelog in stores.items():
-                directory = state_dir(host) / "flights-1" / store / task.replace(" ", "_")
+            owner = owners[task_model["changelog-partition"]]
+            for store, changelog in CHANGELOGS.items():
+                directory = state_dir(host) / "flights-1" / store / owner.replace(" ", "_")
                 file = directory / "OFFSET"
                 if not file.exists():
                     raise DemoError(f"no OFFSET file in {directory} after an orderly stop")

@@ -1,0 +1,140 @@
+"""Does each standby hold what its active one does? Answers from the directories and the status.
+
+Copies of the directories are opened, as the containers keep the stores open.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rocksdict import AccessType, Options, Rdict
+
+from flights_demo.job import FlightsJob
+from flights_demo.screen import DemoError, Screen
+from flights_demo.verdict import CHANGELOGS, Reader
+from homeport.container.progress import offset_file
+
+OVERRIDES = ("job.hotstandby.enabled=true",)
+CALM_LIMIT_S = 90.0
+
+_POSITION = b"\x00homeport.position"
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One store of one task: where the active one keeps it, and where its standby does."""
+
+    store: str
+    task: str
+    partition: int
+    active: Path
+    standby: Path
+    hosts: tuple[str, str]
+
+
+class Standbys:
+    """Looks once it is calm: all input is consumed, and nobody writes any more."""
+
+    def __init__(
+        self, job: FlightsJob, reader: Reader, state_dir: Callable[[str], Path], screen: Screen
+    ) -> None:
+        self._job = job
+        self._reader = reader
+        self._state_dir = state_dir
+        self._screen = screen
+
+    def verdicts(self) -> list[tuple[str, bool]]:
+        """What is promised of standbys, and whether it held; a table says how each store stands.
+
+        Raises:
+            DemoError: they do not catch up in time.
+        """
+        containers = {c["processor_id"]: c for c in self._job.containers()}
+        replicas = list(self._replicas(containers))
+        self._wait_for_calm(replicas)
+        lags = {c["processor_id"]: c for c in self._job.containers() if c["role"] == "standby"}
+        rows: list[tuple[str, ...]] = [("store", "task", "active on", "standby on", "keys", "")]
+        is_equal, total = True, 0
+        for replica in replicas:
+            active, standby = _entries(replica.active), _entries(replica.standby)
+            total += len(active)
+            is_equal &= active == standby
+            found = "equal" if active == standby else f"DIFFERENT: {len(standby)} keys"
+            rows.append((replica.store, replica.task, *replica.hosts, f"{len(active):,}", found))
+        self._screen.table("Stores of actives and their standbys", rows)
+        for processor, standby in sorted(lags.items()):
+            self._screen.say(
+                f"standby {processor} of {standby['replica_of']} on {standby['host']}: behind by "
+                f"{standby['lag']} records, {standby['lag_seconds']:.1f} s"
+            )
+        apart = all(replica.hosts[0] != replica.hosts[1] for replica in replicas)
+        return [
+            (f"every standby holds what its active does: {total:,} keys", is_equal and bool(rows)),
+            ("no standby is behind", all(standby["lag"] == 0 for standby in lags.values())),
+            ("no standby is on the host of its active", apart),
+        ]
+
+    def _replicas(self, containers: dict[str, dict[str, Any]]) -> Iterator[Replica]:
+        model = self._job.get("")["containers"]
+        for _, container in sorted(containers.items()):
+            if container["replica_of"] is None:
+                continue
+            active = containers[container["replica_of"]]
+            for task, told in sorted(model[active["processor_id"]]["tasks"].items()):
+                for store in CHANGELOGS:
+                    below = Path("flights-1", store, task.replace(" ", "_"))
+                    hosts = (active["host"], container["host"])
+                    homes = [self._state_dir(host) / below for host in hosts]
+                    yield Replica(
+                        store, task, told["changelog-partition"], homes[0], homes[1], hosts
+                    )
+
+    def _wait_for_calm(self, replicas: list[Replica]) -> None:
+        """What Kafka has is in all directories, as OFFSET says, and the status shows no lag."""
+        heads = {
+            (replica.store, replica.partition): self._reader.last_offset(
+                CHANGELOGS[replica.store], replica.partition
+            )
+            for replica in replicas
+        }
+        deadline = time.monotonic() + CALM_LIMIT_S
+        while True:
+            behind = [
+                f"{place.parent.name}/{place.name}"
+                for replica in replicas
+                for place in (replica.active, replica.standby)
+                if _offset(place) < heads[replica.store, replica.partition]
+            ]
+            lags = [c["lag"] for c in self._job.containers() if c["role"] == "standby"]
+            if not behind and not any(lags) and None not in lags:
+                return
+            if time.monotonic() > deadline:
+                raise DemoError(f"standbys are not calm: behind {behind}, lags {lags}")
+            self._screen.progress(f"waiting for {len(behind)} directories, lags {lags}")
+            time.sleep(0.3)  # files and the status page are polled; they have no event
+
+
+def _offset(directory: Path) -> int:
+    """What OFFSET says; -1 where there is none, as of a store that was never written to."""
+    try:
+        return int(offset_file.decode((directory / "OFFSET").read_bytes()))
+    except FileNotFoundError:
+        return -1
+
+
+def _entries(directory: Path) -> dict[Any, Any]:
+    """Every key and value of a store's directory, as its owner last flushed it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "copy"
+        shutil.copytree(directory, copy)
+        store = Rdict(str(copy), Options(raw_mode=True), access_type=AccessType.read_only())
+        found = dict(store.items())
+        store.close()
+    found.pop(_POSITION, None)
+    return found
