@@ -77,7 +77,7 @@ class RecordedJob:
         localities = LocalityManager(self.view.stream)
         return owners(
             self.stores,
-            self.model.containers.values(),
+            recorded_model(self.view.stream, self.config).containers.values(),
             localities.read_tasks(),
             localities.read_processors(),
             host,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 from homeport.container.storage.directory_lock import LOCK_FILE, Holder, read_holder
@@ -28,9 +27,9 @@ def lock_holder(directory: Path) -> Holder | None:
     pid = _pid_of(os.major(stat.st_dev), os.minor(stat.st_dev), stat.st_ino)
     if pid is None:
         return None
-    if told is None or told.pid not in {pid, 0}:
-        return Holder(pid, socket.gethostname(), 0)  # the file names nobody, or an earlier holder
-    return replace(told, pid=pid)
+    if told is not None and told.pid == pid:
+        return told
+    return Holder(pid, socket.gethostname(), 0)  # the file names nobody, or an earlier holder
 
 
 def _pid_of(major: int, minor: int, inode: int) -> int | None:
