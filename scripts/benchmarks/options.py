@@ -8,6 +8,7 @@ import sys
 SECTIONS = {
     "coordinator": ("model", "bootstrap", "http"),
     "allocator": ("placement", "keeper", "adoption"),
+    "store": ("engine", "typed"),
 }
 """{benchmark: its sections, in their order}."""
 
@@ -30,6 +31,10 @@ benchmarks and their sections:
     keeper     1,000 launchers that renew their leases once a second: CPU of the keeper's server
     adoption   SIGKILL of the driver under 1,000 simulated launchers: how soon its successor has
                adopted all, and what restarts (starts a Kafka on loopback; no YARN)
+  store
+    engine     RocksDB and the engine in memory with 500,000 keys: writes, reads, scans
+    typed      the KeyValueStore of user code on RocksDB: objects, batches and Arrow columns;
+               read-modify-write on distinct and on hot keys, without changelog and transaction
 """
 
 _EPILOG = """\

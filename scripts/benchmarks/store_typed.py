@@ -1,0 +1,142 @@
+"""The KeyValueStore of user code on RocksDB: objects, batches of them, and Arrow columns."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.report import Row
+from benchmarks.store_runs import BATCH, KEYS, batches, engine, long_keys, timed
+from homeport.container.serdes import serde
+from homeport.container.storage.engine import StorageEngine
+from homeport.container.storage.overlay import Overlay
+from homeport.container.storage.typed_store import TypedStore
+
+TITLE = f"KeyValueStore on RocksDB, {KEYS:,} keys in random order; no changelog in it"
+_HOT_KEYS = 10_000
+_HOT_RECORDS = 1_000_000
+_DISTINCT_TARGET = 50_000
+_HOT_TARGET = 200_000
+
+
+class _Store:
+    """A store of one task with what a transaction does to it."""
+
+    def __init__(self, below: StorageEngine, key: str, msg: str) -> None:
+        self._below = below
+        self._overlay = Overlay(below)
+        self.typed = TypedStore(self._overlay, serde(key), serde(msg))
+
+    def commit(self) -> None:
+        """The writes are in the engine."""
+        self._below.write(self._overlay.entries(), 1)
+        self._overlay.clear()
+
+
+def rows() -> Iterator[Row]:
+    """Numbers to numbers, then texts to JSON."""
+    keys = long_keys(KEYS)
+    with engine("RocksDB") as below:
+        store = _Store(below, "long", "long")
+        yield from _columns(store, keys)
+        yield from _numbers(store, keys)
+        yield from _read_modify_write(store, keys)
+    with engine("RocksDB") as below:
+        yield from _texts(_Store(below, "string", "json"), keys[: KEYS // 5])
+
+
+def _each(keys: Sequence[int], work: Callable[[Sequence[int]], object]) -> Callable[[], None]:
+    def run() -> None:
+        for part in batches(keys):
+            work(part)
+
+    return run
+
+
+def _columns(store: _Store, keys: list[int]) -> Iterator[Row]:
+    columns = [pa.array(part, pa.int64()) for part in batches(keys)]
+
+    def put() -> None:
+        for column in columns:
+            store.typed.put_arrow(column, column)
+            store.commit()
+
+    yield timed(f"long: put_arrow and commit, batches of {BATCH:,}", KEYS, put)
+    yield timed("long: get_arrow", KEYS, lambda: [store.typed.get_arrow(c) for c in columns])
+    yield timed(
+        "long: all_arrow", KEYS, lambda: sum(batch.num_rows for batch in store.typed.all_arrow())
+    )
+
+
+def _numbers(store: _Store, keys: list[int]) -> Iterator[Row]:
+    typed = store.typed
+
+    def put_all(part: Sequence[int]) -> None:
+        typed.put_all(dict.fromkeys(part, 1))
+        store.commit()
+
+    def put(part: Sequence[int]) -> None:
+        for key in part:
+            typed.put(key, 1)
+        store.commit()
+
+    yield timed("long: put_all and commit", KEYS, _each(keys, put_all))
+    yield timed("long: get_all", KEYS, _each(keys, typed.get_all))
+    yield timed("long: put one by one and commit", KEYS, _each(keys, put))
+    some = keys[: KEYS // 5]
+    yield timed("long: get one by one", len(some), lambda: [typed.get(key) for key in some])
+    yield timed("long: all", KEYS, lambda: sum(1 for _ in typed.all()))
+
+
+def _read_modify_write(store: _Store, keys: list[int]) -> Iterator[Row]:
+    typed = store.typed
+
+    def with_columns(part: Sequence[int]) -> None:
+        column = pa.array(part, pa.int64())
+        typed.put_arrow(column, pc.add(typed.get_arrow(column), 1))
+        store.commit()
+
+    def in_batches(part: Sequence[int]) -> None:
+        typed.put_all({key: value + 1 for key, value in typed.get_all(part).items()})
+        store.commit()
+
+    def one_by_one(part: Sequence[int]) -> None:
+        for key in part:
+            typed.put(key, (typed.get(key) or 0) + 1)
+        store.commit()
+
+    for what, work in (("columns", with_columns), ("get_all", in_batches), ("get", one_by_one)):
+        said = f"+1 on distinct keys, by {what}, batches of {BATCH:,}"
+        yield timed(said, KEYS, _each(keys, work), _DISTINCT_TARGET)
+    numbers = random.Random(3)  # noqa: S311 - for a measurement
+    hot = numbers.choices(keys[:_HOT_KEYS], k=_HOT_RECORDS)
+    said = f"+1 on {_HOT_KEYS:,} hot keys, record by record"
+    yield timed(said, _HOT_RECORDS, _each(hot, one_by_one), _HOT_TARGET)
+    counted = f"+1 on {_HOT_KEYS:,} hot keys, counted by Arrow first"
+    yield timed(counted, _HOT_RECORDS, _each(hot, lambda part: _count(store, part)), _HOT_TARGET)
+
+
+def _count(store: _Store, part: Sequence[int]) -> None:
+    counts = pc.value_counts(pa.array(part, pa.int64()))
+    keys = counts.field("values")
+    before = pc.fill_null(store.typed.get_arrow(keys), 0)
+    store.typed.put_arrow(keys, pc.add(before, counts.field("counts")))
+    store.commit()
+
+
+def _texts(store: _Store, keys: list[int]) -> Iterator[Row]:
+    typed, texts = store.typed, [f"carrier-{key}" for key in keys]
+    value = {"flights": 17, "worst": 312.5, "airport": "JFK"}
+    count = len(texts)
+
+    def put() -> None:
+        typed.put_all(dict.fromkeys(texts, value))
+        store.commit()
+
+    yield timed("json: put_all and commit", count, put)
+    yield timed("json: get_all", count, lambda: typed.get_all(texts))
+    yield timed("json: get one by one", count, lambda: [typed.get(text) for text in texts])
+    yield timed("json: all", count, lambda: sum(1 for _ in typed.all()))
