@@ -47,7 +47,7 @@ def _measured(kind: str, store: StorageEngine, keys: list[int]) -> Iterator[Row]
         lambda: [store.get_all(part) for part in parts],
     )
     yield timed(f"{kind}: scan of all", KEYS, lambda: sum(1 for _ in store.scan()))
-    starts = [key[:6] for key in packed[:10_000]]
+    starts = [key[:7] for key in packed[:50_000]]
     yield timed(
         f"{kind}: scan of a short prefix",
         len(starts),
