@@ -24,6 +24,7 @@ from homeport.config.sections import (
     checkpoint_topic,
     coordinator_topic,
 )
+from homeport.config.store_warnings import store_warnings
 from homeport.config.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.config.unknown_keys import warnings_about
@@ -65,6 +66,7 @@ def validate(config: Config) -> tuple[str, ...]:
             for s in systems
             for key in s.ignored
         ),
+        *store_warnings(config, storage),
         *_standby_warnings(config),
         *_memory_warnings(config, task),
     )

@@ -10,10 +10,13 @@ from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.rocksdb_section import RocksDbConfig
+from homeport.config.store_warnings import store_warnings
 from homeport.config.stores_section import LargeValues, StorageConfig, StoreConfig
 from homeport.config.unknown_keys import warnings_about
 
 STORE = {"stores.s.factory": "rocksdb", "stores.s.key.serde": "long", "stores.s.msg.serde": "long"}
+
+LIMIT = "stores.s.changelog.max.message.size.bytes"
 
 HONOURED = """
 factory key.serde msg.serde changelog changelog.replication.factor changelog.max.message.bytes
@@ -138,3 +141,31 @@ def test_rocksdbs_options_are_read() -> None:
     found = RocksDbConfig.of(universal, "s").universal
     assert found is not None
     assert (found.size_ratio, found.min_merge_width) == (3, 2)
+
+
+def test_a_key_that_another_one_makes_idle_is_told() -> None:
+    """Options of RocksDB on a store in memory, those of another style, a limit nobody asks for."""
+    in_memory = {
+        "stores.s.factory": "in-memory",
+        "stores.s.rocksdb.ttl.ms": "1000",
+        "stores.s.container.write.buffer.size.bytes": "1",
+        "stores.s.clean.on.container.start": "true",
+        "stores.s.changelog.replication.factor": "1",
+        LIMIT: "1",
+    }
+    config = Config({**STORE, **in_memory})
+    assert set(store_warnings(config, StorageConfig.of(config))) == {
+        "stores.s.rocksdb.ttl.ms has no effect: the store is in memory",
+        "stores.s.container.write.buffer.size.bytes has no effect: the store is in memory",
+        "stores.s.clean.on.container.start has no effect: the store is in memory",
+        "stores.s.changelog.replication.factor has no effect: the store has no changelog",
+        f"{LIMIT} has no effect: neither disallow.large.messages nor drop.large.messages is true",
+    }
+    style = "stores.s.rocksdb.compaction.style"
+    option = "stores.s.rocksdb.compaction.universal.size.ratio"
+    for given, told in (
+        ("level", (f"{option} has no effect: the store's rocksdb.compaction.style is level",)),
+        ("universal", ()),
+    ):
+        config = Config({**STORE, option: "2", style: given, "stores.s.changelog": "k.log"})
+        assert tuple(store_warnings(config, StorageConfig.of(config))) == told
