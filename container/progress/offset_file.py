@@ -30,6 +30,10 @@ _CHECKSUM_BYTES = 8
 _PIECE = 65535
 
 
+class ForeignOffsetError(WireError):
+    """A file that is whole, and of another changelog."""
+
+
 def encode(text: str) -> bytes:
     """The file's bytes for ``text``.
 
@@ -98,7 +102,8 @@ def parse_offset_v2(text: str, changelog: SystemStream, partition: int) -> int:
     compared as a whole, so that names of topics may have dots, which Samza cannot take apart.
 
     Raises:
-        WireError: it names another partition, or no offset.
+        ForeignOffsetError: it names another partition.
+        WireError: it names no offset.
     """
     try:
         found = json.loads(text)
@@ -109,7 +114,7 @@ def parse_offset_v2(text: str, changelog: SystemStream, partition: int) -> int:
     key = _key(changelog.system, changelog.stream, partition)
     if list(found) != [key]:
         named = ", ".join(found) or "nothing"
-        raise WireError(f"it is of {named[:200]}, not of {key}")
+        raise ForeignOffsetError(f"it is of {named[:200]}, not of {key}")
     return parse_offset(str(found[key]))
 
 

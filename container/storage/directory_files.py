@@ -39,7 +39,8 @@ class DirectoryFiles:
 
         Raises:
             DiskError: it may not be read.
-            WireError: one of them is damaged, or of another changelog; the message names it.
+            ForeignOffsetError: one of them is of another changelog; the message names it.
+            WireError: one of them is damaged.
         """
         found: OffsetFound | None = None
         for name in offset_file.READ_ORDER:
@@ -48,6 +49,8 @@ class DirectoryFiles:
                 if text is None:
                     continue
                 offset = offset_file.parse_offset_v2(text, changelog, partition)
+            except offset_file.ForeignOffsetError as error:
+                raise offset_file.ForeignOffsetError(f"{name}: {error}") from None
             except WireError as error:
                 raise WireError(f"{name} is damaged: {error}") from None
             # Where one of them is damaged, what else there is may be, too: all are read.

@@ -69,7 +69,12 @@ class ContainerStorage:
             for task in self.tasks:
                 path = paths[config.name, task.task_name]
                 directory = StoreDirectory(path, self.wait, self.holder)
-                self._opened.append(open_task_store(config, task, directory, self._engines))
+                try:
+                    store = open_task_store(config, task, directory, self._engines)
+                except BaseException:
+                    directory.release()
+                    raise
+                self._opened.append(store)
         self._by_id = {item.id: item for item in self._opened}
 
     def _paths(self) -> dict[tuple[str, TaskName], Path]:

@@ -19,6 +19,7 @@ from homeport.container.progress.commit import (
     StoreProgress,
     commit_plan,
 )
+from homeport.container.progress.offset_file import ForeignOffsetError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
 from homeport.container.progress.store_meta import FORMAT, Expectation, StoreMeta, is_meta_due
@@ -231,6 +232,8 @@ def found_files(
         return None, local
     try:
         offset = directory.read_offset(changelog, task.changelog_partition)
+    except ForeignOffsetError as error:
+        return Refusal(RefusalReason.FOREIGN, str(error)), local
     except WireError as error:
         return Refusal(RefusalReason.DAMAGED_OFFSET, str(error)), local
     try:

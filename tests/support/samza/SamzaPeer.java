@@ -2,6 +2,7 @@ import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.net.URL;
@@ -13,9 +14,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.UUID;
 import java.util.function.Supplier;
+import org.apache.samza.Partition;
 import org.apache.samza.clustermanager.container.placement.ContainerPlacementMetadataStore;
 import org.apache.samza.config.MapConfig;
 import org.apache.samza.container.ContainerHeartbeatClient;
@@ -58,6 +61,7 @@ import org.apache.samza.serializers.model.SamzaObjectMapper;
 import org.apache.samza.startpoint.StartpointManager;
 import org.apache.samza.startpoint.StartpointSpecific;
 import org.apache.samza.storage.ChangelogStreamManager;
+import org.apache.samza.storage.StorageManagerUtil;
 import org.apache.samza.system.SystemStreamPartition;
 import org.apache.samza.util.CoordinatorStreamUtil;
 import org.apache.samza.util.ExponentialSleepStrategy;
@@ -166,11 +170,54 @@ public final class SamzaPeer {
         return peer.forgetPlacement(UUID.fromString(argument.asText()));
       case "startpoint":
         return peer.startpoint(argument);
+      case "store-directory":
+        return storeDirectory(argument);
+      case "write-offset":
+        return writeOffset(argument);
+      case "read-offset":
+        return readOffset(argument);
       case "drain":
         return DrainUtils.writeDrainNotification(peer.store).toString();
       default:
         throw new IllegalArgumentException("no such operation: " + request.get(0));
     }
+  }
+
+  /** Where the store of a task is below a base directory: [base, store, task, mode]. */
+  private static Object storeDirectory(JsonNode wanted) {
+    String[] names = JSON.convertValue(wanted, String[].class);
+    return new StorageManagerUtil()
+        .getTaskStoreDir(
+            new File(names[0]), names[1], new TaskName(names[2]), TaskMode.valueOf(names[3]))
+        .toString();
+  }
+
+  /** Writes all offset files of a store: {directory, system, stream, partition, offset, side}. */
+  private static Object writeOffset(JsonNode wanted) throws Exception {
+    new StorageManagerUtil()
+        .writeOffsetFile(
+            new File(wanted.get("directory").asText()),
+            Map.of(changelogPartition(wanted), wanted.get("offset").asText()),
+            wanted.get("side").asBoolean());
+    return true;
+  }
+
+  /** What the offset files of a store say for its partition, null where none of them counts. */
+  private static Object readOffset(JsonNode wanted) {
+    SystemStreamPartition partition = changelogPartition(wanted);
+    return new StorageManagerUtil()
+        .readOffsetFile(
+            new File(wanted.get("directory").asText()),
+            Set.of(partition),
+            wanted.get("side").asBoolean())
+        .get(partition);
+  }
+
+  private static SystemStreamPartition changelogPartition(JsonNode named) {
+    return new SystemStreamPartition(
+        named.get("system").asText(),
+        named.get("stream").asText(),
+        new Partition(named.get("partition").asInt()));
   }
 
   private void close() {

@@ -64,6 +64,15 @@ def test_without_the_nodes_folder_the_jobs_is_used_as_it_is(tmp_path: Path) -> N
     assert environment.state_root(JOB) == tmp_path / "state"
 
 
+def test_stores_without_a_changelog_live_apart(tmp_path: Path) -> None:
+    """In the work folder, or in a folder for each job: those of two jobs never meet."""
+    environment = _environment(tmp_path, LOGGED_STORE_BASE_DIR="/state")
+    config = Config({"job.name": "j", "job.id": "2", "job.default.system": "kafka"})
+    assert environment.scratch_root(config) == tmp_path / "state"
+    given = Config({**config, "job.non-logged.store.base.dir": "/scratch"})
+    assert environment.scratch_root(given) == Path("/scratch/j-2")
+
+
 def test_what_the_launcher_must_give_is_missed_by_name(tmp_path: Path) -> None:
     """URL and token file."""
     with pytest.raises(ConfigError, match="SAMZA_COORDINATOR_URL is missing"):

@@ -112,8 +112,8 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "OFFSET-v2 is of another changelog": (
         lambda p: (p / "OFFSET-v2").write_bytes(offset_file.encode('{"kafka.x.0":"1"}')),
-        "damaged-offset",
-        "OFFSET-v2 is damaged: it is of kafka.x.0, not of kafka.log.0",
+        "foreign",
+        "OFFSET-v2: it is of kafka.x.0, not of kafka.log.0",
     ),
     "STORE-META is damaged": (
         lambda p: _spoil_text(p / "STORE-META"),
