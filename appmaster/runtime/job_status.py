@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,6 +82,7 @@ class JobStatus:
     """{processor: epoch, and version of the JobModel it was permitted under}, by the stream."""
     held_back: tuple[int, tuple[Incarnation, ...]] | None = None
     _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
+    _refusals: Counter[str] = field(default_factory=Counter)
     _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
     _begun_ms: int = field(init=False)
 
@@ -131,8 +132,12 @@ class JobStatus:
         self.held_back = (waited_ms, unheard)
 
     def started(self, message: Started) -> None:
-        """A stream container has reported how it was restored."""
-        self._facts.setdefault(message.incarnation.processor_id, _Facts()).started = message
+        """A stream container has reported how it was restored; it may report so again."""
+        facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
+        if facts.started != message:
+            stores = (how for tasks in message.restored.values() for how in tasks.values())
+            self._refusals.update(how.refusal for how in stores if how.refusal is not None)
+        facts.started = message
 
     def reported(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
         """A running container tells this of its work; None: nothing."""
@@ -199,6 +204,7 @@ class JobStatus:
             "hosts": sorted(state.hosts or ()),
             "excluded_hosts": [e.host for e in state.exclusions],
             "suspects_itself": suspects_itself(state.silent, state.hosts or ()),
+            "stores_refused": dict(sorted(self._refusals.items())),
             "failures": list(self._failures),
             "coordinator_stream": stream_fault or "ok",
             "change": change_under_way(state),

@@ -187,7 +187,7 @@ def open_task_store(
     """
     if not config.is_kept:
         directory.empty()
-    if not directory.has_content:
+    if config.changelog is None or not directory.has_content:
         return TaskStore(config, task, directory, LocalState(exists=False), None)
     fault, local = found_files(config.changelog, task, directory)
     if fault is None and not (local.meta and local.meta.version != FORMAT):
@@ -221,15 +221,13 @@ def _opened(store: TaskStore) -> TaskStore:
 
 
 def found_files(
-    changelog: SystemStream | None, task: TaskModel, directory: DirectoryFiles
+    changelog: SystemStream, task: TaskModel, directory: DirectoryFiles
 ) -> tuple[Refusal | None, LocalState]:
     """What the files beside the store say, and what is wrong with them."""
     local = LocalState(exists=True)
     damage = directory.read_damage()
     if damage is not None:
         return Refusal(RefusalReason.DAMAGED_STORE, damage), local
-    if changelog is None:
-        return None, local
     try:
         offset = directory.read_offset(changelog, task.changelog_partition)
     except ForeignOffsetError as error:

@@ -76,6 +76,7 @@ class JobCoordinatorMetrics(Collector):
         containers = status.get("containers", ())
         yield self._containers(containers)
         yield from _reports(containers)
+        yield _refusals(status)
         yield from _stream(status)
         requests = CounterMetricFamily(
             "homeport_http_requests", "Requests answered.", labels=("method", "route", "code")
@@ -95,6 +96,17 @@ class JobCoordinatorMetrics(Collector):
         for phase in sorted(self._phases):
             metric.add_metric((phase,), present[phase])
         return metric
+
+
+def _refusals(status: Mapping[str, Any]) -> Metric:
+    metric = CounterMetricFamily(
+        "homeport_stores_refused",
+        "Stores on a host that were not used but restored anew, by kind, since this driver began.",
+        labels=("reason",),
+    )
+    for reason, count in status.get("stores_refused", {}).items():
+        metric.add_metric((reason,), count)
+    return metric
 
 
 def _reports(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON

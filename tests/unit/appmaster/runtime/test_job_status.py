@@ -95,6 +95,18 @@ def running_world() -> World:
     return world
 
 
+def test_stores_that_were_not_used_are_counted_by_kind() -> None:
+    """Each once, though a container may report its start again."""
+    world = running_world()
+    refused = Restored(RestoreKind.FULL, 0, 5, 6, "stale", "stale")
+    ahead = Restored(RestoreKind.NONE, None, None, 0, "ahead", "ahead")
+    stores = {"counts": {"Partition 0": refused, "Partition 1": ahead}, "s": {"t": refused}}
+    for _ in range(2):
+        world.status.started(Started(FIRST, stores))
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["stores_refused"] == {"ahead": 1, "stale": 2}
+
+
 def test_a_running_job_is_told_in_full() -> None:
     """Job, rank, container with host, phase, its time, pid, resource and what was restored."""
     world = running_world()
