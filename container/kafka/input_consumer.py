@@ -80,19 +80,30 @@ class InputConsumer:
         patience = timeout_s / max(1, len(self._consumers))
         for system, client in self._consumers.items():
             first = client.consume(1, 0 if grouped else patience)
-            if not first:
-                continue
-            for message in first + client.consume(max_rows - 1, 0):
-                if message.error() is not None:
-                    self._passed_over(system, message)
-                    continue
-                ssp = SystemStreamPartition(system, message.topic() or "", message.partition() or 0)
-                group = grouped.get(ssp)
-                if group is None:
-                    grouped[ssp] = [message]
-                else:
-                    group.append(message)
+            if first:
+                self._group(system, first + client.consume(max_rows - 1, 0), grouped)
         return self._batch(grouped) if grouped else None
+
+    def _group(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        grouped: dict[SystemStreamPartition, list[Message]],
+    ) -> None:
+        # By a plain tuple: to hash a partition's own object costs more than all else here.
+        by_place: dict[tuple[str | None, int | None], list[Message]] = {}
+        for message in messages:
+            if message.error() is not None:
+                self._passed_over(system, message)
+                continue
+            place = (message.topic(), message.partition())
+            group = by_place.get(place)
+            if group is None:
+                by_place[place] = [message]
+            else:
+                group.append(message)
+        for (topic, partition), group in by_place.items():
+            grouped[SystemStreamPartition(system, topic or "", partition or 0)] = group
 
     def lag(self) -> int:
         """Records that are known to be there and were not handed out yet."""

@@ -7,8 +7,10 @@ once stays fenced.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -67,6 +69,8 @@ class TransactionalProducer:
         self._known_topics: set[str] = set()
         self._connection = Connection()
         properties = producer_properties(system, transactional_id)
+        self._timeout_ms = int(properties["transaction.timeout.ms"])
+        self._began = 0.0
         properties["error_cb"] = self._connection.heard
         self._producer = producer(system, properties)
         try:
@@ -106,6 +110,7 @@ class TransactionalProducer:
         """
         self._reports = {}
         self._failure = None
+        self._began = time.monotonic()
         with self._sending():
             self._producer.begin_transaction()
 
@@ -124,8 +129,21 @@ class TransactionalProducer:
         Raises:
             FencedError, RecordRefusedError, UnavailableError, TransactionError: as ``commit``.
         """
-        topic, partition = changes.changelog.stream, changes.partition
-        self.send(Send(topic, key, value, partition) for key, value in changes.entries.items())
+        topic, partition, entries = changes.changelog.stream, changes.partition, changes.entries
+        if not entries:
+            return
+        with self._sending():
+            self._require_topic(topic)
+            rest = iter(entries.items())
+            produce = self._producer.produce
+            for key, value in islice(rest, len(entries) - 1):
+                # As ``enqueue``, without what it costs for each of very many.
+                try:
+                    produce(topic, value, key, partition)
+                except BufferError:
+                    enqueue(self._producer, Send(topic, key, value, partition), None)
+            for key, value in rest:
+                enqueue(self._producer, Send(topic, key, value, partition), self._delivered)
 
     def deliver(self) -> None:
         """All that was sent is in Kafka, undecided.
@@ -201,8 +219,7 @@ class TransactionalProducer:
             self._produce(previous, report=True)
 
     def _produce(self, send: Send, *, report: bool) -> None:
-        if send.topic not in self._known_topics:
-            self._require_topic(send.topic)
+        self._require_topic(send.topic)
         is_asked = report and send.partition is not None
         enqueue(self._producer, send, self._delivered if is_asked else None)
 
@@ -223,21 +240,35 @@ class TransactionalProducer:
             what = "writing a transaction"
             raise unavailable(self._system, what, f"the connection was lost ({lost})")
         if cause is not None and _is_fenced(cause):
+            self._heed_time_out(cause)
             raise FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
         reason = cause.str() if cause is not None else why
         try:
             self._producer.abort_transaction(_COMMIT_S)
         except KafkaException as error:
             if _is_fenced(error_of(error)):
-                # The broker fences also whoever took too long over a transaction.
+                self._heed_time_out(error_of(error))
                 raise FencedError(
-                    "fenced by a newer incarnation, or by the transaction's time-out: "
-                    f"{error_of(error).str()}"
+                    f"fenced by a newer incarnation: {error_of(error).str()}"
                 ) from None
             _LOG.warning("the transaction was left to its time-out: %s", error_of(error).str())
         is_refused = cause is not None and cause.code() in _REFUSED
         kind = RecordRefusedError if is_refused else TransactionError
         raise kind(f"{step}: {reason}; the transaction was aborted")
+
+    def _heed_time_out(self, cause: KafkaError) -> None:
+        """Nothing where the transaction was within its time.
+
+        Raises:
+            TransactionError: it was not, and the broker fences whoever takes too long.
+        """
+        took_ms = (time.monotonic() - self._began) * 1000
+        if took_ms < self._timeout_ms:
+            return
+        raise TransactionError(
+            f"the transaction took {took_ms / 1000:.1f} s, longer than transaction.timeout.ms = "
+            f"{self._timeout_ms}: Kafka has aborted it, or a newer incarnation has ({cause.str()})"
+        )
 
     def _require_topic(self, name: str) -> None:
         """Kafka has the topic, which is asked for once.
@@ -245,6 +276,8 @@ class TransactionalProducer:
         Raises:
             TransactionError: it has not; the transaction is aborted.
         """
+        if name in self._known_topics:
+            return
         found = has_topic(self._producer, name)
         if found:
             self._known_topics.add(name)

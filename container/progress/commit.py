@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress import checkpoint
@@ -63,8 +64,7 @@ class Step:
         return str(self.action) if self.store is None else f"{self.action} {self.store}"
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """One record to be sent; ``partition`` None leaves the place to the partitioner of the key.
 
     ``system``: of the topic; None is the one that holds the checkpoints.

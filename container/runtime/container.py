@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
+from homeport.container.runtime.garbage import spare_collections
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.loop_parts import LoopParts, LoopSettings
 from homeport.container.runtime.predecessors import open_stores
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_MAX_ROWS = 50_000
+MAX_ROWS = 50_000
+"""Of a micro-batch, at most; of another number where there is Spark, or a StreamTask."""
 _MAX_ROWS_SPARK = 100_000
 _MAX_ROWS_STREAM = 2_000
 """Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
@@ -130,9 +131,7 @@ class StreamContainer:
         )
         is_stream_task = issubclass(task_class, StreamTask)
         loop = RunLoop(parts, self._loop_settings(is_stream_task=is_stream_task), self._stop)
-        # What stands now lives as long as the container: no collection looks at it again.
-        gc.collect()
-        gc.freeze()
+        spare_collections()
         is_finished = loop.run()
         self._close(loop, parts)
         return is_finished
@@ -224,7 +223,7 @@ class StreamContainer:
 
     def _loop_settings(self, *, is_stream_task: bool) -> LoopSettings:
         task = self._job.task
-        max_rows = _MAX_ROWS_STREAM if is_stream_task else _MAX_ROWS
+        max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
         return LoopSettings(
             limits=TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
             commit_ms=task.commit_ms,

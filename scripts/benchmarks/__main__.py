@@ -25,7 +25,7 @@ def main() -> int:
     try:
         for section in options.sections:
             measure = importlib.import_module(f"benchmarks.{options.name}_{section}")
-            print_section(measure.TITLE, measure.rows())
+            print_section(measure.TITLE, measure.rows(), plot=options.plot)
     except (BenchmarkError, ClusterError, HomeportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

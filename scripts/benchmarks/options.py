@@ -9,6 +9,7 @@ SECTIONS = {
     "coordinator": ("model", "bootstrap", "http"),
     "allocator": ("placement", "keeper", "adoption"),
     "store": ("engine", "typed"),
+    "commit": ("hot", "distinct", "modes"),
 }
 """{benchmark: its sections, in their order}."""
 
@@ -35,15 +36,21 @@ benchmarks and their sections:
     engine     RocksDB and the engine in memory with 500,000 keys: writes, reads, scans
     typed      the KeyValueStore of user code on RocksDB: objects, batches and Arrow columns;
                read-modify-write on distinct and on hot keys, without changelog and transaction
+  commit       (each starts a Kafka on loopback; no YARN, no Spark; the container's data path is
+               whole: fetch, Arrow, task, changelog, output, checkpoint, transaction, RocksDB)
+    hot        1,000,000 JSON records of 10,000 keys, summed per key
+    distinct   1,000,000 keys in random order, each read from RocksDB, changed and written
+    modes      what task.exactly.once=true costs against false
 """
 
 _EPILOG = """\
-There is no --plot: no plotting library is among what the project installs. How soon a change of
-the configuration is visible at GET / is not measured here but held by the tests of a live job.
+How soon a change of the configuration is visible at GET / is not measured here but held by the
+tests of a live job.
 
   scripts/bench coordinator
   scripts/bench coordinator --section http --section model
   scripts/bench allocator
+  scripts/bench commit --plot
 """
 
 
@@ -63,6 +70,12 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         dest="sections",
         metavar="SECTION",
         help="only this section; may be given several times",
+    )
+    parser.add_argument(
+        "--plot",
+        action="store_true",
+        help="show the rates of each section as bars too; of characters, as no plotting library is"
+        " among what the project installs",
     )
     options = parser.parse_args(argv)
     known = SECTIONS[options.name]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+_BAR = 40
 
 
 class BenchmarkError(Exception):
@@ -13,27 +15,34 @@ class BenchmarkError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure. ``target`` is empty, and ``reached`` None, where none was set."""
+    """One figure. ``target`` is empty, and ``reached`` None, where none was set.
+
+    ``number``, ``unit``: what ``value`` shows, for a plot.
+    """
 
     what: str
     value: str
     target: str = ""
     reached: bool | None = None
+    number: float = 0.0
+    unit: str = ""
 
 
 def at_most(what: str, value: float, limit: float, unit: str) -> Row:
     """A figure that is to be no more than ``limit``."""
-    return Row(what, _with_unit(value, unit), f"<= {_with_unit(limit, unit)}", value <= limit)
+    target = f"<= {_with_unit(limit, unit)}"
+    return Row(what, _with_unit(value, unit), target, value <= limit, value, unit)
 
 
 def at_least(what: str, value: float, limit: float, unit: str) -> Row:
     """A figure that is to be no less than ``limit``."""
-    return Row(what, _with_unit(value, unit), f">= {_with_unit(limit, unit)}", value >= limit)
+    target = f">= {_with_unit(limit, unit)}"
+    return Row(what, _with_unit(value, unit), target, value >= limit, value, unit)
 
 
 def figure(what: str, value: float, unit: str) -> Row:
     """A figure without a target."""
-    return Row(what, _with_unit(value, unit))
+    return Row(what, _with_unit(value, unit), number=value, unit=unit)
 
 
 def print_machine() -> None:
@@ -44,13 +53,25 @@ def print_machine() -> None:
     )
 
 
-def print_section(title: str, rows: Iterable[Row]) -> None:
-    """The title, and each row as soon as it is there."""
+def print_section(title: str, rows: Iterable[Row], *, plot: bool = False) -> None:
+    """The title, and each row as soon as it is there; with ``plot`` its rates as bars, too."""
     print(f"\n{title}", flush=True)
+    shown = []
     for row in rows:
         verdict = {None: "", True: "reached", False: "MISSED"}[row.reached]
         line = f"  {row.what:<60} {row.value:>17}  {row.target:<15} {verdict}"
         print(line.rstrip(), flush=True)
+        shown.append(row)
+    if plot:
+        _print_bars([row for row in shown if row.unit.endswith("/s")])
+
+
+def _print_bars(rows: Sequence[Row]) -> None:
+    """One bar per rate, the longest ``_BAR`` characters; nothing without two to compare."""
+    longest = {row.unit: max(r.number for r in rows if r.unit == row.unit) for row in rows}
+    for row in rows if len(rows) > 1 else ():
+        share = row.number / longest[row.unit] if longest[row.unit] > 0 else 0
+        print(f"  {row.what:<60} {'#' * round(share * _BAR)} {row.value}", flush=True)
 
 
 def _with_unit(value: float, unit: str) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
+from small_disk import fill, small_disk
 from yarn_jobs import LIMIT_S, Job, parent_of, wait_for
 
 from homeport.config.config import Config
@@ -208,35 +207,6 @@ def test_of_two_submissions_at_one_instant_one_is_refused(make_job: Callable[[st
     assert len(job.rest.applications("twice_1")) == 1
     assert job.kill() == f"stopped {job.application_id} in order"
     job.judge_history()
-
-
-DISK_BYTES = 64 * 1024 * 1024
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """The folder is a disk of its own, of DISK_BYTES."""
-    mounted = subprocess.run(
-        ["/bin/mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "homeport-test", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"this user may mount nothing: {mounted.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["/bin/umount", "--lazy", str(folder)], check=True)
-
-
-def fill(folder: Path) -> Path:
-    """The folder's disk has no room left; the file that takes it."""
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while file.write(bytes(4096)):
-            pass
-    return filler
 
 
 def test_a_full_disk_is_named_and_costs_nothing(make_job: Callable[[str], Job]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 from benchmarks.callers import Calls, call_at_once, hold_at_once
+from benchmarks.commit_tasks import distinct_records, hot_records
 from benchmarks.large_job_model import fewest_moves
 from benchmarks.large_job_placement import measured
 from benchmarks.model_server import TOKEN, _Backend, model_of
@@ -36,7 +38,7 @@ def test_all_sections_are_measured_unless_some_are_named() -> None:
         ([], "NAME"),
         (["other"], "coordinator"),
         (["coordinator", "--section", "x"], "coordinator has model, bootstrap, http"),
-        (["coordinator", "--plot"], "--plot"),
+        (["coordinator", "--chart"], "--chart"),
     ],
 )
 def test_a_wrong_option_is_named(
@@ -82,6 +84,37 @@ def test_a_figure_stands_beside_its_target(capsys: pytest.CaptureFixture[str]) -
         "served 999 >= 1,000 MISSED",
         "rate 21,204 records/s",
     ]
+
+
+def test_a_plot_shows_rates_as_bars(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside each other, the longest as long as any; other figures have no bar."""
+    rows = [
+        at_least("fast", 200, 100, "records/s"),
+        figure("slow", 50, "records/s"),
+        figure("time", 3, "s"),
+    ]
+    print_section("Title", rows, plot=True)
+    bars = capsys.readouterr().out.splitlines()[-2:]
+    assert [bar.split() for bar in bars] == [
+        ["fast", "#" * 40, "200", "records/s"],
+        ["slow", "#" * 10, "50", "records/s"],
+    ]
+    print_section("Title", rows[1:], plot=True)
+    assert "#" not in capsys.readouterr().out
+
+
+def test_the_records_of_a_commit_benchmark_have_no_order() -> None:
+    """Each key of its own partition; distinct ones come once each."""
+    records = list(distinct_records(1000, 1))
+    keys = [key for _, key, _ in records]
+    assert len(set(keys)) == 1000
+    assert keys != sorted(keys)
+    again = list(distinct_records(1000, 2))
+    assert sorted(keys) == sorted(key for _, key, _ in again)
+    assert {key: place for place, key, _ in records} == {key: place for place, key, _ in again}
+    hot = list(hot_records(1000, 10, 1))
+    assert len({key for _, key, _ in hot}) == 10
+    assert all(json.loads(value)["n"] < 1000 for _, _, value in hot)
 
 
 def _fewest_by_trying(sizes: list[int], containers: int) -> int:

@@ -233,7 +233,7 @@ class Hosts:
         patch.setattr(environment.Environment, "of", staticmethod(self._environment))
         patch.setattr(stop_witness, "has_ended", self._has_ended)
         patch.setattr(container, "load_task_class", lambda _: Count)
-        patch.setattr(container, "gc", _NoCollections())
+        patch.setattr(container, "spare_collections", lambda: None)
         patch.setattr(engine, "RocksDbMemory", lambda *_: None)
         patch.setattr(engine, "RocksDbStore", lambda path, *_: ModelRocksDb(self, path))
         patch.setattr(managers, "StoreDirectory", self._store_directory)
@@ -333,13 +333,6 @@ class WorldStop(StopFlag):
     def wait(self, seconds: float | None = None) -> bool:
         """Returns when set, or after ``seconds``; whether it is set."""
         return self._clock.wait_for(lambda: self._set, None if seconds is None else seconds * 1000)
-
-
-class _NoCollections:
-    def collect(self) -> None:
-        pass
-
-    freeze = collect
 
 
 class Popen:

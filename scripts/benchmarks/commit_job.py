@@ -1,0 +1,180 @@
+"""Runs a container's loop over an input that is there already; prints JSON.
+
+All of a container's data path, from the fetch of the input to the commit of the stores, on a real
+broker and RocksDB, in one thread of this process. Without an AM, and without Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.commit_tasks import PARTITIONS, STORE, Newest, Sums
+from benchmarks.processes import peak_mb
+from homeport.config.config import Config
+from homeport.config.system_stream import SystemStream
+from homeport.container.api import BatchTask
+from homeport.container.kafka.changelog_watch import ChangelogWatch
+from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.kafka.plain_producer import PlainOutputs
+from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.progress.commit import TransactionLimits
+from homeport.container.runtime.container import MAX_ROWS
+from homeport.container.runtime.garbage import spare_collections
+from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.loop_parts import LoopParts, LoopSettings
+from homeport.container.runtime.restore_report import RestoreReport
+from homeport.container.runtime.run_loop import RunLoop
+from homeport.container.runtime.start_up import read_positions
+from homeport.container.runtime.stop_flag import StopFlag
+from homeport.container.runtime.stream_task_instance import Requests
+from homeport.container.runtime.task_instance import Context, Outputs, TaskInstance
+from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.typed_store import TypedStore
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+
+_TASKS: Mapping[str, type[BatchTask]] = {"hot": Sums, "distinct": Newest}
+_MIB = 1024 * 1024
+
+
+def topic(name: str, kind: str) -> str:
+    """The run's own topic of that kind."""
+    return f"{name}-{kind}"
+
+
+def job_of(servers: str, name: str, exactly_once: str) -> ContainerJob:
+    """One container that has all tasks of the run."""
+    config = Config(
+        {
+            "job.name": name,
+            "job.default.system": "kafka",
+            "task.class": "benchmarks.commit_tasks:Sums",
+            "task.inputs": f"kafka.{topic(name, 'in')}",
+            "task.exactly.once": exactly_once,
+            "systems.kafka.consumer.bootstrap.servers": servers,
+            "systems.kafka.samza.offset.default": "oldest",
+            f"stores.{STORE}.factory": "rocksdb",
+            f"stores.{STORE}.changelog": f"kafka.{topic(name, STORE)}",
+            f"stores.{STORE}.key.serde": "bytes",
+            f"stores.{STORE}.msg.serde": "bytes",
+        }
+    )
+    inputs = {SystemStream("kafka", topic(name, "in")): PARTITIONS}
+    return ContainerJob.of(calculate_job_model(config, inputs, NOTHING), ProcessorId("0"))
+
+
+class _Watch:
+    """Stops the loop when all of the input is committed; the loop's history."""
+
+    def __init__(self, stop: StopFlag, records: int) -> None:
+        self._stop = stop
+        self._records = records
+        self._done: dict[str, int] = {}
+        self.transactions = 0
+
+    def event(self, event: str, **fields: Any) -> None:  # noqa: ANN401 - as the history's
+        """One event."""
+        if event != "transaction-committed":
+            return
+        self.transactions += 1
+        for offsets in fields["offsets"].values():
+            self._done.update(offsets)
+        if sum(offset + 1 for offset in self._done.values()) == self._records:
+            self._stop.set()
+
+
+class _Run:
+    """One container of ``job`` in this process; its state is in ``folder``."""
+
+    def __init__(self, job: ContainerJob, kind: str, folder: Path, rocksdb_mb: int) -> None:
+        self._job = job
+        grouper = job.job.ssp_grouper_factory
+        roots = (folder / "logged", folder / "scratch")
+        self._storage = ContainerStorage(*roots, job.stores, job.tasks, rocksdb_mb * _MIB, grouper)
+        self._producer = TransactionalProducer(job.transaction_system, f"{job.job.name}.1")
+        self._storage.open()
+        self._readers = {name: LogReader(s, StopFlag().pause) for name, s in job.systems.items()}
+        listener = RestoreReport(lambda *_, **__: None, lambda _: None)
+        self._storage.restore(KafkaChangelogReader(self._readers), listener)
+        self._outputs = Outputs(job.systems, job.output_systems, job.job.default_system)
+        self._tasks = {
+            task.task_name: TaskInstance(_TASKS[kind], self._context(task.task_name), self._outputs)
+            for task in job.tasks
+        }
+        self._plain = None
+        if not job.task.exactly_once:
+            self._plain = PlainOutputs(job.systems, job.task.checkpoint_system)
+
+    def _context(self, task_name: TaskName) -> Context:
+        store = self._job.stores[0]
+        overlay = self._storage.overlay(store.name, task_name)
+        typed = TypedStore(overlay, *self._job.serdes(store))
+        return Context(task_name, self._job.config, {store.name: typed})
+
+    def measure(self, records: int) -> dict[str, float]:
+        """Runs until the input's first ``records`` are committed in Kafka and in the stores."""
+        stop = StopFlag()
+        watch = _Watch(stop, records)
+        starts, processed = read_positions(self._job, self._readers)
+        task = self._job.task
+        settings = LoopSettings(
+            TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
+            task.commit_ms,
+            MAX_ROWS,
+            self._job.job.ssp_grouper_factory,
+            task.checkpoint_topic,
+        )
+        spare_collections()
+        began, cpu = time.perf_counter(), time.process_time()
+        # Within the time: it begins to fetch as soon as it is there.
+        source = InputConsumer(self._job.systems, starts)
+        parts = LoopParts(
+            source,
+            None,
+            self._tasks,
+            Requests(),
+            self._outputs,
+            self._storage,
+            self._producer,
+            processed,
+            watch.event,
+            lambda _: _MIB,
+            ChangelogWatch(self._job.systems, {}),
+            self._plain,
+        )
+        loop = RunLoop(parts, settings, stop)
+        loop.run()
+        loop.commit()
+        found = {"s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
+        source.close()
+        return {**found, "transactions": watch.transactions}
+
+
+def main() -> None:
+    """``SERVERS NAME KIND EXACTLY_ONCE ROCKSDB_MB``; a line of input per pass, of output too.
+
+    A line of input has how many records the input has by then; a line of output what the pass took.
+    """
+    servers, name, kind, exactly_once, rocksdb_mb = sys.argv[1:]
+    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
+    try:
+        run = _Run(job_of(servers, name, exactly_once), kind, folder, int(rocksdb_mb))
+        for line in sys.stdin:
+            found = run.measure(int(line))
+            state_mb = sum(f.stat().st_size for f in folder.rglob("*.sst")) / _MIB
+            print(json.dumps({**found, "peak_mb": peak_mb(), "state_mb": state_mb}), flush=True)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""A job that counts words (``stream_containers.COUNTER``), and whether it has counted right."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from stream_containers import Job, Running
+
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.job_coordinator.http.messages import RestoreKind
+
+
+def words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Words that are each of one partition only."""
+    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
+
+
+def counts(count: int) -> dict[str, int]:
+    """The counts of the first ``count`` words."""
+    return dict(Counter((key or b"").decode() for _, key, _ in words(count)))
+
+
+def is_exact(job: Job, total: int, *, outputs_once: bool = True) -> None:
+    """Changelog, checkpoints and outputs say the first ``total`` words, none lost, none twice.
+
+    Where outputs may come again, each says what the state said at some time, and the last one of
+    each word what it says now.
+    """
+    right = counts(total)
+    assert job.processed() == total
+    assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in right.items()}
+    told = defaultdict(list)
+    for key, value in job.read(job.topic("out")):
+        told[(key or b"").decode()].append(int(value or b"0"))
+    assert {word: max(seen) for word, seen in told.items()} == right
+    for word, seen in told.items():
+        if outputs_once:
+            assert seen == sorted(set(seen)), (word, seen)
+        assert seen[-1] == right[word], (word, seen)
+
+
+def has_processed(job: Job, total: int) -> bool:
+    """Whether checkpoints say that many records."""
+    return job.processed() == total
+
+
+def local_state(job: Job) -> dict[str, int]:
+    """What the two directories hold, once nobody has them open."""
+    found: dict[str, int] = {}
+    for folder in sorted((job.folder / "stores").glob("*/counts/*")):
+        store = RocksDbStore(folder, RocksDbMemory(1 << 23, 1))
+        found |= {key.decode(): int.from_bytes(value, "big") for key, value in store.scan()}
+        store.close()
+    return found
+
+
+def successor(job: Job, epoch: int) -> Running:
+    """The next incarnation, started, with what it had at home and no more than a tail to read."""
+    started = job.start(epoch, fence=[epoch - 1] if epoch > 1 else [], program="stopped_container")
+    report = job.report(started, epoch)
+    if epoch > 1:
+        kinds = {how.kind for how in report.restored["counts"].values()}
+        assert kinds <= {RestoreKind.NONE, RestoreKind.TAIL}, report.restored
+    return started
