@@ -184,16 +184,22 @@ class JobFolder:
     base: Path | None
 
 
-def job_folders_of(job: JobConfig, bases: list[Path] | None) -> list[JobFolder]:
+def job_folders_of(
+    job: JobConfig, bases: list[Path] | None, option: str = "--base"
+) -> list[JobFolder]:
     """Where the job's state may lie on this host: one folder for each of ``bases``.
+
+    ``option``: what they were given by.
 
     Raises:
         ConfigError: nothing says where.
     """
     variable = os.environ.get(BASE_VARIABLE)
-    given = bases or ([Path(variable)] if variable else [])
-    if given:
-        return [JobFolder(_base(base) / job.directory_name, base) for base in given]
+    if bases:
+        return [JobFolder(_base(base, option) / job.directory_name, base) for base in bases]
+    if variable:
+        base = _base(Path(variable), BASE_VARIABLE)
+        return [JobFolder(base / job.directory_name, base)]
     if job.logged_store_base_dir is not None:
         # Samza's: it has no folder per job.
         return [JobFolder(Path(job.logged_store_base_dir), None)]
@@ -206,9 +212,9 @@ def job_folders_of(job: JobConfig, bases: list[Path] | None) -> list[JobFolder]:
     )
 
 
-def _base(path: Path) -> Path:
+def _base(path: Path, given_by: str) -> Path:
     if not path.is_dir():
-        raise ConfigError("--base", str(path), "it is no folder", "name one that is there")
+        raise ConfigError(given_by, str(path), "it is no folder", "name one that is there")
     return path
 
 

@@ -159,7 +159,8 @@ def verify(
     own = JobConfig.of(given)
     if against:
         wanted = state_verify.Wanted(store, task)
-        folders, others = job_folders_of(own, base), job_folders_of(own, against)
+        folders = job_folders_of(own, base)
+        others = job_folders_of(own, against, "--against")
         _tell(state_verify.with_directories(folders, others, wanted), as_json=as_json)
         return
     with recorded_job(given) as job:

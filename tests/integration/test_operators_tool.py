@@ -359,3 +359,15 @@ def test_kafka_that_is_away_is_one_line(operator: Operator) -> None:
         assert "Kafka at 127.0.0.1:1" in operator.refusal(*words, **away)
     never = operator.refusal("job-model", job__name="never-ran")
     assert "run the job once with run-job" in never
+
+
+def test_a_checkpoint_is_not_set_while_the_job_runs(
+    operator: Operator, running: RunningBackend
+) -> None:
+    """Its containers read theirs when they start, and write on from where they are."""
+    assert running.name == operator.config["job.name"]
+    stream = operator.config["task.inputs"]
+    words = ("checkpoint", "set", "--task", "Partition 0", f"--ssp={stream}.0", "--latest")
+    error = operator.refusal(*words)
+    assert "the job runs (application_1_2)" in error
+    assert "--operation=kill" in error

@@ -18,7 +18,10 @@ import pytest
 from recorded_jobs import record_job
 from stream_containers import COUNTER, Job, make_job
 
+from homeport.config.errors import UnavailableError
 from homeport.config.sections import JobConfig
+from homeport.container.cli import checkpoint_change
+from homeport.container.cli.job_on_host import recorded_job
 from homeport.container.cli.words import size
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 
@@ -263,11 +266,13 @@ def test_a_checkpoint_is_shown_and_set_where_there_is_no_state(kafka: str, tmp_p
     job.produce([(0, b"one more", b"")])
     assert "fenced" in container.last_line()
     assert container.process.returncode == 1
+    in_2000 = operator.answer(*place, "--timestamp", "2000-01-01T00:00:00+00:00")
+    assert in_2000 == [f"Partition 0  {ssp}: next 0, before next 0"]
     assert operator.answer(*place, "--offset", "100")
     second = job.start(2, [1])
     job.until(lambda: len(job.read(job.topic("out"))) == 280 + 41, second)
     assert second.stop() == 143
-    assert "between" not in operator.refusal(*place, "--offset", "9999")
+    assert "the partition has offsets 0 to 141" in operator.refusal(*place, "--offset", "9999")
     assert "exactly one" in operator.refusal(*place)
     assert "the task reads" in operator.refusal(*place[:-1], "kafka.other.0", "--latest")
     job.close()
@@ -281,3 +286,22 @@ def test_a_checkpoint_of_a_task_with_state_stays(operator: Operator) -> None:
     assert "has state" in error
     assert "--reset-state" in error
     assert operator.objects("checkpoint", "show")[0]["offset"] == 139
+
+
+def test_a_start_while_a_checkpoint_is_set_is_told(operator: Operator) -> None:
+    """Who was permitted since the tool looked may have read the one before."""
+    with recorded_job(operator.job.config) as seen:
+        operator.job.permit(1)
+        task = seen.active_tasks[0]
+        offsets = dict.fromkeys(task.system_stream_partitions, 7)
+        with pytest.raises(UnavailableError, match="the job was started while its checkpoint"):
+            checkpoint_change.write(seen, task, offsets)
+
+
+def test_a_job_that_never_ran_has_no_state(operator: Operator) -> None:
+    """One line says which stream is missing, and where."""
+    error = operator.refusal("state", "ls", "--config=job.name=nobody")
+    assert "the job has no coordinator stream ('__samza_coordinator_nobody_1'" in error
+    operator.stores.mkdir()
+    assert "changelog are: counts;" in operator.refusal("state", "verify", "--store", "nope")
+    assert "'Partition 0', 'Partition 1'" in operator.refusal("state", "verify", "--task", "x")

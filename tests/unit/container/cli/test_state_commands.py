@@ -81,7 +81,7 @@ def test_a_host_without_a_folder_is_one_line(
     with pytest.raises(HomeportError, match=r"nor job\.logged\.store\.base\.dir says"):
         run(["state", "dump", "counts", "Partition 0", named])
     monkeypatch.setenv("LOGGED_STORE_BASE_DIR", str(tmp_path / "nowhere"))
-    with pytest.raises(HomeportError, match="it is no folder; name one that is there"):
+    with pytest.raises(HomeportError, match=r"BASE_DIR = .*: it is no folder; name one"):
         run(["state", "dump", "counts", "Partition 0", named])
 
 
