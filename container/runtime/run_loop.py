@@ -156,6 +156,7 @@ class RunLoop:
         is_asked = self._parts.requests.commit
         is_due = age_ms >= self._settings.commit_ms or self._parts.storage.has_first_changes()
         if is_asked or is_due:
+            self._parts.changelogs.check()
             self.commit()
             self._parts.requests.commit = False
 
@@ -163,7 +164,6 @@ class RunLoop:
         """All stores are flushed and their OFFSET files name where they stand."""
         moved = self._parts.storage.commit(self._parts.reached)
         self._committed_at = time.monotonic()
-        self._parts.changelogs.check()
         if moved:
             self._parts.history("commit", stores=moved)
 

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from confluent_kafka.admin import ResourceType as Kind
 from stream_containers import COUNTER, DEADLINE_S, Job, make_job
 
+from homeport.appmaster.cli import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.sections import SystemConfig
@@ -179,6 +180,23 @@ def test_a_changelog_with_fewer_partitions_is_refused(kafka: str) -> None:
     stores = Stores(kafka)
     stores.admin.create(stores.topic, 1, 1, {"cleanup.policy": "compact"})
     assert stores.refused().rule == "it has 1 partitions and must have 2, one for each task"
+
+
+def test_run_job_refuses_before_anything_is_written(kafka: str) -> None:
+    """What the AM would refuse, and tells what only differs; partitions are the AM's to judge."""
+    stores = Stores(kafka)
+    stores.begin()
+    stores.alter(delete_retention_ms="60000")
+    said: list[str] = []
+    preflight.check_changelogs(stores.config, stores.stream, said.append)
+    (line,) = said
+    assert line == (
+        f"warning: changelog {stores.topic}: delete.retention.ms in force is 60000, configured is "
+        "86400000"
+    )
+    stores.admin.delete(stores.topic)
+    with pytest.raises(ConfigError, match="the topic does not exist any more"):
+        preflight.check_changelogs(stores.config, stores.stream, said.append)
 
 
 def test_what_an_operator_alters_is_refused_or_told(kafka: str) -> None:

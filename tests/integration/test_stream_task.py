@@ -81,7 +81,11 @@ def _word(partition: int, word: str) -> tuple[int, bytes, bytes]:
 
 
 def test_messages_windows_commits_and_the_end(make: Make) -> None:
-    """Values come decoded, windows come by time, a commit on request; all voted: exit 0, exact."""
+    """Values come decoded, windows come by time; all voted: exit 0, exact.
+
+    L5: a commit on request is the container's. L6: one vote alone ends nothing. L8: what a task
+    sends at its end is committed.
+    """
     job = make(task_window_ms="300", task_commit_ms="600000")
     container = job.start(1)
     job.produce([_word(i % 2, f"p{i % 2}-w{i % 3}") for i in range(60)])
@@ -107,7 +111,7 @@ def test_messages_windows_commits_and_the_end(make: Make) -> None:
 
 
 def test_an_exception_in_process_fails_the_container(make: Make) -> None:
-    """With step, place and cause in one line; nothing of the transaction is kept."""
+    """L11: with step, place and cause in one line; nothing of the transaction is kept."""
     job = make()
     job.produce([_word(0, "good"), _word(0, "poison")])
     container = job.start(1)

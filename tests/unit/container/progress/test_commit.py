@@ -28,7 +28,7 @@ def _names(plan: tuple[Step, ...]) -> list[str]:
 
 
 def test_all_is_sent_at_the_end_and_checkpoints_last() -> None:
-    """Outputs, changelogs, checkpoints (safety I5); stores change when Kafka has committed (I7)."""
+    """L12: outputs, changelogs, checkpoints (safety I5), then Kafka commits, then stores change."""
     plan = transaction_plan([LOGGED, SCRATCH], [LOGGED], outputs_at_once=False, checkpoints=True)
     assert _names(plan) == [
         "end-tasks",
@@ -69,7 +69,7 @@ def test_without_checkpoints_none_is_sent() -> None:
 
 
 def test_a_store_that_moved_is_flushed_and_then_its_files_say_so() -> None:
-    """OFFSET says where it stood before the flush (safety S1); STORE-META comes last (S2)."""
+    """R14: OFFSET says where it stood before the flush (safety S1); STORE-META is last (S2)."""
     progress = StoreProgress(position=7, committed=5, keeps_meta=True, is_meta_due=False)
     assert commit_plan(LOGGED, progress) == (
         Step(Action.FLUSH, LOGGED),

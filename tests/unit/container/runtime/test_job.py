@@ -70,7 +70,7 @@ def test_what_a_container_cannot_do_is_refused() -> None:
 
 
 def test_a_standby_needs_only_what_it_follows() -> None:
-    """Stores with a changelog, and the systems of these: inputs are not its matter."""
+    """R35: stores with a changelog, and the systems of these: inputs are not its matter."""
     config = Config({**KEYS, "stores.scratch.factory": "rocksdb"} | _SCRATCH)
     ssp = SystemStreamPartition("elsewhere", "in", 0)
     active = TaskModel(TaskName("Partition 0"), (ssp,), 0)
