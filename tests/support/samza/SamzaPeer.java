@@ -11,8 +11,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
@@ -57,6 +59,8 @@ import org.apache.samza.job.model.ProcessorLocality;
 import org.apache.samza.job.model.TaskMode;
 import org.apache.samza.metadatastore.MetadataStore;
 import org.apache.samza.metrics.MetricsRegistryMap;
+import org.apache.samza.serializers.Serde;
+import org.apache.samza.serializers.SerdeFactory;
 import org.apache.samza.serializers.model.SamzaObjectMapper;
 import org.apache.samza.startpoint.StartpointManager;
 import org.apache.samza.startpoint.StartpointSpecific;
@@ -124,6 +128,26 @@ public final class SamzaPeer {
     }
   }
 
+  /** {bytes: what the factory's serde makes of the value, in hex; same: whether it reads data as it}. */
+  @SuppressWarnings("unchecked")
+  private static Object serialised(String factory, JsonNode given, String data) throws Exception {
+    Serde<Object> serde =
+        (Serde<Object>)
+            ((SerdeFactory<Object>) Class.forName(factory).getDeclaredConstructor().newInstance())
+                .getSerde("s", new MapConfig());
+    Object value = JSON.convertValue(given, Object.class);
+    if (factory.contains("Long")) {
+      value = given.asLong();
+    } else if (factory.contains("Byte")) {
+      value = HexFormat.of().parseHex(given.asText());
+    }
+    Object read = serde.fromBytes(HexFormat.of().parseHex(data));
+    Map<String, Object> found = new HashMap<>();
+    found.put("bytes", HexFormat.of().formatHex(serde.toBytes(value)));
+    found.put("same", Objects.deepEquals(read, value));
+    return found;
+  }
+
   private static Object answered(SamzaPeer peer, JsonNode request) throws Exception {
     JsonNode argument = request.get(1);
     switch (request.get(0).asText()) {
@@ -139,6 +163,9 @@ public final class SamzaPeer {
       case "text-at":
         return HttpUtil.read(
             new URL(argument.asText()), 30_000, new ExponentialSleepStrategy(2.0, 100, 1000));
+      case "serde":
+        return serialised(
+            argument.get(0).asText(), argument.get(1), argument.get(2).asText());
       case "is-alive":
         return new ContainerHeartbeatClient(argument.get(0).asText(), argument.get(1).asText())
             .requestHeartbeat()
