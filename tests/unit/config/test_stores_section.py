@@ -169,3 +169,10 @@ def test_a_key_that_another_one_makes_idle_is_told() -> None:
     ):
         config = Config({**STORE, option: "2", style: given, "stores.s.changelog": "k.log"})
         assert tuple(store_warnings(config, StorageConfig.of(config))) == told
+
+
+def test_the_compaction_lag_is_no_topic_property() -> None:
+    """Reference 6.7: among changelog.kafka.* it is refused; it has a key of its own."""
+    with pytest.raises(ConfigError, match=r"changelog\.kafka\.min\.compaction\.lag\.ms = '5'"):
+        _with("changelog.kafka.min.compaction.lag.ms", "5")
+    assert _with("changelog.min.compaction.lag.ms", "5").changelog_min_compaction_lag_ms == 5

@@ -8,6 +8,7 @@ from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
     SystemStreamPartition,
+    TaskMode,
     TaskModel,
 )
 
@@ -28,3 +29,12 @@ def test_changelogs_reach_to_the_highest_partition() -> None:
         for t in tasks
     }
     assert JobModel(Config(), containers).max_change_log_stream_partitions == 7
+
+
+def test_a_standbys_state_is_its_active_tasks() -> None:
+    """Directories have the active task's name, whichever role keeps them."""
+    active = TaskModel(TaskName("Partition 0"), (), 0)
+    standby = TaskModel(
+        TaskName("Standby-Partition 0-0"), (), 0, TaskMode.STANDBY, TaskName("Partition 0")
+    )
+    assert active.state_of == standby.state_of == "Partition 0"
