@@ -1,6 +1,8 @@
 """The suites of scripts/test: scripts/check where it belongs to the suite, then pytest.
 
-Coverage is a program of its own, ``coverage_main``.
+Integration tests mostly wait: for leases, for daemons, for a YARN that has one cluster. So where
+they belong to the suite there are two pytests side by side (``lanes``): one runs the tests that
+need the cluster, the other all that do not. Coverage is a program of its own, ``coverage_main``.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+from lanes import Lane, run_side_by_side
 
 ROOT = Path(__file__).resolve().parents[1]
 _PURE = ["tests/unit", "tests/spec", "tests/transcripts"]
@@ -19,21 +23,23 @@ _SUITES = {
 }
 
 
-def main() -> None:
-    """Become pytest; tests/conftest.py turns a failed check into a failed run."""
+def main() -> int:
+    """The exit code of the suite; tests/conftest.py turns a failed check into a failed run."""
     suite, *arguments = sys.argv[1:]
     os.chdir(ROOT)
     if suite == "coverage":
         command = [sys.executable, str(ROOT / "scripts" / "coverage_main.py"), *arguments]
         os.execv(command[0], command)  # noqa: S606 - becoming that program is the purpose
-    env = dict(os.environ)
-    if suite != "unit":
-        check = [sys.executable, str(ROOT / "scripts" / "check_main.py")]
-        if subprocess.run(check, check=False).returncode != 0:
-            env["HOMEPORT_CHECK_FAILED"] = "1"
     command = [sys.executable, "-m", "pytest", *_SUITES[suite], *arguments]
-    os.execve(command[0], command, env)  # noqa: S606 - becoming pytest is the purpose
+    if suite == "unit":
+        os.execv(command[0], command)  # noqa: S606 - becoming pytest is the purpose
+    env = dict(os.environ)
+    check = [sys.executable, str(ROOT / "scripts" / "check_main.py")]
+    if subprocess.run(check, check=False).returncode != 0:
+        env["HOMEPORT_CHECK_FAILED"] = "1"
+    lanes = [Lane(name, [*command, f"--lane={name}"]) for name in ("cluster", "other")]
+    return run_side_by_side(lanes, env)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

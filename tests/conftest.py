@@ -39,6 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", type=int, default=2, help=about)
     about = "tests/exhaustive: how many hosts the searched worlds have"
     parser.addoption("--hosts", type=int, default=3, help=about)
+    about = "only the tests that need the cluster, or only the others; see scripts/test_main.py"
+    parser.addoption("--lane", choices=["cluster", "other"], help=about)
 
 
 def pytest_configure() -> None:
@@ -53,8 +55,14 @@ def pytest_configure() -> None:
     hypothesis.settings.load_profile("homeport")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test by the folder it stands in; what is long is not integration as well."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test by the folder it stands in; those of another lane are not of this run."""
+    lane = config.getoption("--lane")
+    if lane is not None:
+        needing = [i for i in items if "cluster" in getattr(i, "fixturenames", ())]
+        others = [i for i in items if "cluster" not in getattr(i, "fixturenames", ())]
+        items[:], left_out = (needing, others) if lane == "cluster" else (others, needing)
+        config.hook.pytest_deselected(items=left_out)
     for item in items:
         for folder, marker in _MARKERS.items():
             if item.path.is_relative_to(_HERE / folder):
