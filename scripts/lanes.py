@@ -24,6 +24,8 @@ _NO_TESTS = 5
 """pytest's exit code for an empty selection."""
 _DESELECTED = "deselected"
 _NO_RUN = {_DESELECTED, "warning", "warnings"}
+_ORDER = "failed passed skipped deselected xfailed xpassed warnings errors "
+"""As pytest has them in its closing line; what it may have beside them comes last."""
 _WIDTH = 80
 _LOOK_S = 0.2
 
@@ -114,8 +116,7 @@ def _closing(lanes: Sequence[Lane], codes: Sequence[int], seconds: float) -> str
     others = (n for c in all_counts[:-1] for what, n in c.items() if what not in _NO_RUN)
     counts[_DESELECTED] = all_counts[-1][_DESELECTED] - sum(others) if all_counts else 0
     counts = +counts
-    # As pytest has it: what went wrong first.
-    order = sorted(counts, key=lambda what: ("fail" not in what, "err" not in what, what))
+    order = sorted(counts, key=lambda what: (_ORDER + what).index(what))
     told = ", ".join(f"{counts[what]} {what}" for what in order)
     if silent or not told:
         told = "no tests ran"

@@ -118,7 +118,8 @@ class Numbering:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._reader = _Reader()
-        self._renamed: dict[tuple[int, Any, Any], int] = {}
+        self._renamed: dict[tuple[int, Any], int] = {}
+        self._renamers: dict[Any, _Renamer] = {}
 
     def normal(self, world: World) -> World:
         """The same world, with the least numbers."""
@@ -139,11 +140,14 @@ class Numbering:
         is_same = is_same and all(owner in new_epochs for owner in said.listed)
         if is_same and all(f in new_epochs for _, r in world.stream.epochs for f in r.fence):
             return _without_past(world)
-        key = (world.machine, tuple(new_requests.items()), tuple(sorted(new_epochs.items())))
+        numbers = (tuple(new_requests.items()), tuple(sorted(new_epochs.items())))
+        key = (world.machine, numbers)
         machine = self._renamed.get(key)
         if machine is None:
             state = self._memory.states[world.machine]
-            renamer = _Renamer(new_requests, new_epochs)
+            renamer = self._renamers.get(numbers)
+            if renamer is None:
+                renamer = self._renamers[numbers] = _Renamer(new_requests, new_epochs)
             machine = self._renamed[key] = self._memory.number(renamer.whole(state))
         return _without_past(_renamed(world, machine, new_requests, new_epochs))
 
@@ -233,11 +237,12 @@ def _renamed(
 
 
 class _Renamer:
-    """Any part of an allocator's state, with new numbers."""
+    """Any part of an allocator's state, with new numbers; each row is made anew once."""
 
     def __init__(self, requests: Mapping[int, int], epochs: Mapping[Owner, int]) -> None:
         self._requests = requests
         self._epochs = epochs
+        self._made: dict[Any, Any] = {}
 
     def whole(self, state: AllocatorState) -> AllocatorState:
         """The state, with new numbers."""
@@ -250,11 +255,19 @@ class _Renamer:
         )
 
     def _of(self, value: Any) -> Any:  # noqa: ANN401 - any part of a state
-        if isinstance(value, (tuple, frozenset, Table, Bag)):
+        if isinstance(value, (Table, Bag)):
+            return type(value)([self._row(v) for v in value])
+        if isinstance(value, (tuple, frozenset)):
             return type(value)([self._of(v) for v in value if not self._is_past(v)])
         if is_dataclass(value) and not isinstance(value, (Enum, type)):
             return self._dataclass(value)
         return value
+
+    def _row(self, row: Any) -> Any:  # noqa: ANN401 - any part of a state
+        made = self._made.get(row)
+        if made is None:
+            made = self._made[row] = self._of(row)
+        return made
 
     def _is_past(self, value: Any) -> bool:  # noqa: ANN401 - any part of a state
         incarnation = getattr(value, "incarnation", value)

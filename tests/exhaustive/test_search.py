@@ -2,7 +2,9 @@
 
 The last lines of a run say how many worlds were visited, and how fast. ``--faults 3`` and
 ``--hosts 4`` search further out, for many minutes. Hosts are equal, so that a job has one
-beginning; which of two equal hosts is taken is decided by name.
+beginning; which of two equal hosts is taken is decided by name. So two worlds that differ in the
+names of their hosts alone are both visited: what follows from one is not, host for host, what
+follows from the other, and to take them for one would leave worlds out.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def test_the_last_line_counts_all_of_them(capfd: pytest.CaptureFixture[str]) -> 
     assert code == 1
     assert lines[:2] == ["----- lane 0 -----", "a"]
     assert lines[3:5] == ["----- lane 1 -----", "b"]
-    assert " 1 failed, 2 deselected, 108 passed, 1 skipped, 1 warning in " in lines[-1]
+    assert " 1 failed, 108 passed, 1 skipped, 2 deselected, 1 warning in " in lines[-1]
 
 
 def test_an_empty_selection_of_one_is_none(capfd: pytest.CaptureFixture[str]) -> None:
