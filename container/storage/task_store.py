@@ -171,9 +171,11 @@ class TaskStore:
 
     def close(self) -> None:
         """Neither open nor locked; writes of an open transaction are gone."""
-        if self.engine is not None:
-            self.engine.close()
-        self.directory.release()
+        try:
+            if self.engine is not None:
+                self.engine.close()
+        finally:
+            self.directory.release()
 
 
 def open_task_store(

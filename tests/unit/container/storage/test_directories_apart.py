@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from stores_in_memory_log import CONFIG, Log, storage_of, transaction
+from stores_in_memory_log import CONFIG, Log, directory_of, storage_of, transaction
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
@@ -128,10 +128,11 @@ def test_two_tasks_whose_names_differ_by_a_space_alone_are_refused(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_at_the_opening_leaves_the_store_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One line that names the directory; with room again, nothing is read."""
+def test_a_full_disk_at_the_opening_leaves_the_store_as_it_is(tmp_path: Path) -> None:
+    """One line that names the directory; with room again, nothing is read.
+
+    One of the files that opening writes takes no byte, as all do where a disk is full.
+    """
     log = Log()
     storage = storage_of(tmp_path, log)
     storage.open()
@@ -140,15 +141,14 @@ def test_a_full_disk_at_the_opening_leaves_the_store_as_it_is(
     storage.commit()
     storage.close()
 
-    def full(*_arguments: object) -> None:
-        raise OSError(28, "IO error: No space left on device: While appending to file")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("homeport.container.rocksdb.rocksdb_store.Rdict", full)
-        storage = storage_of(tmp_path, log)
-        with pytest.raises(DiskFullError, match=r"Partition_0: no room is left on its disk"):
-            storage.open()
-        storage.close()
+    config = directory_of(tmp_path) / "rocksdict-config.json"
+    config.unlink()
+    config.symlink_to("/dev/full")
+    storage = storage_of(tmp_path, log)
+    with pytest.raises(DiskFullError, match=r"Partition_0: no room is left on its disk"):
+        storage.open()
+    storage.close()
+    config.unlink()
     storage = storage_of(tmp_path, log)
     storage.open()
     assert storage.restore(log, log)["s"][TaskName("Partition 0")].records == 0
