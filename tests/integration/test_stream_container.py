@@ -138,6 +138,25 @@ def test_a_lost_directory_is_restored_in_full(make: Make) -> None:
     _is_exact(job, 1100)
 
 
+def test_an_in_memory_store_is_read_in_full_at_each_start(make: Make) -> None:
+    """R6: it goes on exactly, and of it no file is left."""
+    job = make(stores_counts_factory="in-memory")
+    first = job.start(1)
+    job.produce(_words(1000))
+    job.until(lambda: job.processed() == 1000, first)
+    assert first.stop() == 143
+    directory = job.folder / "stores" / f"{job.config['job.name']}-1" / "counts" / "Partition_0"
+    assert [file.name for file in directory.iterdir() if not file.name.startswith(".")] == []
+
+    job.produce(_words(500, 1000))
+    second = job.start(2, fence=[1])
+    kinds = {task: kind for task, (kind, _) in _restored(job.report(second, 2)).items()}
+    assert kinds == {"Partition 0": "full", "Partition 1": "full"}
+    job.until(lambda: job.processed() == 1500, second)
+    assert second.stop() == 143
+    _is_exact(job, 1500)
+
+
 def test_a_damaged_offset_file_means_a_rebuild(make: Make) -> None:
     """A store whose OFFSET has a wrong checksum is read in full, and the history says why."""
     job = make()
