@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from flights_demo import standbys
-from flights_demo.chaos import LEAST_FAULTS, OVERRIDES, Chaos
+from flights_demo.chaos import OVERRIDES, Chaos
 from flights_demo.clusters import bring_up
 from flights_demo.job import EXAMPLE, ROOT, FlightsJob
 from flights_demo.options import parse_arguments
@@ -47,7 +47,7 @@ class Demo:
         self._options = options
         self._screen = screen
         self._cluster = cluster
-        overrides: tuple[str, ...] = () if options.chaos is None else OVERRIDES
+        overrides: tuple[str, ...] = () if self._seed is None else OVERRIDES
         if options.standbys:
             overrides += standbys.OVERRIDES
         self._job = FlightsJob(cluster.env(), cluster.bootstrap_servers, overrides)
@@ -82,8 +82,8 @@ class Demo:
             # The kill must hit a container at work, so the input comes while it works.
             rate = self._options.rate or RATE_WITH_KILL
             self._producer = self._run_producer(*self._rate(rate))
-        if self._options.chaos is not None:
-            self._survive(self._options.chaos)
+        if self._seed is not None:
+            self._survive(self._seed)
         if self._options.rescale:
             self._rescale()
             first = self._job.containers()
@@ -95,7 +95,7 @@ class Demo:
             with screen.phase("standbys compared with their actives"):
                 looked = standbys.Standbys(self._job, self._reader, self._cluster.state_dir, screen)
                 self.verdicts += looked.verdicts()
-        if self._options.chaos is None:
+        if self._seed is None:
             self._come_home({c["processor_id"]: c["host"] for c in first})
         elif not self._options.keep:
             with screen.phase("stopped in order"):
@@ -104,10 +104,17 @@ class Demo:
             self._judge_history()
 
     @property
+    def _seed(self) -> int | None:
+        """Of the schedule of faults; None: there are none."""
+        options = self._options
+        seed: int | None = options.chaos if options.kill_loop is None else options.kill_loop
+        return seed
+
+    @property
     def _feeds_later(self) -> bool:
         """Whether input comes only once the job works, as something is to befall it meanwhile."""
         options = self._options
-        return bool(options.kill_container or options.rescale or options.chaos is not None)
+        return bool(options.kill_container or options.rescale or self._seed is not None)
 
     def _rescale(self) -> None:
         """The job has had more containers, and fewer, while input came."""
@@ -127,7 +134,14 @@ class Demo:
     def _survive(self, seed: int) -> None:
         """The schedule of ``seed`` has come over the job at work, and it is calm again."""
         screen = self._screen
-        chaos = Chaos(seed, self._cluster, self._job, lambda: am_url(self._reader), screen)
+        chaos = Chaos(
+            seed,
+            self._cluster,
+            self._job,
+            lambda: am_url(self._reader),
+            screen,
+            kills_only=self._options.kill_loop is not None,
+        )
         seconds = chaos.plan()
         rate = self._options.rate or round(FLIGHTS / seconds)
         screen.say(f"producing {rate:,} records per second")
@@ -143,7 +157,7 @@ class Demo:
             rows = [("fault", "at", "kind", "what", "input"), *chaos.done]
             screen.table(f"Faults of seed {seed}", rows)
         self.verdicts.append(
-            (f"seed {seed}: {len(chaos.done)} faults", len(chaos.done) >= LEAST_FAULTS)
+            (f"seed {seed}: {len(chaos.done)} faults", len(chaos.done) >= chaos.least)
         )
 
     def _judge_history(self) -> None:

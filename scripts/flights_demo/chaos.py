@@ -21,6 +21,9 @@ from local_cluster import processes
 from local_cluster.cluster import LocalCluster
 
 LEAST_FAULTS = 10
+KILLS = 20
+"""Of a kill loop, which hits ``KILLED`` only."""
+KILLED = ("kill-container", "kill-launcher")
 LEASE_MS = 3_000
 #: Failures are what this run is made of: none of them may use up the retry keys.
 OVERRIDES = (
@@ -90,12 +93,12 @@ class Fault:
         return f"{self.kind:<22} {whom}{length}, {self.gap_s:.1f} s later, {when}"
 
 
-def schedule(seed: int, kinds: Iterable[str], nodes: int) -> list[Fault]:
-    """At least ten faults, each kind once before any comes twice; the same for the same seed."""
+def schedule(seed: int, kinds: Iterable[str], nodes: int, least: int = LEAST_FAULTS) -> list[Fault]:
+    """At least ``least`` faults, each kind once before any comes twice; by the seed alone."""
     chance = random.Random(seed)  # noqa: S311 - a schedule is no secret
     order = sorted(kinds)
     chance.shuffle(order)
-    while len(order) < LEAST_FAULTS:
+    while len(order) < least:
         order.append(chance.choice(sorted(kinds)))
     return [_fault(chance, kind, nodes) for kind in order]
 
@@ -125,8 +128,15 @@ class Chaos:
         job: FlightsJob,
         find_am: Callable[[], str | None],
         screen: Screen,
+        *,
+        kills_only: bool,
     ) -> None:
-        """``find_am``: where the newest AM answers; an older one may answer too, for a while."""
+        """``find_am``: where the newest AM answers; an older one may answer too, for a while.
+
+        ``kills_only``: twenty times SIGKILL of a container or a launcher, and no other fault.
+        """
+        self._kinds = KILLED if kills_only else tuple(KINDS)
+        self.least = KILLS if kills_only else LEAST_FAULTS
         self._find_am = find_am
         self._cluster = cluster
         self._job = job
@@ -143,9 +153,9 @@ class Chaos:
             the seconds that it will take, roughly: for so long input should come.
         """
         there = {words for words in set(KINDS.values()) if self._find(words)}
-        kinds = [kind for kind, words in KINDS.items() if words in there]
-        self.schedule = schedule(self._seed, kinds, len(self._cluster.nodes))
-        missing = sorted(KINDS.keys() - set(kinds))
+        kinds = [kind for kind in self._kinds if KINDS[kind] in there]
+        self.schedule = schedule(self._seed, kinds, len(self._cluster.nodes), self.least)
+        missing = sorted(set(self._kinds) - set(kinds))
         self._screen.say(f"chaos: seed {self._seed}, {len(self.schedule)} faults")
         for number, fault in enumerate(self.schedule, start=1):
             self._screen.say(f"  {number:>2}. {fault}")

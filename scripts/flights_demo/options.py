@@ -53,6 +53,13 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         " launchers, nodes, the AM are killed or stand still; then calm, and the result is exact",
     )
     parser.add_argument(
+        "--kill-loop",
+        type=int,
+        metavar="SEED",
+        help="twenty times SIGKILL of a container or a launcher, by a schedule that this number"
+        " reproduces, some of them while others recover; then calm, and the result is exact",
+    )
+    parser.add_argument(
         "--rescale",
         action="store_true",
         help="3 containers become 5, then 2, by one key and while they work; the driver is killed"
@@ -71,6 +78,9 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         parser.error("--rescale goes alone: leave out --standbys")
     if options.chaos is not None and options.kill_container:
         parser.error("--chaos kills containers already: leave out --kill-container")
+    others = (options.chaos is not None, options.kill_container, options.rescale)
+    if options.kill_loop is not None and any(others):
+        parser.error("--kill-loop goes alone: leave out --chaos, --kill-container and --rescale")
     if options.rate is not None and options.rate < 1:
         parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
     return options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from flights_demo.chaos import KINDS, LEAST_FAULTS, schedule
+from flights_demo.chaos import KILLED, KILLS, KINDS, LEAST_FAULTS, schedule
 
 
 def test_a_seed_reproduces_its_schedule() -> None:
@@ -25,3 +25,13 @@ def test_every_kind_comes_and_there_are_enough(seed: int, kinds: list[str]) -> N
         (fault.length_s > 0) == ("pause" in str(fault.kind) or fault.kind == "kill-node")
         for fault in faults
     )
+
+
+def test_a_kill_loop_has_twenty_kills_and_nothing_else() -> None:
+    """Of containers and of launchers; every processor is hit, some when all work, some not."""
+    kills = schedule(7, KILLED, 3, KILLS)
+    assert len(kills) == 20
+    assert {fault.kind for fault in kills} == {"kill-container", "kill-launcher"}
+    assert {fault.target for fault in kills} == {0, 1, 2}
+    assert {fault.waits for fault in kills} == {True, False}
+    assert {fault.length_s for fault in kills} == {0.0}
