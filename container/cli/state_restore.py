@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,9 @@ from homeport.config.stores_section import StoreConfig
 from homeport.container.cli.job_on_host import RecordedJob, changelog_reader
 from homeport.container.cli.words import number, size
 from homeport.container.progress.restore import RestorePlan
+from homeport.container.progress.restore_schedule import WORKER_MB, WorkerLimits
 from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.restore_workers import RestoreWorkers
 from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.http.messages import Restored
 from homeport.job_coordinator.model.ids import TaskName
@@ -77,6 +80,9 @@ def restore(
     # A container would begin this one empty; here it is what was asked for.
     kept = [replace(store, clean_on_start=False) for store in stores if store.is_persistent]
     grouper = job.job.ssp_grouper_factory
+    cores = os.cpu_count() or 1
+    limits = WorkerLimits(cores, WORKER_MB)
+    workers = RestoreWorkers(job.config, limits, cores, time.sleep)
     with changelog_reader(job) as reader:
         for task in tasks:
             scratch = folder / ".scratch"  # for stores without a changelog: none is restored
@@ -84,7 +90,7 @@ def restore(
             listener = _Listener(tell)
             try:
                 storage.open()
-                storage.restore(reader, listener)
+                storage.restore(reader, listener, workers)
             finally:
                 storage.close()
             yield from listener.results

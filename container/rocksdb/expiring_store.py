@@ -76,7 +76,7 @@ class ExpiringStore(RocksDbStore):
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         """As a RocksDbStore's."""
-        stamp = _STAMP.pack(int(self._now_s()))
+        stamp = stamp_of(self._now_s())
         stamped = {k: None if v is None else v + stamp for k, v in entries.items()}
         self._apply(
             {**self._expired(_LOOKS_AT_LEAST + _LOOKS_PER_WRITE * len(entries)), **stamped},
@@ -96,6 +96,11 @@ class ExpiringStore(RocksDbStore):
 def is_stamped(position: bytes) -> bool:
     """Whether the position as it stands under the reserved key is that of an ExpiringStore."""
     return len(position) > STAMP_BYTES and _second_of(position) >= _EARLIEST_S
+
+
+def stamp_of(now_s: float) -> bytes:
+    """What ends each value that is written now."""
+    return _STAMP.pack(int(now_s))
 
 
 def _second_of(value: bytes) -> int:

@@ -17,9 +17,14 @@ _COMPRESSIONS = {
 }
 
 
+def compression_type(config: RocksDbConfig) -> DBCompressionType:
+    """How the store's files are compressed."""
+    return _COMPRESSIONS[config.compression]()
+
+
 def set_file_options(options: Options, config: RocksDbConfig) -> None:
     """``options`` say how files are written, opened and removed."""
-    options.set_compression_type(_COMPRESSIONS[config.compression]())
+    options.set_compression_type(compression_type(config))
     options.set_keep_log_file_num(config.log_files)
     options.set_max_log_file_size(config.log_file_bytes)
     options.set_delete_obsolete_files_period_micros(config.obsolete_files_period_us)

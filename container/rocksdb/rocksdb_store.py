@@ -45,6 +45,15 @@ DEFAULTS = RocksDbConfig.of(Config({}), "")
 """What a configuration that says nothing asks for."""
 
 
+def open_with(path: Path, options: Options) -> Rdict:
+    """The database, with these options and no others.
+
+    Left to itself the binding takes those that the directory was last opened with: another cache,
+    another budget, or the memory tables of a bulk load.
+    """
+    return Rdict(str(path), options, column_families={"default": options})
+
+
 class RocksDbMemory:
     """The memory that all stores of a container share: one block cache, and write buffers.
 
@@ -127,9 +136,9 @@ class RocksDbStore:
         self.path = path
         self._on_damage = on_damage
         self._scans: weakref.WeakSet[Generator[tuple[bytes, bytes], None, None]] = weakref.WeakSet()
-        self._options = _without_wal()
+        self._options = without_wal()
         try:
-            self._db = Rdict(str(path), memory.options(config))
+            self._db = open_with(path, memory.options(config))
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise disk_error(path, error) or StoreError(
                 f"{path}: RocksDB cannot open it: {_line(error)}"
@@ -277,7 +286,8 @@ class RocksDbStore:
         return DamagedStoreError(self.path, story)
 
 
-def _without_wal() -> WriteOptions:
+def without_wal() -> WriteOptions:
+    """Writes that a crash may take back: the changelog has them."""
     options = WriteOptions()
     # A property, which the binding's stubs take for a method.
     options.disable_wal = True  # type: ignore[method-assign,assignment]

@@ -186,7 +186,9 @@ class StreamContainer:
                 open_stores(self._storage, self._job, self._permit)
             with self._phases.phase("restore"):
                 self._restored = self._storage.restore(
-                    KafkaChangelogReader(readers), RestoreReport(self._history, self._tell)
+                    KafkaChangelogReader(readers),
+                    RestoreReport(self._history, self._tell),
+                    start_up.restore_workers(self._job, self._stop.pause),
                 )
             with self._phases.phase("checkpoint"):
                 return start_up.read_positions(self._job, readers)

@@ -110,7 +110,9 @@ class StandbyContainer:
                 open_stores(self._storage, self._job, self._permit)
             with self._phases.phase("restore"):
                 self._restored = self._storage.restore(
-                    KafkaChangelogReader(readers), RestoreReport(self._history, self._tell)
+                    KafkaChangelogReader(readers),
+                    RestoreReport(self._history, self._tell),
+                    start_up.restore_workers(self._job, self._stop.pause),
                 )
         finally:
             for reader in readers.values():

@@ -20,12 +20,14 @@ from homeport.container.kafka.checkpoint_reader import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.input_position import InputRange, input_position
+from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.predecessors import longest_stop_s
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.restore_workers import RestoreWorkers
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
@@ -232,6 +234,13 @@ def report_fenced(stream: CoordinatorStream, permit: Permit) -> None:
     own = permit.incarnation
     report = FenceReport(own.epoch, permit.fence)
     EpochManager(stream).write_fenced(own.processor_id, report)
+
+
+def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> RestoreWorkers:
+    """The processes that restore large stores; ``pause`` waits, and raises to stop."""
+    cores = job.cluster.container_cpu_cores
+    limits = worker_limits(job.task.memory, cores, len(job.stores) * len(job.tasks))
+    return RestoreWorkers(job.config, limits, cores, pause)
 
 
 def read_positions(job: ContainerJob, readers: Mapping[str, LogReader]) -> tuple[Offsets, Offsets]:

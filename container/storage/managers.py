@@ -17,7 +17,7 @@ from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
 from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.overlay import Overlay
-from homeport.container.storage.restore_manager import RestoreManager
+from homeport.container.storage.restore_manager import RestoreManager, Workers
 from homeport.container.storage.task_store import (
     Position,
     Reached,
@@ -93,13 +93,13 @@ class ContainerStorage:
         return paths
 
     def restore(
-        self, reader: ChangelogReader, listener: RestoreListener
+        self, reader: ChangelogReader, listener: RestoreListener, workers: Workers
     ) -> dict[str, dict[str, Restored]]:
         """Every store holds what its changelog holds, up to its head; {store: {task: how}}.
 
         OFFSET of each names that head, and STORE-META when it stood there.
         """
-        manager = RestoreManager(self._engines, self.grouper, reader, listener)
+        manager = RestoreManager(self._engines, self.grouper, reader, listener, workers)
         results = manager.restore(self.logged, self.clocks())
         for store in self._opened:
             if store.engine is None:

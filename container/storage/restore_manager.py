@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from homeport.config.errors import StoreError
+from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.restore import (
-    ChangelogTopic,
-    RestorePlan,
-    plan_restore,
-    restored,
-)
-from homeport.container.progress.restore_meter import RestoreMeter
+from homeport.container.progress.restore import ChangelogTopic
+from homeport.container.progress.restore_schedule import is_read_in_place, largest_first
 from homeport.container.progress.store_meta import Expectation, meta_of
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.engine import StorageEngines
+from homeport.container.storage.store_restore import StoreRestore
 from homeport.container.storage.task_store import TaskStore
 from homeport.job_coordinator.http.messages import Restored
 
-_LOG = logging.getLogger(__name__)
 
-_TELL_S = 1.0
+class Workers(Protocol):
+    """Who fills stores beside this process."""
+
+    def run(self, restores: Sequence[StoreRestore]) -> None:
+        """Every store holds all of its plan; none is open here."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class RestoreManager:
     grouper: str
     reader: ChangelogReader
     listener: RestoreListener
+    workers: Workers
     clock: Callable[[], float] = time.monotonic
 
     def restore(
@@ -42,49 +44,61 @@ class RestoreManager:
         """Each of ``stores`` holds what its changelog holds, up to its head; {store: {task: how}}.
 
         ``now``: the time before the heads are asked for; each store held then all there was.
+
+        Raises:
+            StoreError: a changelog was made anew while it was read.
         """
         places = [(s.changelog, s.task.changelog_partition) for s in stores]
         topics = self.reader.topics([stream for stream, _ in places])
+        restores = [
+            StoreRestore(
+                store,
+                changelog,
+                self._expectation(store, topics[store.changelog], now),
+                self.listener,
+                self.clock,
+            )
+            for store, changelog in zip(stores, self.reader.ranges(places), strict=True)
+        ]
+        self._read(restores)
+        self._require_same_topics(restores, topics)
         results: dict[str, dict[str, Restored]] = {}
-        for store, changelog in zip(stores, self.reader.ranges(places), strict=True):
-            expected = self._expectation(store, topics[store.changelog], now)
-            plan = plan_restore(store.local, changelog, expected)
-            self.listener.restore_started(store.config.name, store.task.task_name, plan)
-            result = restored(plan, self._read(store, plan))
-            store.expected, store.at_head = expected, now
-            self.listener.restore_finished(store.config.name, store.task.task_name, result)
+        for restore in restores:
+            store = restore.store
+            result = restore.finish(self.engines, now)
             results.setdefault(store.config.name, {})[store.task.task_name] = result
         return results
+
+    def _read(self, restores: Sequence[StoreRestore]) -> None:
+        """All stores hold what their plans say. Those that are soon read come first: in place."""
+        by_workers: list[StoreRestore] = []
+        for restore in restores:
+            restore.begin()
+            if is_read_in_place(restore.plan, is_persistent=restore.store.config.is_persistent):
+                restore.read_in_place(self.reader, self.engines)
+            else:
+                by_workers.append(restore)
+        if by_workers:
+            for restore in by_workers:
+                restore.hand_over()
+            self.workers.run(largest_first((r, r.plan) for r in by_workers))
+
+    def _require_same_topics(
+        self, restores: Sequence[StoreRestore], topics: Mapping[SystemStream, ChangelogTopic]
+    ) -> None:
+        """Offsets of a topic that was made anew meanwhile mean other records."""
+        read = {r.store.changelog for r in restores if r.plan.start < r.plan.head}
+        found = self.reader.topics(sorted(read, key=str)) if read else {}
+        for stream, topic in found.items():
+            if topic.topic_id != topics[stream].topic_id:
+                raise StoreError(
+                    f"changelog {stream} was made anew while its stores were read: its topic id "
+                    f"was {topics[stream].topic_id}, it is {topic.topic_id}; start again, and they "
+                    "are read in full"
+                )
 
     def _expectation(
         self, store: TaskStore, topic: ChangelogTopic, now: ClockReading
     ) -> Expectation:
         meta = meta_of(store.changelog, topic.topic_id, store.task, self.grouper, now)
         return Expectation(meta, topic.delete_retention_ms)
-
-    def _read(self, store: TaskStore, plan: RestorePlan) -> int:
-        if plan.reason is not None:
-            level = logging.WARNING if plan.rebuild else logging.INFO
-            _LOG.log(level, "store %s is read in full: %s", store.name, plan.reason)
-        if plan.rebuild:
-            store.rebuild()
-        if store.engine is None:
-            store.engine = self.engines.open(store.config, store.directory.path)
-        records = 0
-        meter = RestoreMeter(store.config.name, store.task.task_name, plan, self.clock())
-        told_s = self.clock()
-        if plan.start < plan.head:
-            partition = store.task.changelog_partition
-            for chunk in self.reader.read(store.changelog, partition, plan.start, plan.head):
-                store.engine.write(chunk.entries, chunk.last_offset)
-                records += chunk.records
-                meter.read(chunk.records, chunk.size, chunk.last_offset)
-                if self.clock() - told_s >= _TELL_S:
-                    told_s = self.clock()
-                    self.listener.restore_progress(meter.progress(told_s))
-        if plan.head > 0:
-            # The head may lie beyond the last record: transaction markers take offsets too.
-            store.position = plan.head - 1
-            if store.engine.position != store.position:
-                store.engine.write({}, store.position)
-        return records

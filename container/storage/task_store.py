@@ -157,8 +157,7 @@ class TaskStore:
         if step.action is Action.FLUSH:
             self.opened().flush()
         elif step.action is Action.WRITE_META and meta is not None:
-            self.directory.write_meta(meta)
-            self.local = replace(self.local, meta=meta)
+            self.write_meta(meta)
         elif step.offset is not None and step.action is Action.WRITE_OFFSET:
             self.directory.write_offset(step.offset)
         elif step.offset is not None:
@@ -168,6 +167,20 @@ class TaskStore:
                 self.changelog, partition, step.offset, is_standby=is_standby
             )
             self.committed_offset = step.offset
+
+    def flushed_elsewhere(self, position: int) -> None:
+        """A worker that has the store open has flushed it up to ``position``: OFFSET says so."""
+        progress = StoreProgress(
+            position, self.committed_offset, keeps_meta=False, is_meta_due=False
+        )
+        for step in commit_plan(self.id, progress):
+            if step.action is not Action.FLUSH:
+                self._carry_out(step, None)
+
+    def write_meta(self, meta: StoreMeta) -> None:
+        """STORE-META says ``meta``."""
+        self.directory.write_meta(meta)
+        self.local = replace(self.local, meta=meta)
 
     def close(self) -> None:
         """Neither open nor locked; writes of an open transaction are gone."""

@@ -32,7 +32,7 @@ from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.loop_parts import LoopParts, LoopSettings
 from homeport.container.runtime.restore_report import RestoreReport
 from homeport.container.runtime.run_loop import RunLoop
-from homeport.container.runtime.start_up import read_positions
+from homeport.container.runtime.start_up import read_positions, restore_workers
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.container.runtime.stream_task_instance import Requests
 from homeport.container.runtime.task_instance import Context, Outputs, TaskInstance
@@ -104,7 +104,8 @@ class _Run:
         self._storage.open()
         self._readers = {name: LogReader(s, StopFlag().pause) for name, s in job.systems.items()}
         listener = RestoreReport(lambda *_, **__: None, lambda _: None)
-        self._storage.restore(KafkaChangelogReader(self._readers), listener)
+        workers = restore_workers(job, StopFlag().pause)
+        self._storage.restore(KafkaChangelogReader(self._readers), listener, workers)
         self._outputs = Outputs(job.systems, job.output_systems, job.job.default_system)
         self._tasks = {
             task.task_name: TaskInstance(_TASKS[kind], self._context(task.task_name), self._outputs)

@@ -13,6 +13,7 @@ from homeport.container.progress.commit import StoreId
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.store_restore import StoreRestore
 from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.http.messages import Restored, RestoreKind
 from homeport.job_coordinator.model.ids import TaskName
@@ -65,6 +66,10 @@ class Log:
             part = numbered[i : i + 2]
             yield Chunk({r[0]: r[1] for _, r in part}, len(part), part[-1][0])
 
+    def run(self, restores: Sequence[StoreRestore]) -> None:
+        """Of so few records none is left to a worker."""
+        raise AssertionError(restores)
+
     def restore_progress(self, progress: RestoreProgress) -> None:
         """Keeps it."""
         self.progress.append(progress)
@@ -97,7 +102,7 @@ def opened(folder: Path, log: Log, config: Config = CONFIG) -> tuple[ContainerSt
     """They are open and restored; how the one with a changelog was."""
     storage = storage_of(folder, log, config)
     storage.open()
-    return storage, storage.restore(log, log)["s"][TASK]
+    return storage, storage.restore(log, log, log)["s"][TASK]
 
 
 def transaction(storage: ContainerStorage, log: Log, key: bytes, value: bytes | None) -> None:

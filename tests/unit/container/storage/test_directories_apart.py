@@ -45,7 +45,7 @@ def _storage(folder: Path, log: Log, config: Config, *tasks: TaskModel) -> Conta
 
 def _restored(storage: ContainerStorage, log: Log) -> dict[str, dict[str, Restored]]:
     storage.open()
-    return storage.restore(log, log)
+    return storage.restore(log, log, log)
 
 
 def test_only_the_damaged_store_of_a_container_is_rebuilt(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_full_disk_at_the_opening_leaves_the_store_as_it_is(tmp_path: Path) ->
     log = Log()
     storage = storage_of(tmp_path, log)
     storage.open()
-    storage.restore(log, log)
+    storage.restore(log, log, log)
     transaction(storage, log, b"a", b"1")
     storage.commit()
     storage.close()
@@ -151,5 +151,5 @@ def test_a_full_disk_at_the_opening_leaves_the_store_as_it_is(tmp_path: Path) ->
     config.unlink()
     storage = storage_of(tmp_path, log)
     storage.open()
-    assert storage.restore(log, log)["s"][TaskName("Partition 0")].records == 0
+    assert storage.restore(log, log, log)["s"][TaskName("Partition 0")].records == 0
     storage.close()

@@ -15,7 +15,7 @@ from homeport.container.progress import restore
 from homeport.container.progress.refusal import Refusal
 from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
 from homeport.container.progress.store_meta import Expectation
-from homeport.container.storage import directory_lock, restore_manager
+from homeport.container.storage import directory_lock, store_restore
 from homeport.container.storage.managers import ContainerStorage
 from homeport.container.storage.task_store import Position, TaskStore
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
@@ -87,7 +87,7 @@ def offset_is_the_truth(patch: pytest.MonkeyPatch) -> None:
         return plan(replace(local, position=local.offset_file), *rest)
 
     patch.setattr(ContainerStorage, "commit", commit)
-    patch.setattr(restore_manager, "plan_restore", plan_by_offset)
+    patch.setattr(store_restore, "plan_restore", plan_by_offset)
 
 
 @schedule("S1", offset_is_the_truth, "something was lost or applied twice")

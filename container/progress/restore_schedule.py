@@ -1,0 +1,104 @@
+"""Which restores go to worker processes, how many of those run at once, and what each may use.
+
+PURE. The binding of RocksDB holds Python's lock, so that only processes restore at the same time; a
+process costs its start, so that what is soon read is read in place.
+
+Theory of a worker's memory. Records go through librdkafka's queue and memory tables that are sorted
+only when they are written out (``bulk_store``); both are bounded, and so is what stands beside them
+(interpreter, libraries, one batch of records). Measured for figures: ``scripts/bench restore``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from homeport.config.memory_rule import MemoryShares
+from homeport.container.progress.restore import RestorePlan
+
+T = TypeVar("T")
+
+SMALL_OFFSETS = 50_000
+"""Up to so many offsets are read in place: about the time that a worker takes to start."""
+COMMIT_S = 5.0
+"""How often a worker flushes and OFFSET says so: what a restore that is cut short does again."""
+MOST_LEVEL0_FILES = 16
+"""Up to so many files may wait for compaction when input is taken: RocksDB slows writers from 20.
+
+It merges them in the background then; of more, all are merged before.
+"""
+
+WORKER_MB = 300
+"""What a worker gets at most; more makes it no faster."""
+SMALLEST_WORKER_MB = 128
+_OWN_MB = 96
+_PYTHON_MB = 160
+_MOST_TABLES = 8
+_TABLE_MB = 16
+_SMALLEST_TABLE_MB = 2
+_QUEUE_PART = 4
+_MERGED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerMemory:
+    """How a worker divides its memory: tables of so many MB each, and librdkafka's queue.
+
+    ``merged``: so many tables become one file.
+    """
+
+    tables: int
+    table_mb: int
+    queue_mb: int
+    merged: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLimits:
+    """How many workers may run at once, and the MB of each."""
+
+    workers: int
+    worker_mb: int
+
+
+def is_read_in_place(plan: RestorePlan, *, is_persistent: bool) -> bool:
+    """Whether the container itself reads the store.
+
+    What is kept in memory alone can be filled by nobody else.
+    """
+    return not is_persistent or plan.head - plan.start <= SMALL_OFFSETS
+
+
+def largest_first(restores: Iterable[tuple[T, RestorePlan]]) -> list[T]:
+    """In the order in which workers take them: the longest one must not begin last.
+
+    Of equal ones the first given.
+    """
+    ordered = sorted(restores, key=lambda item: item[1].start - item[1].head)
+    return [item for item, _ in ordered]
+
+
+def worker_limits(shares: MemoryShares, cores: int, stores: int) -> WorkerLimits:
+    """So many workers at once, at least one: no more than cores, or stores to restore.
+
+    During a restore the stores' part of the container's memory lies idle, and most of Python's:
+    the workers have both, but for what the container's own process takes.
+    """
+    spare_mb = max(shares.rocksdb_mb + shares.python_mb - _PYTHON_MB, SMALLEST_WORKER_MB)
+    # Rather few that work at their best than many that are short of memory.
+    workers = max(1, min(cores, stores, spare_mb // WORKER_MB))
+    return WorkerLimits(workers, min(WORKER_MB, spare_mb // workers))
+
+
+def worker_memory(worker_mb: int) -> WorkerMemory:
+    """The parts of a worker's ``worker_mb``, of which its own process takes the most of 100."""
+    free_mb = max(worker_mb - _OWN_MB, _SMALLEST_TABLE_MB * _MOST_TABLES)
+    queue_mb = free_mb // _QUEUE_PART
+    table_mb = max(_SMALLEST_TABLE_MB, min(_TABLE_MB, (free_mb - queue_mb) // _MOST_TABLES))
+    return WorkerMemory(_MOST_TABLES, table_mb, queue_mb, _MERGED)
+
+
+def is_debt_too_large(level0_files: int) -> bool:
+    """Whether so many files must be merged before the store is used."""
+    return level0_files > MOST_LEVEL0_FILES

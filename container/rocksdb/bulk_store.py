@@ -1,0 +1,181 @@
+"""BulkStore: a store's directory opened to be filled from its changelog, in a process of its own.
+
+Records go into memory tables that are mere lists, sorted by a thread of RocksDB's when they are
+written out: for keys in random order the usual skip list costs three times the rest of the work.
+Nothing is compressed and nothing merged meanwhile, since all of it is read and written once more by
+compaction; how much may be left of that is bounded by ``settle``. A store that holds more than a
+bulk load's files, as before a long tail, is compacted as usual instead.
+
+As everywhere the position is written with the entries (safety S1) and the write-ahead log is off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    MemtableFactory,
+    Options,
+    WriteBatch,
+)
+
+from homeport.config.errors import StoreError
+from homeport.config.rocksdb_section import RocksDbConfig
+from homeport.container.disk_space import disk_error
+from homeport.container.progress.restore_schedule import WorkerMemory, is_debt_too_large
+from homeport.container.rocksdb.expiring_store import stamp_of
+from homeport.container.rocksdb.options import (
+    compression_type,
+    set_compaction_options,
+    set_file_options,
+)
+from homeport.container.rocksdb.rocksdb_store import DEFAULTS, POSITION_KEY, open_with, without_wal
+
+_KIB = 1024
+_MIB = 1024 * _KIB
+_CACHE_BYTES = 8 * _MIB
+_NEVER = 1 << 30
+_LEVELS = 7
+_USUAL_COMPACTION = {
+    "level0_file_num_compaction_trigger": "4",
+    "level0_slowdown_writes_trigger": "20",
+    "level0_stop_writes_trigger": "36",
+    "disable_auto_compactions": "false",
+}
+_STEP_S = 0.1
+
+
+class BulkStore:
+    """Filled by one thread; the directory's lock is held by whoever started this process."""
+
+    def __init__(
+        self,
+        path: Path,
+        memory: WorkerMemory,
+        cores: int,
+        config: RocksDbConfig = DEFAULTS,
+        *,
+        expires: bool = False,
+    ) -> None:
+        """Opens or creates the store; ``expires``: as an ExpiringStore.
+
+        Raises:
+            DiskError: there is no room for what opening writes, or no right to it.
+            StoreError: RocksDB cannot open the directory.
+        """
+        self.path = path
+        self._options = without_wal()
+        self._expires = expires
+        levels = config.levels or _LEVELS
+        try:
+            self._db = open_with(path, _bulk_options(memory, cores, config))
+            self._is_layered = any(self._files(level) for level in range(1, levels))
+            if self._is_layered:
+                self._db.set_options(_USUAL_COMPACTION)
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise disk_error(path, error) or StoreError(
+                f"{path}: RocksDB cannot open it: {_line(error)}"
+            ) from None
+
+    def write(
+        self, keys: Iterable[bytes | None], values: Iterable[bytes | None], position: int
+    ) -> None:
+        """All of these are in the store, in this order, and ``position``; or nothing.
+
+        A value None deletes; what has no key is passed over.
+
+        Raises:
+            DiskError: an earlier flush in the background found no room, or no right to it.
+            StoreError: the store refuses, as a damaged one does.
+        """
+        end = stamp_of(time.time()) if self._expires else b""
+        batch = WriteBatch(raw_mode=True)
+        put = batch.put
+        for key, value in zip(keys, values, strict=True):
+            if key is None:
+                continue
+            if value is None:
+                batch.delete(key)
+            else:
+                put(key, value + end)
+        put(POSITION_KEY, b"%d" % position + end)
+        self._do(lambda: self._db.write(batch, self._options))
+
+    def flush(self) -> None:
+        """All that was written is on the disk; DiskFullError where there is no room for it."""
+        self._do(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
+
+    def settle(self, tell: Callable[[int], None]) -> None:
+        """No more is left to be merged than writers can bear. All must have been flushed.
+
+        ``tell`` hears first how many files are merged, where any are.
+        """
+        files = self._files(0)
+        if not is_debt_too_large(files):
+            return
+        tell(files)
+        if self._is_layered:
+            # Merged by RocksDB's own threads; merging all of a large store would take far longer.
+            while is_debt_too_large(self._files(0)):
+                time.sleep(_STEP_S)
+        else:
+            self._do(lambda: self._db.compact_range(None, None))
+
+    def close(self) -> None:
+        """The directory may be opened by another; what was not flushed may be gone."""
+        # RocksDB tries to flush, and complains where it cannot: whoever wanted that was told.
+        with contextlib.suppress(Exception):
+            self._db.close()
+
+    def _files(self, level: int) -> int:
+        return int(self._db.property_value(f"rocksdb.num-files-at-level{level}") or 0)
+
+    def _do(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise disk_error(self.path, error) or StoreError(
+                f"{self.path}: RocksDB refuses: {_line(error)}"
+            ) from None
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _bulk_options(memory: WorkerMemory, cores: int, config: RocksDbConfig) -> Options:
+    levels = config.levels or _LEVELS
+    table = BlockBasedOptions()
+    table.set_block_cache(Cache(_CACHE_BYTES))
+    table.set_bloom_filter(10, block_based=False)
+    table.set_block_size(config.block_size_bytes)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)  # noqa: FBT003 - the binding takes it by position only
+    options.set_block_based_table_factory(table)
+    set_file_options(options, config)
+    set_compaction_options(options, config)
+    options.set_allow_concurrent_memtable_write(False)
+    options.set_memtable_factory(MemtableFactory.vector())
+    options.set_write_buffer_size(memory.table_mb * _MIB)
+    options.set_max_write_buffer_number(memory.tables)
+    options.set_min_write_buffer_number_to_merge(memory.merged)
+    # Small enough that the allocator takes them from memory it has: large ones are new each time.
+    options.set_arena_block_size(64 * _KIB)
+    below = [compression_type(config)] * (levels - 1)
+    options.set_compression_per_level([DBCompressionType.none(), *below])
+    options.set_disable_auto_compactions(True)
+    options.set_level_zero_file_num_compaction_trigger(_NEVER)
+    options.set_level_zero_slowdown_writes_trigger(_NEVER)
+    options.set_level_zero_stop_writes_trigger(_NEVER)
+    options.set_soft_pending_compaction_bytes_limit(0)
+    options.set_hard_pending_compaction_bytes_limit(0)
+    # A quarter of these flush; the others are for the merge at the end.
+    options.set_max_background_jobs(max(2, 4 * cores))
+    options.set_max_subcompactions(cores)
+    return options

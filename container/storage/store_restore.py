@@ -1,0 +1,150 @@
+"""StoreRestore: one store of one task on its way to the head of its changelog."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from homeport.config.errors import StoreError
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.refusal import RefusalReason
+from homeport.container.progress.restore import (
+    ChangelogRange,
+    RestorePlan,
+    plan_restore,
+    restored,
+)
+from homeport.container.progress.restore_meter import RestoreMeter
+from homeport.container.progress.store_meta import Expectation
+from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
+from homeport.container.storage.engine import StorageEngines
+from homeport.container.storage.task_store import TaskStore
+from homeport.job_coordinator.http.messages import Restored
+
+_LOG = logging.getLogger(__name__)
+
+_TELL_S = 1.0
+
+
+class StoreRestore:
+    """Read in place, or by a worker that has the directory open meanwhile.
+
+    ``clock``: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        changelog: ChangelogRange,
+        expected: Expectation,
+        listener: RestoreListener,
+        clock: Callable[[], float],
+    ) -> None:
+        """Nothing is read yet. ``expected``: what STORE-META is to say, its time being now."""
+        self.store = store
+        self.plan = plan_restore(store.local, changelog, expected)
+        self._changelog = changelog
+        self._expected = expected
+        self._listener = listener
+        self._clock = clock
+        self._records = 0
+        self._told_s = clock()
+        self._meter = self._new_meter()
+
+    def begin(self) -> None:
+        """The directory holds what the plan builds on."""
+        store, plan = self.store, self.plan
+        self._listener.restore_started(store.config.name, store.task.task_name, plan)
+        if plan.reason is not None:
+            level = logging.WARNING if plan.rebuild else logging.INFO
+            _LOG.log(level, "store %s is read in full: %s", store.name, plan.reason)
+        if plan.rebuild:
+            store.rebuild()
+
+    def hand_over(self) -> None:
+        """The store is not open here, and a worker's commits will be believed.
+
+        Where all is read, STORE-META dates from now: whoever reads on from there within the time
+        that deletions are kept misses none (safety S2). Else it says what it said, as the store
+        has not stood at the head since; a directory of Samza's gets one of OFFSET's time.
+        """
+        store = self.store
+        if store.engine is not None:
+            store.engine.close()
+            store.engine = None
+        if self.plan.reason is not None:
+            store.write_meta(self._expected.meta)
+        elif store.local.meta is None:
+            written = ClockReading(store.local.offset_time_ms)
+            store.write_meta(replace(self._expected.meta, at_head=written))
+
+    def again_from_nothing(self, why: StoreError) -> bool:
+        """The store is to be read anew, alone, as it cannot be used; False: it was new already."""
+        if self.plan.reason is not None:
+            return False
+        _LOG.warning("store %s is read in full: %s", self.store.name, why)
+        self.store.rebuild()
+        oldest, head = self._changelog.oldest, self._changelog.head
+        kind = RefusalReason.DAMAGED_STORE
+        self.plan = RestorePlan(oldest, head, rebuild=True, reason=str(why), refusal=kind)
+        self._records = 0
+        self._meter = self._new_meter()
+        self.hand_over()
+        return True
+
+    def read_in_place(self, reader: ChangelogReader, engines: StorageEngines) -> None:
+        """All of the plan is in the store, which is open."""
+        store, plan = self.store, self.plan
+        engine = store.engine or engines.open(store.config, store.directory.path)
+        store.engine = engine
+        if plan.start < plan.head:
+            partition = store.task.changelog_partition
+            for chunk in reader.read(store.changelog, partition, plan.start, plan.head):
+                engine.write(chunk.entries, chunk.last_offset)
+                self.read(chunk.records, chunk.size, chunk.last_offset)
+        if plan.head > 0 and engine.position != plan.head - 1:
+            # The head may lie beyond the last record: transaction markers take offsets too.
+            engine.write({}, plan.head - 1)
+
+    def read(self, records: int, size: int, last_offset: int) -> None:
+        """So many more records are in the store; the listener hears of it about once a second."""
+        self._records += records
+        self._meter.read(records, size, last_offset)
+        now_s = self._clock()
+        if now_s - self._told_s >= _TELL_S:
+            self._told_s = now_s
+            self._listener.restore_progress(self._meter.progress(now_s))
+
+    def flushed(self, position: int) -> None:
+        """A worker has flushed the store up to ``position``: OFFSET says so."""
+        self.store.flushed_elsewhere(position)
+
+    def merging(self, files: int) -> None:
+        """A worker merges so many files before the store is used."""
+        _LOG.info("restored %s: merging %d files", self.store.name, files)
+
+    def finish(self, engines: StorageEngines, now: ClockReading) -> Restored:
+        """The store is open here and stands at the head, where it was known to stand then.
+
+        Raises:
+            StoreError: it does not.
+        """
+        store, head = self.store, self.plan.head
+        if store.engine is None:
+            store.engine = engines.open(store.config, store.directory.path)
+            if store.engine.position != head - 1:
+                raise StoreError(
+                    f"store {store.name} was restored up to {store.engine.position}, not to "
+                    f"{head - 1}: damaged"
+                )
+        if head > 0:
+            store.position = head - 1
+        store.expected, store.at_head = self._expected, now
+        result = restored(self.plan, self._records)
+        self._listener.restore_finished(store.config.name, store.task.task_name, result)
+        return result
+
+    def _new_meter(self) -> RestoreMeter:
+        task = self.store.task.task_name
+        return RestoreMeter(self.store.config.name, task, self.plan, self._clock())
