@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from small_disk import fill, small_disk
 from store_copies import entries, offset
 from stream_containers import COUNTER, DEADLINE_S, Job, Running, make_job
 
@@ -17,6 +18,7 @@ from homeport.container.progress import offset_file
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import ProcessorId
+from local_cluster.cluster import LocalCluster
 
 STANDBY = ProcessorId("0-0")
 ACTIVE_HOME, STANDBY_HOME = "stores", "stores-b"
@@ -100,6 +102,18 @@ def _last_report(job: Job, container: Running, epoch: int, processor: str) -> St
 
     job.until(lambda: bool(found()), container)
     return found()[0]
+
+
+def _log(container: Running) -> str:
+    return container.log.read_text(encoding="utf-8")
+
+
+def _write(job: Job, first: int, end: int) -> None:
+    """A record of each number, as its key, in the first partition of the changelog."""
+    writer = Producer({"bootstrap.servers": job.servers})
+    for number in range(first, end):
+        writer.produce(job.topic("changelog"), b"1", b"%d" % number, partition=0)
+    assert writer.flush(DEADLINE_S) == 0
 
 
 def test_a_standby_follows_and_either_opens_what_the_other_left(make: Make) -> None:
@@ -207,10 +221,7 @@ def test_a_changelog_that_is_made_anew_ends_the_standby(make: Make) -> None:
     """S3: one line says so, and the next start reads the new one from its beginning."""
     job = make()
     standby = _start_standby(job, 1)
-    writer = Producer({"bootstrap.servers": job.servers})
-    for number in range(10):
-        writer.produce(job.topic("changelog"), b"1", b"%d" % number, partition=0)
-    assert writer.flush(DEADLINE_S) == 0
+    _write(job, 0, 10)
     job.until(lambda: offset(_directories(job, STANDBY_HOME)[0]) == 9, standby)
     job.make_anew("changelog", [(0, b"old", b"1")])
     standby.process.wait(DEADLINE_S)
@@ -224,3 +235,53 @@ def test_a_changelog_that_is_made_anew_ends_the_standby(make: Make) -> None:
     _until_followed(job, again)
     assert again.stop() == 143
     assert entries(_directories(job, STANDBY_HOME)[0], job.folder) == {b"old": b"1"}
+
+
+def test_a_standby_waits_for_a_broker_that_is_away(broker: LocalCluster, tmp_path: Path) -> None:
+    """It says so once, goes on once it is back, and misses nothing of what came afterwards."""
+    keys = {"job.hotstandby.enabled": "true", "task.commit.ms": "300"}
+    job = make_job(broker.bootstrap_servers, tmp_path, COUNTER, keys)
+    try:
+        standby = _start_standby(job, 1)
+        _last_report(job, standby, 1, STANDBY)
+        _write(job, 0, 10)
+        job.until(lambda: offset(_directories(job, STANDBY_HOME)[0]) == 9, standby)
+        broker.stop_kafka()
+        try:
+            job.until(lambda: "following waits for Kafka" in _log(standby), standby)
+        finally:
+            broker.start_kafka()
+        job.until(lambda: "following goes on" in _log(standby), standby)
+        _write(job, 10, 20)
+        job.until(lambda: offset(_directories(job, STANDBY_HOME)[0]) == 19, standby)
+        assert standby.stop() == 143
+        assert _log(standby).count("following waits for Kafka") == 1
+        found = entries(_directories(job, STANDBY_HOME)[0], job.folder)
+        assert found == {b"%d" % number: b"1" for number in range(20)}
+    finally:
+        job.close()
+
+
+def test_a_disk_without_room_ends_the_standby_with_its_store_whole(
+    make: Make, tmp_path: Path
+) -> None:
+    """One line names the directory; with room again the next one reads the tail alone."""
+    job = make()
+    home = tmp_path / STANDBY_HOME
+    home.mkdir()
+    with small_disk(home):
+        standby = _start_standby(job, 1)
+        _write(job, 0, 10)
+        directory = _directories(job, STANDBY_HOME)[0]
+        job.until(lambda: offset(directory) == 9, standby)
+        filler = fill(home)
+        _write(job, 10, 5000)
+        assert standby.process.wait(DEADLINE_S) == 1
+        assert f"{directory}: no room is left on its disk" in standby.last_line()
+        filler.unlink()
+        again = _start_standby(job, 2)
+        report = _last_report(job, again, 2, STANDBY)
+        how = report.restored["counts"]["Standby-Partition 0-0"]
+        assert (how.kind.value, how.from_offset, how.records) == ("tail", 10, 4990)
+        assert again.stop() == 143
+        assert len(entries(directory, job.folder)) == 5000
