@@ -30,13 +30,14 @@ GRACE_S = 5.0
 """How long workers have to flush what they have read when the container stops."""
 COMMAND = [sys.executable, "-m", "homeport.container.storage.restore_worker"]
 _READ_BYTES = 65_536
-_SETTINGS = {
+MALLOC_SETTINGS = {
     # Memory tables come and go: kept, they cost no page faults, and in one arena they are reused.
     "MALLOC_ARENA_MAX": "2",
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     "MALLOC_TOP_PAD_": str(1 << 26),
 }
+"""Environment of a worker beyond its container's."""
 _FAULTS: tuple[type[HomeportError], ...] = (
     DiskFullError,
     DiskForbiddenError,
@@ -171,7 +172,7 @@ class RestoreWorkers:
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **_SETTINGS},
+            env={**os.environ, **MALLOC_SETTINGS},
         )
         if process.stdin is None or process.stdout is None:
             raise AssertionError("a worker's input and output are pipes")

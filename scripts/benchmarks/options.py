@@ -10,6 +10,7 @@ SECTIONS = {
     "allocator": ("placement", "keeper", "adoption"),
     "store": ("engine", "typed"),
     "commit": ("hot", "distinct", "modes"),
+    "restore": ("full",),
 }
 """{benchmark: its sections, in their order}."""
 
@@ -41,6 +42,10 @@ benchmarks and their sections:
     hot        1,000,000 JSON records of 10,000 keys, summed per key
     distinct   1,000,000 keys in random order, each read from RocksDB, changed and written
     modes      what task.exactly.once=true costs against false
+  restore
+    full       1,000,000 x 1 KiB in random order from a Kafka on loopback into an empty store,
+               against a loop that puts record by record and one that discards; where the time goes;
+               two stores at once; memory of a worker; a store of 1 GB that comes home
 """
 
 _EPILOG = """\
@@ -51,6 +56,7 @@ tests of a live job.
   scripts/bench coordinator --section http --section model
   scripts/bench allocator
   scripts/bench commit --plot
+  scripts/bench restore
 """
 
 

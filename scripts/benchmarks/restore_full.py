@@ -1,0 +1,96 @@
+"""Section full: whole changelogs into empty stores, and a store that comes home."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.processes import result_of
+from benchmarks.report import Row, at_least, at_most, figure
+from benchmarks.restore_stores import RECORDS, TOPIC, Restore, Stores
+from homeport.container.progress.restore_schedule import WORKER_MB
+from homeport.container.storage.restore_workers import MALLOC_SETTINGS
+from local_cluster.cluster import LocalCluster, remove_abandoned
+
+TITLE = (
+    "Full restore of 1,000,000 x 1 KiB, distinct keys in random order, random values (3 rounds, "
+    "each figure their median)"
+)
+_PREFIX = "bench-"
+_ROUNDS = 3
+_STAGES = {
+    "consume": "consume: 1000 records from the client's queue",
+    "decode": "keys and values out of them",
+    "write": "batch built and written to the memory table",
+    "flush": "last flush",
+    "merge": "merge of what is too much",
+}
+
+
+def rows() -> Iterator[Row]:
+    """Rates, ratios and CPU; the stages of a worker; two stores at once; coming home."""
+    remove_abandoned(_PREFIX)
+    os.environ.update(MALLOC_SETTINGS)  # the loops' processes have what a worker has
+    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
+    try:
+        with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as broker:
+            stores = Stores(broker.bootstrap_servers, folder / "stores", 2)
+            stores.fill_changelog()
+            yield from _rounds(stores, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _rounds(stores: Stores, folder: Path) -> Iterator[Row]:
+    loops: dict[str, list[dict[str, Any]]] = {"discard": [], "put": [], "stages": []}
+    alone: list[Restore] = []
+    together: list[Restore] = []
+    for _ in range(_ROUNDS):
+        for name, found in loops.items():
+            path = folder / name
+            shutil.rmtree(path, ignore_errors=True)
+            arguments = (name, stores.servers, TOPIC, str(RECORDS), str(path))
+            found.append(result_of("changelog_loops", *arguments))
+            shutil.rmtree(path, ignore_errors=True)
+        together.append(stores.restore(2))
+        alone.append(stores.restore(1))
+    yield from _rates(loops, alone)
+    yield from _of_stages(loops["stages"])
+    one_s = statistics.median(restore.seconds for restore in alone)
+    both_s = statistics.median(restore.seconds for restore in together)
+    yield figure("two stores at once, both", 2 * RECORDS / both_s, "records/s")
+    yield figure("two at once, against one after the other", 2 * one_s / both_s, "x")
+    peak = max(restore.peak_mb for restore in (*alone, *together))
+    yield at_most("resident memory of a worker, at its peak", peak, WORKER_MB, "MB")
+    home = stores.restore(1, is_new=False)
+    yield at_most("coming home with 1 GB: changelog records read", home.records, 0, "")
+    yield at_most("coming home with 1 GB: open and validate", home.seconds, 2, "s")
+
+
+def _rates(loops: dict[str, list[dict[str, Any]]], alone: list[Restore]) -> Iterator[Row]:
+    put = statistics.median(found["seconds"] for found in loops["put"])
+    discard = statistics.median(found["seconds"] for found in loops["discard"])
+    restore = statistics.median(found.seconds for found in alone)
+    yield figure("consume and put, record by record", RECORDS / put, "records/s")
+    yield figure("  CPU", statistics.median(f["cpu_s"] for f in loops["put"]), "s")
+    yield figure("consume and discard", RECORDS / discard, "records/s")
+    yield figure("  CPU", statistics.median(f["cpu_s"] for f in loops["discard"]), "s")
+    yield figure("restore, from locks to OFFSET", RECORDS / restore, "records/s")
+    yield figure("  CPU, its worker's included", statistics.median(f.cpu_s for f in alone), "s")
+    yield at_least("restore against consume and put", put / restore, 2, "x")
+    yield at_least("restore against consume and discard", discard / restore, 0.4, "x")
+
+
+def _of_stages(found: list[dict[str, Any]]) -> Iterator[Row]:
+    for name, about in _STAGES.items():
+        passed = statistics.median(f[name] for f in found)
+        ran = statistics.median(f[f"{name}_ran"] for f in found)
+        yield figure(f"  {about}", passed, "s")
+        yield figure("    of which it ran; it waited for the rest", ran, "s")
+    cpu_s = statistics.median(f["cpu_s"] for f in found)
+    yield figure("  CPU of all that, with the threads of client and RocksDB", cpu_s, "s")
