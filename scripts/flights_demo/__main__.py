@@ -11,10 +11,10 @@ import time
 from types import FrameType
 from typing import Any
 
-from flights_demo import standbys
+from flights_demo import counting, standbys
 from flights_demo.chaos import OVERRIDES, Chaos
 from flights_demo.clusters import bring_up
-from flights_demo.job import EXAMPLE, ROOT, FlightsJob
+from flights_demo.job import EXAMPLE, ROOT, DemoJob
 from flights_demo.options import parse_arguments
 from flights_demo.rescale import COUNTS, SECONDS, Rescale
 from flights_demo.screen import DemoError, Screen
@@ -50,8 +50,11 @@ class Demo:
         overrides: tuple[str, ...] = () if self._seed is None else OVERRIDES
         if options.standbys:
             overrides += standbys.OVERRIDES
-        self._job = FlightsJob(cluster.env(), cluster.bootstrap_servers, overrides)
+        self._job = DemoJob(EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides)
         self._job.count *= 2 if options.standbys else 1
+        self._counting = DemoJob(
+            counting.EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides
+        )
         self._reader = Reader(cluster.bootstrap_servers)
         self._producer: subprocess.Popen[bytes] | None = None
         self.verdicts: list[tuple[str, bool]] = []
@@ -66,18 +69,7 @@ class Demo:
     def run(self) -> None:
         """All phases, in order; ``verdicts`` is filled."""
         screen = self._screen
-        with screen.phase("topics"):
-            self._producer = self._run_producer("--topics-only")
-            if self._producer.wait(120) != 0:
-                raise DemoError("the topics could not be created; the producer's lines say why")
-        if not self._feeds_later:
-            self._producer = self._run_producer(*self._rate(self._options.rate))
-        with screen.phase("submit: the AM answers"):
-            self._job.submit()
-        for line in self._job.links:
-            screen.say(f"  {line}")
-        with screen.phase("containers placed, restored, taking input"):
-            first = self._job.wait_until_running(screen.progress)
+        first = self._begin()
         if self._options.kill_container:
             # The kill must hit a container at work, so the input comes while it works.
             rate = self._options.rate or RATE_WITH_KILL
@@ -89,19 +81,53 @@ class Demo:
             first = self._job.containers()
         with screen.phase("input consumed"):
             self._consume()
-        with screen.phase("every plane compared"):
-            self._check_result()
-        if self._options.standbys:
-            with screen.phase("standbys compared with their actives"):
-                looked = standbys.Standbys(self._job, self._reader, self._cluster.state_dir, screen)
-                self.verdicts += looked.verdicts()
+        self._compare()
         if self._seed is None:
             self._come_home({c["processor_id"]: c["host"] for c in first})
         elif not self._options.keep:
             with screen.phase("stopped in order"):
-                self._job.kill()
+                for job in self._jobs:
+                    job.kill()
         with screen.phase("history judged"):
             self._judge_history()
+
+    def _begin(self) -> list[dict[str, Any]]:
+        """The containers of the flights job, all of which take input."""
+        screen = self._screen
+        with screen.phase("topics"):
+            self._producer = self._run_producer("--topics-only")
+            if self._producer.wait(120) != 0:
+                raise DemoError("the topics could not be created; the producer's lines say why")
+            if self._options.kill_loop is not None:
+                counting.create_output(self._cluster.bootstrap_servers)
+        if not self._feeds_later:
+            self._producer = self._run_producer(*self._rate(self._options.rate))
+        for job in self._jobs:
+            with screen.phase(f"submit {job.name}: the AM answers"):
+                job.submit()
+            for line in job.links:
+                screen.say(f"  {line}")
+        with screen.phase("containers placed, restored, taking input"):
+            containers = [job.wait_until_running(screen.progress) for job in self._jobs]
+        return containers[0]
+
+    def _compare(self) -> None:
+        """What the jobs have made of the input is what it should be."""
+        screen = self._screen
+        with screen.phase("every plane compared"):
+            self._check_result()
+        for job in self._jobs[1:]:
+            with screen.phase("every record counted"):
+                self.verdicts += counting.Counting(job, self._reader, screen).verdicts()
+        if self._options.standbys:
+            with screen.phase("standbys compared with their actives"):
+                looked = standbys.Standbys(self._job, self._reader, self._cluster.state_dir, screen)
+                self.verdicts += looked.verdicts()
+
+    @property
+    def _jobs(self) -> list[DemoJob]:
+        """The flights job, and through a loop of kills the counting job beside it."""
+        return [self._job] if self._options.kill_loop is None else [self._job, self._counting]
 
     @property
     def _seed(self) -> int | None:
@@ -137,8 +163,8 @@ class Demo:
         chaos = Chaos(
             seed,
             self._cluster,
-            self._job,
-            lambda: am_url(self._reader),
+            self._jobs,
+            lambda job: am_url(self._reader, job.name),
             screen,
             kills_only=self._options.kill_loop is not None,
         )

@@ -10,12 +10,12 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from flights_demo.job import CONTAINERS, FlightsJob
+from flights_demo.job import CONTAINERS, DemoJob
 from flights_demo.screen import DemoError, Screen
 from local_cluster import processes
 from local_cluster.cluster import LocalCluster
@@ -119,19 +119,19 @@ def _fault(chance: random.Random, kind: str, nodes: int) -> Fault:
 
 
 class Chaos:
-    """One schedule on one job."""
+    """One schedule on the jobs of a cluster: what it names in one job, it names in all."""
 
     def __init__(
         self,
         seed: int,
         cluster: LocalCluster,
-        job: FlightsJob,
-        find_am: Callable[[], str | None],
+        jobs: Sequence[DemoJob],
+        find_am: Callable[[DemoJob], str | None],
         screen: Screen,
         *,
         kills_only: bool,
     ) -> None:
-        """``find_am``: where the newest AM answers; an older one may answer too, for a while.
+        """``find_am``: where a job's newest AM answers; an older one may answer too, for a while.
 
         ``kills_only``: twenty times SIGKILL of a container or a launcher, and no other fault.
         """
@@ -139,7 +139,7 @@ class Chaos:
         self.least = KILLS if kills_only else LEAST_FAULTS
         self._find_am = find_am
         self._cluster = cluster
-        self._job = job
+        self._jobs = jobs
         self._screen = screen
         self._seed = seed
         self._began = time.monotonic()
@@ -275,16 +275,21 @@ class Chaos:
     def _wait_for_work(self, limit_s: float) -> None:
         deadline = time.monotonic() + limit_s
         while True:
-            self._job.url = self._find_am() or self._job.url
-            phases = self._job.phases()
-            if len(phases) == self._job.count and set(phases.values()) == {"running"}:
+            resting = {job.name: phases for job in self._jobs if (phases := self._resting(job))}
+            if not resting:
                 return
             if time.monotonic() > deadline:
-                raise DemoError(
-                    f"the job does not come back to work in {limit_s:.0f} s: {phases or 'no AM'}"
-                )
-            self._screen.progress(f"waiting for work: {phases or 'the AM does not answer'}")
+                raise DemoError(f"not all come back to work in {limit_s:.0f} s: {resting}")
+            self._screen.progress(f"waiting for work: {resting}")
             time.sleep(_POLL_S)
+
+    def _resting(self, job: DemoJob) -> dict[str, str] | str:
+        """What keeps the job from being at work as a whole; empty where it is."""
+        job.url = self._find_am(job) or job.url
+        phases = job.phases()
+        if len(phases) == job.count and set(phases.values()) == {"running"}:
+            return ""
+        return phases or "the AM does not answer"
 
 
 def find_programs(

@@ -24,13 +24,19 @@ RUNNING_LIMIT_S = 120.0
 _END_LIMIT_S = 20.0
 
 
-class FlightsJob:
-    """The flights job on one local cluster."""
+class DemoJob:
+    """A job of the examples on one local cluster; folder and configuration bear its name."""
 
     def __init__(
-        self, env: dict[str, str], bootstrap_servers: str, overrides: Sequence[str] = ()
+        self,
+        example: Path,
+        env: dict[str, str],
+        bootstrap_servers: str,
+        overrides: Sequence[str] = (),
     ) -> None:
         """``overrides``: configuration beside the example's file, each ``key=value``."""
+        self._example = example
+        self.name = example.name
         self._overrides = overrides
         self._env = {**os.environ, **env}
         self._bootstrap_servers = bootstrap_servers
@@ -44,9 +50,9 @@ class FlightsJob:
         """The command line of ``run-job`` for this job; what ``--keep`` prints is this."""
         return [
             str(ROOT / "scripts" / "run-job"),
-            f"--config-path={EXAMPLE / 'flights.properties'}",
+            f"--config-path={self._example / self.name}.properties",
             f"--config=systems.kafka.consumer.bootstrap.servers={self._bootstrap_servers}",
-            f"--config=yarn.package.path={EXAMPLE / 'package'}",
+            f"--config=yarn.package.path={self._example / 'package'}",
             *(f"--config={override}" for override in self._overrides),
             f"--operation={operation}",
         ]

@@ -57,7 +57,8 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         type=int,
         metavar="SEED",
         help="twenty times SIGKILL of a container or a launcher, by a schedule that this number"
-        " reproduces, some of them while others recover; then calm, and the result is exact",
+        " reproduces, some of them while others recover, of the flights job and of a job beside it"
+        " that counts its records; then calm, and both results are exact",
     )
     parser.add_argument(
         "--rescale",

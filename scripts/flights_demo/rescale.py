@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flights_demo.chaos import DRIVER, find_programs
-from flights_demo.job import FlightsJob
+from flights_demo.job import DemoJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import Reader, key_written_s
 from local_cluster import processes
@@ -31,9 +31,7 @@ _POLL_S = 0.02
 class Rescale:
     """Changes of the number of containers, one after the other."""
 
-    def __init__(
-        self, cluster: LocalCluster, job: FlightsJob, reader: Reader, screen: Screen
-    ) -> None:
+    def __init__(self, cluster: LocalCluster, job: DemoJob, reader: Reader, screen: Screen) -> None:
         self._reader = reader
         self._cluster = cluster
         self._job = job

@@ -15,7 +15,7 @@ from typing import Any
 
 from rocksdict import AccessType, Options, Rdict
 
-from flights_demo.job import FlightsJob
+from flights_demo.job import DemoJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import CHANGELOGS, Reader
 from homeport.container.progress import offset_file
@@ -42,7 +42,7 @@ class Standbys:
     """Looks once it is calm: all input is consumed, and nobody writes any more."""
 
     def __init__(
-        self, job: FlightsJob, reader: Reader, state_dir: Callable[[str], Path], screen: Screen
+        self, job: DemoJob, reader: Reader, state_dir: Callable[[str], Path], screen: Screen
     ) -> None:
         self._job = job
         self._reader = reader

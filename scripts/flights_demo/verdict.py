@@ -16,11 +16,10 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from flights_demo.screen import DemoError
 from homeport.container.progress import offset_file
 
+FLIGHTS_JOB = "flights"
 INPUT, OUTPUT, PARTITIONS = "flights", "plane-summary", 8
 CHANGELOGS = {"planes": "flights-planes-changelog", "skipped": "flights-skipped-changelog"}
 """{store: its changelog}."""
-CHECKPOINTS = "__samza_checkpoint_ver_1_for_flights_1"
-COORDINATOR = "__samza_coordinator_flights_1"
 
 
 class Reader:
@@ -80,10 +79,10 @@ class Reader:
                 raise DemoError(f"reading {topic}, partition {partition}: {error}")
 
 
-def next_offsets(reader: Reader) -> dict[int, int]:
-    """The next offset of each input partition after the newest checkpoints, 0 without one."""
+def next_offsets(reader: Reader, job: str = FLIGHTS_JOB) -> dict[int, int]:
+    """The next offset of each input partition after the job's newest checkpoints, 0 without one."""
     offsets = dict.fromkeys(range(PARTITIONS), 0)
-    for _, value in reader.records(CHECKPOINTS, 0):
+    for _, value in reader.records(f"__samza_checkpoint_ver_1_for_{job}_1", 0):
         if value is None:
             continue
         for entry in json.loads(value).values():
@@ -92,10 +91,10 @@ def next_offsets(reader: Reader) -> dict[int, int]:
     return offsets
 
 
-def am_url(reader: Reader) -> str | None:
-    """Where the newest AM says that it answers, by the coordinator stream; None: none said so."""
+def am_url(reader: Reader, job: str = FLIGHTS_JOB) -> str | None:
+    """Where the job's newest AM says it answers, by the coordinator stream; None: none said so."""
     url = None
-    for key, value in reader.records(COORDINATOR, 0):
+    for key, value in reader.records(f"__samza_coordinator_{job}_1", 0):
         if json.loads(key or b"[]")[1:] == ["set-config", "yarn.am.tracking.url"]:
             url = None if value is None else str(json.loads(value)["values"]["value"])
     return url
@@ -104,7 +103,7 @@ def am_url(reader: Reader) -> str | None:
 def key_written_s(reader: Reader, wanted: str) -> float:
     """When the coordinator stream's last record of a key was written, in seconds since 1970."""
     written_ms = 0
-    for key, value in reader.records(COORDINATOR, 0):
+    for key, value in reader.records(f"__samza_coordinator_{FLIGHTS_JOB}_1", 0):
         if json.loads(key or b"[]")[1:] == ["set-config", wanted] and value is not None:
             written_ms = int(json.loads(value)["timestamp"])
     return written_ms / 1000
