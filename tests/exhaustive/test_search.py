@@ -83,7 +83,6 @@ def test_two_pairs_are_safe_and_heal(hosts: tuple[str, ...], faults: int, tell: 
     assert len(search.worlds) > 300
 
 
-@pytest.mark.long
 def test_two_pairs_with_all_faults_are_safe_and_heal(
     hosts: tuple[str, ...], faults: int, tell: Tell
 ) -> None:
