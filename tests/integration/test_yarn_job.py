@@ -125,15 +125,17 @@ def _what_if(job: Job, host: str) -> dict[str, tuple[str, str]]:
     return {c["processor_id"]: (c["from"], c["to"]) for c in answer["containers"]}
 
 
-def _assert_it_is_explained(job: Job, moved: str, host: str) -> None:
+def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
     """Command, events and numbers tell of the move, each from the driver's own reasons."""
     told = job.operator("explain", moved, "--last=100").stdout
     assert f"running on {host} since" in told
     assert f"Processor {moved} is permitted to start on {host}: epoch 2" in told
     nowhere = job.operator("what-if", "--host=nm99")
     assert nowhere.returncode == 1
-    refusal = "error: --host = 'nm99': the job knows no host of that name; give one of nm1, nm2"
-    assert nowhere.stderr.startswith(refusal)
+    refusal, _, known = nowhere.stderr.rstrip().partition("; give one of ")
+    assert refusal == "error: --host = 'nm99': the job knows no host of that name"
+    # YARN gives the lost one up when it likes.
+    assert {"nm1", "nm2", "nm3"} - set(known.split(", ")) <= {lost}
     unknown = job.operator("explain", "9")
     assert (unknown.returncode, unknown.stderr) == (
         1,
@@ -182,7 +184,7 @@ def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[s
         (asked,) = [i for i in told if i.startswith("RequestResource")]
         assert asked.endswith(after[moved]["host"])
         assert foreseen == {moved: (lost, after[moved]["host"])}
-        _assert_it_is_explained(job, moved, after[moved]["host"])
+        _assert_it_is_explained(job, moved, after[moved]["host"], lost)
         job.produce(100, first=600)
         job.expects(700)
         assert job.kill() == f"stopped {job.application_id} in order"
