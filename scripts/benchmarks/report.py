@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _BAR = 40
+_TURNS = 2_000_000
 
 
 class BenchmarkError(Exception):
@@ -46,11 +48,24 @@ def figure(what: str, value: float, unit: str) -> Row:
 
 
 def print_machine() -> None:
-    """How much of a machine there is, and how busy it is with whatever."""
+    """How much of a machine there is, how fast, and how busy it is with whatever.
+
+    The loop is the measure by which figures of different machines can be compared.
+    """
     load = os.getloadavg()[0]
     print(
-        f"machine: {os.cpu_count()} cores, load average of the last minute {load:.1f}", flush=True
+        f"machine: {os.cpu_count()} cores, a bare loop of Python's takes {_loop_ns():.0f} ns a turn"
+        f", load average of the last minute {load:.1f}",
+        flush=True,
     )
+
+
+def _loop_ns() -> float:
+    began = time.process_time_ns()
+    total = 0
+    for number in range(_TURNS):
+        total += number % 7
+    return (time.process_time_ns() - began) / _TURNS
 
 
 def print_section(title: str, rows: Iterable[Row], *, plot: bool = False) -> None:
