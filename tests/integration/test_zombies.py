@@ -16,18 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from accepted_writes import accepted_batches, accepted_trespasses, writers_of
 from confluent_kafka.admin import AdminClient, NewTopic
-from producer_ids import Batch, batches_in, transactional_ids, trespasses
 from yarn_jobs import PARTITIONS, Job, alive, wait_for
 
 from homeport.config.config import Config
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager
-from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
-from local_cluster.jars import default_cache
-from local_cluster.layout import Layout
 
 LEASE_S = 3.0
 HANG_MS = 6000
@@ -76,26 +72,9 @@ class Watched:
         self.produce()
         self.job.expects(self.produced)
 
-    def writers(self) -> dict[int, Incarnation]:
-        """{producer id: the incarnation of this job that has it}, by the broker's word."""
-        known = {
-            transactional_id(self.job.name, "1", incarnation): incarnation
-            for p, c in self.job.containers().items()
-            for incarnation in (Incarnation(ProcessorId(p), e) for e in range(1, c["epoch"] + 1))
-        }
-        found = transactional_ids(self.job.servers)
-        return {producer: known[name] for producer, name in found.items() if name in known}
-
-    def batches(self) -> dict[str, list[Batch]]:
-        """All batches of output, changelog and checkpoint topic: {topic-partition: its batches}."""
-        name = self.job.name
-        topics = {
-            f"{name}-out": PARTITIONS,
-            f"{name}-counts": PARTITIONS,
-            f"__samza_checkpoint_ver_1_for_{name}_1": 1,
-        }
-        logs = Layout(default_cache(), self.job.cluster.name).kafka / "data"
-        return {f"{t}-{p}": batches_in(logs, t, p) for t, n in topics.items() for p in range(n)}
+    def epochs(self) -> dict[str, int]:
+        """{processor: its last epoch}."""
+        return {p: c["epoch"] for p, c in self.job.containers().items()}
 
 
 def has_a_sound_history(job: Job) -> None:
@@ -125,10 +104,10 @@ def test_who_wakes_up_late_has_nothing_accepted(make_job: Callable[[str], Job]) 
     hit_container_and_launcher(watched, signal.SIGSTOP)
     pause_a_node(watched)
 
-    writers, batches = watched.writers(), watched.batches()
+    epochs = watched.epochs()
+    writers, batches = writers_of(job, epochs), accepted_batches(job)
     assert job.kill() == f"stopped {job.application_id} in order"
-    faults = {place: trespasses(found, writers) for place, found in batches.items()}
-    assert not any(faults.values()), {place: f for place, f in faults.items() if f}
+    assert accepted_trespasses(job, epochs) == {}
     # Each that was hit had written, and so has each successor: the proof is about something.
     for kind in ("out", "counts", "checkpoint"):
         wrote = {writers[b.producer_id] for place, f in batches.items() if kind in place for b in f}
@@ -159,15 +138,10 @@ def test_another_number_of_containers_fences_all_former_owners(
     job.expects(watched.produced)
     watched.produce()
     job.expects(watched.produced)
-    known = {
-        transactional_id(job.name, "1", incarnation): incarnation
-        for incarnation in (Incarnation(ProcessorId(p), e) for p in "012" for e in (1, 2, 3))
-    }
-    ids = transactional_ids(job.servers)
-    writers = {producer: known[name] for producer, name in ids.items() if name in known}
+    writers = writers_of(job, dict.fromkeys("012", 3))
     assert job.kill() == f"stopped {job.application_id} in order"
     # Of the changelog, each partition has one owner at a time, whatever its processor is called.
-    for place, batches in watched.batches().items():
+    for place, batches in accepted_batches(job).items():
         if "counts" in place:
             epochs = [writers[b.producer_id].epoch for b in batches]
             assert epochs == sorted(epochs), place

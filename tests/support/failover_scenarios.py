@@ -1,0 +1,376 @@
+"""What scenarios of failover share: a job with standbys, fed all the while, and its good end.
+
+A scenario arranges who runs where, breaks something, and ends with ``ends_well``: calm, an exact
+result, a sound history, nothing accepted from a zombie, no process that should not live. In between
+it asks what STANDBY's metrics have counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from accepted_writes import accepted_trespasses
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from yarn_jobs import LIMIT_S, PARTITIONS, Job, parent_of, pids_of, wait_for
+
+from homeport.appmaster.yarn.resource_manager_rest import ENDED_STATES
+from local_cluster import processes
+from local_cluster.jars import default_cache
+from local_cluster.layout import Layout, Record, read_record
+
+Containers = dict[str, dict[str, Any]]
+
+LEASE_MS = 3000
+_PIECE = 20
+_PAUSE_S = 0.1
+_POLL_S = 20.0
+_PERMIT = re.compile(r'--permit \{"processor_id":"([^"]+)","epoch":(\d+)')
+
+_MANAGER = "samza_ContainerProcessManagerMetrics"
+_COUNTED: Mapping[str, tuple[str, ...]] = {
+    "active failures": (
+        'homeport_container_failures_total{charged="false",role="active"}',
+        'homeport_container_failures_total{charged="true",role="active"}',
+    ),
+    "standby failures": (
+        'homeport_container_failures_total{charged="false",role="standby"}',
+        'homeport_container_failures_total{charged="true",role="standby"}',
+    ),
+    "charged": (
+        'homeport_container_failures_total{charged="true",role="active"}',
+        'homeport_container_failures_total{charged="true",role="standby"}',
+    ),
+    "failed over to a standby": (f"{_MANAGER}_failovers_to_standby_total",),
+    "choices lost": ("homeport_failed_failovers_total",),
+    "could not be failed to a standby": (f"{_MANAGER}_failovers_to_any_host_total",),
+}
+"""STANDBY's additional metrics: {what is counted: the samples whose sum it is}."""
+
+
+class Feed:
+    """Input that comes all the while; when it is stopped, ``produced`` records are in the topic."""
+
+    def __init__(self, job: Job) -> None:
+        self.produced = 0
+        self._job = job
+        self._is_over = threading.Event()
+        self._pool = ThreadPoolExecutor(1, "feed")
+        self._fed: Future[None] | None = None
+
+    def begin(self) -> None:
+        """A piece has come, and more of them come from now on."""
+        self._job.produce(_PIECE)
+        self.produced = _PIECE
+        self._fed = self._pool.submit(self._go_on)
+
+    def stop(self) -> int:
+        """How many records there are, now that no more come; each came once.
+
+        Whoever feeds waits for a broker that is away.
+        """
+        self._is_over.set()
+        self._pool.shutdown()
+        if self._fed is not None:
+            self._fed.result()
+        return self.produced
+
+    def _go_on(self) -> None:
+        # Idempotent: a record that is sent again, as its answer was lost, does not come twice.
+        producer = Producer({"bootstrap.servers": self._job.servers, "enable.idempotence": True})
+        while not self._is_over.wait(_PAUSE_S):
+            for number in range(self.produced, self.produced + _PIECE):
+                producer.produce(
+                    f"{self._job.name}-in", key=f"key {number % 50}", value=str(number)
+                )
+            assert producer.flush(_POLL_S * 6) == 0, "the broker does not take the input"
+            self.produced += _PIECE
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What there was before a fault: the containers, and what had been counted."""
+
+    containers: Containers
+    counted: Mapping[str, int]
+
+
+class Scenario:
+    """A job with standbys, whose output tells of each transaction; fed while it is in the block.
+
+    Args:
+        job: not submitted yet.
+        values: keys of the job beyond those that scenarios share.
+    """
+
+    def __init__(self, job: Job, **values: str) -> None:
+        self.job = job
+        self.feed = Feed(job)
+        job.values |= {
+            "job.container.count": "2",
+            "job.hotstandby.enabled": "true",
+            "task.class": "probe_task:Told",
+            "task.commit.ms": "500",
+            "cluster-manager.container.lease.ms": str(LEASE_MS),
+            "cluster-manager.container.retry.count": "100",
+            **values,
+        }
+
+    def __enter__(self) -> Self:
+        """All of both roles run, and input comes."""
+        topic = f"{self.job.name}-out"
+        admin = AdminClient({"bootstrap.servers": self.job.servers})
+        admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+        self.feed.begin()
+        try:
+            self.job.run()
+            self.recovers()
+        except BaseException:
+            self.feed.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """No more input comes."""
+        self.feed.stop()
+
+    # ------------------------------------------------------------------ who is where
+
+    @property
+    def am_host(self) -> str:
+        """The node of the AM that answers."""
+        url = self.job.get("v1/status")["coordinator_url"]
+        host: str = next(
+            n["host"]
+            for n in self.job.cluster.status()["nodes"]
+            if f"//{n['address']}:" in url or f"//{n['host']}:" in url
+        )
+        return host
+
+    def hosts(self) -> dict[str, str]:
+        """{processor: host that it runs on}; all of them run."""
+        return {p: c["host"] for p, c in self.recovers().items()}
+
+    def arrange(self, groups: Sequence[Sequence[str]], avoid: str = "") -> list[str]:
+        """The processors of each group are on one host, each group on another, none on the AM's.
+
+        Returns the hosts of the groups; containers that are elsewhere are moved as operators do.
+        ``avoid``: a host that none is moved to.
+        """
+        now, am_host = self.hosts(), self.am_host
+        hosts = [node for node in self.job.cluster.nodes if node not in {am_host, avoid}]
+        assert len(groups) <= len(hosts), f"{len(groups)} groups on {hosts}"
+
+        def moves(hosts: Sequence[str]) -> dict[str, str]:
+            placed = zip(groups, hosts, strict=True)
+            return {p: host for group, host in placed for p in group if now[p] != host}
+
+        best = min(itertools.permutations(hosts, len(groups)), key=lambda h: len(moves(h)))
+        while left := moves(best):
+            ready = {p: host for p, host in left.items() if not _has_its_group(p, host, now)}
+            # Where two have to change places, one goes out of the way first.
+            processor, host = next(iter(ready.items()), (next(iter(left)), am_host))
+            done = self.job.operator("move", processor, host)
+            assert done.returncode == 0, done.stdout + done.stderr
+            now = self.hosts()
+        return list(best)
+
+    # ------------------------------------------------------------------ what happens
+
+    def moment(self) -> Moment:
+        """What there is now, where all of both roles run."""
+        return Moment(self.recovers(), self._counted())
+
+    def counted_since(self, before: Moment) -> dict[str, int]:
+        """What STANDBY's metrics have counted since, but for what is zero; by one driver."""
+        more = {name: n - before.counted[name] for name, n in self._counted().items()}
+        return {name: n for name, n in more.items() if n}
+
+    def _counted(self) -> dict[str, int]:
+        numbers = samples(self.job)
+        return {name: int(sum(numbers[s] for s in its)) for name, its in _COUNTED.items()}
+
+    def recovers(self) -> Containers:
+        """All containers of both roles run, apart, and their launchers have said as what."""
+
+        def is_whole() -> bool:
+            status = self.job.get("v1/status")
+            containers = status["containers"]
+            return (
+                status["job"]["state"] == "running"
+                and bool(containers)
+                and all(c["phase"] == "running" and c["pid"] is not None for c in containers)
+                and not status["failovers"]
+            )
+
+        wait_for(is_whole, self.job)
+        containers = self.job.containers()
+        for container in containers.values():
+            if container["replica_of"] is not None:
+                assert container["host"] != containers[container["replica_of"]]["host"], containers
+        return containers
+
+    def succeeds(self, before: Moment, *processors: str) -> None:
+        """Each of them has a later epoch than it had, and runs."""
+        epochs = {p: before.containers[p]["epoch"] for p in processors}
+
+        def are_new() -> bool:
+            containers = self.job.containers()
+            return all(containers[p]["epoch"] > epoch for p, epoch in epochs.items())
+
+        wait_for(are_new, self.job)
+        self.recovers()
+
+    # ------------------------------------------------------------------ the good end
+
+    def ends_well(self) -> None:
+        """After calm the result is exact, and nothing is left or was written that should not be.
+
+        The job is stopped in order.
+        """
+        self.is_calm()
+        job = self.job
+        epochs = {p: c["epoch"] for p, c in job.containers().items()}
+        assert job.kill() == f"stopped {job.application_id} in order"
+        wait_for(lambda: job.application().state in ENDED_STATES, job)
+        wait_for(lambda: not pids_of(job.application_id), job)
+        assert accepted_trespasses(job, epochs) == {}
+        job.judge_history()
+
+    def is_calm(self) -> None:
+        """No more input: all of it is counted and told once, all run, no standby is behind."""
+        produced = self.feed.stop()
+        self.recovers()
+        self.job.expects(produced)
+        wait_for(lambda: all(lag == (0, 0.0) for lag in self._lags().values()), self.job)
+        self.recovers()
+        told_once(self.job, produced)
+        has_no_strays(self.job)
+
+    def _lags(self) -> dict[str, tuple[int, float]]:
+        return {
+            p: (c["lag"], c["lag_seconds"])
+            for p, c in self.job.containers().items()
+            if c["role"] == "standby"
+        }
+
+
+def _has_its_group(processor: str, host: str, now: Mapping[str, str]) -> bool:
+    """Whether another of its group is on that host."""
+    group = processor.partition("-")[0]
+    return any(
+        at == host and other != processor and other.partition("-")[0] == group
+        for other, at in now.items()
+    )
+
+
+def samples(job: Job) -> dict[str, float]:
+    """``/metrics`` of the driver that answers: {name and labels: value}."""
+    lines = (line for line in job.get_text("metrics").splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def told_once(job: Job, produced: int) -> None:
+    """The output has of each key ever higher counts, up to its last: no transaction came twice."""
+    told: dict[str, list[int]] = {}
+    for key, value in _committed(job.servers, f"{job.name}-out"):
+        told.setdefault(key, []).append(value)
+    again = {k: v for k, v in told.items() if v != sorted(set(v))}
+    assert not again, f"told more than once: {again}"
+    right = {f"key {k}": len(range(k, produced, 50)) for k in range(50)}
+    assert {k: v[-1] for k, v in told.items()} == {k: n for k, n in right.items() if n}
+
+
+def _committed(servers: str, topic: str) -> Iterator[tuple[str, int]]:
+    """Key and number of each committed record, in the order of each partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "nobody",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
+        ended = 0
+        while ended < PARTITIONS:
+            record = consumer.poll(_POLL_S)
+            assert record is not None, f"{topic} cannot be read to its end"
+            if record.error() is not None:
+                ended += 1
+            else:
+                yield (record.key() or b"").decode(), int(record.value() or b"")
+    finally:
+        consumer.close()
+
+
+def has_no_strays(job: Job) -> None:
+    """Nothing of the cluster lives that should not, once what is ending has ended."""
+    deadline = time.monotonic() + LIMIT_S
+    while left := strays(job):
+        assert time.monotonic() < deadline, "\n".join(left)
+        time.sleep(_PAUSE_S)
+
+
+def strays(job: Job) -> list[str]:
+    """The processes of the cluster that nobody should have left: each with its pid, node, command.
+
+    What may live: daemons, the AM's container, the containers of launchers whose processors the AM
+    tells of, and the shells above these. A stream container is of the incarnation that its AM has.
+    """
+    status = job.get("v1/status")
+    application, attempt = status["job"]["application"], status["job"]["attempt"]
+    known = {c["resource"] for c in status["containers"]}
+    current = {(c["processor_id"], c["epoch"]) for c in status["containers"]}
+    am = re.compile(rf"container_(e\d+_)?{application.partition('_')[2]}_0*{attempt}_000001")
+    found = dict(_processes(job))
+    allowed = {p.pid for p in _record(job).daemons.values()}
+    for pid, (_, container, line) in found.items():
+        permit = _PERMIT.search(line)
+        is_current = permit is None or (permit[1], int(permit[2])) in current
+        if is_current and (container in known or am.fullmatch(container)):
+            allowed.add(pid)
+    for pid in list(allowed):
+        allowed.update(_ancestors(pid))
+    return [f"{pid} {node}: {line}" for pid, (node, _, line) in found.items() if pid not in allowed]
+
+
+def _record(job: Job) -> Record:
+    record = read_record(Layout(default_cache(), job.cluster.name).state)
+    assert record is not None
+    return record
+
+
+def _processes(job: Job) -> Iterator[tuple[int, tuple[str, str, str]]]:
+    """Of each process of the cluster: pid, node, id of its YARN container or "", command line."""
+    for process, node in processes.of_cluster(job.cluster.cluster_id).items():
+        folder = Path(f"/proc/{process.pid}")
+        try:
+            environment = processes.parse_environment((folder / "environ").read_bytes())
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue  # it has ended
+        yield process.pid, (node, environment.get("CONTAINER_ID", ""), line)
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    with contextlib.suppress(OSError):
+        while (pid := parent_of(pid)) > 1:
+            yield pid
