@@ -129,6 +129,8 @@ class AllocatorMetrics:
 
     def decided(self, event: Event, decision: Decision) -> None:
         """One more decision."""
+        if isinstance(event, JobModelPublished):
+            self._note_failovers_under_way(decision.state)
         for reason in decision.reasons:
             self._reasons[reason.kind] += 1
             if reason.kind in _COUNTED_BY:
@@ -142,12 +144,26 @@ class AllocatorMetrics:
             self._recoveries.told(event, reason)
         self._count_failovers(decision.records)
 
+    def _note_failovers_under_way(self, state: AllocatorState) -> None:
+        """Those of an earlier driver, which has counted their choices: what comes of them is ours.
+
+        A model comes seldom enough to look at every container.
+        """
+        for container in state.containers:
+            if container.failover is not None:
+                self._chosen.setdefault(container.processor_id, container.failover.standby)
+
     def _count_failovers(self, records: Iterable[Record]) -> None:
-        """A choice that is lost and the one that follows it are records of one decision."""
+        """A choice that is lost and the one that follows it are records of one decision.
+
+        Nobody after nobody is no further occurrence: only the list of those tried is another.
+        """
         chosen = {r.active: r for r in records if isinstance(r, WriteFailover)}
         for active, choice in chosen.items():
-            self._failovers[choice.step] += 1
             is_nobody = choice.step is FailoverStep.OTHER_HOST
+            if is_nobody and self._chosen.get(active, active) is None:
+                continue
+            self._failovers[choice.step] += 1
             self._counts["failovers-to-any-host" if is_nobody else "failovers-to-standby"] += 1
             self._failed_failovers += self._chosen.get(active) is not None
             self._chosen[active] = choice.standby

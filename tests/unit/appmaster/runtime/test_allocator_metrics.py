@@ -15,6 +15,7 @@ from homeport.appmaster.allocation.container_process_manager import Decision, st
 from homeport.appmaster.allocation.events import (
     ContainerStopped,
     Event,
+    FailoverRecord,
     FailoverStep,
     JobModelPublished,
     LauncherSilent,
@@ -210,6 +211,7 @@ def test_failovers_by_kind(counted: Counted) -> None:
         (_failover(FailoverStep.STANDBY, "0-0"),),
         (_failover(FailoverStep.OTHER_HOST, None), _failover(FailoverStep.STANDBY_HOST, "0-1")),
         (_failover(FailoverStep.OTHER_HOST, None),),
+        (replace(_failover(FailoverStep.OTHER_HOST, None), used=(ProcessorId("0-0"),)),),
         (EndFailover(ProcessorId("0")),),
         (_failover(FailoverStep.STANDBY, "0-0"),),
     ):
@@ -221,6 +223,17 @@ def test_failovers_by_kind(counted: Counted) -> None:
     assert samples["homeport_failovers_total standby-host"] == 1
     assert samples["homeport_failovers_total other-host"] == 1
     assert samples["homeport_failed_failovers_total"] == 2
+
+
+def test_a_choice_of_an_earlier_driver_that_is_lost(counted: Counted) -> None:
+    """That driver has counted the choice; this one counts that it came to nothing."""
+    record = FailoverRecord(1, ProcessorId("0-0"), Host("b"), FailoverStep.STANDBY)
+    published = job({"0": "b", "0-0": None}, p0=1)
+    counted.feed(replace(published, failovers={ProcessorId("0"): record}), live("c"))
+    told, samples = counted.manager(), counted.samples()
+    assert told["failovers-to-standby"] == 0
+    assert told["failovers-to-any-host"] == 1
+    assert samples["homeport_failed_failovers_total"] == 1
 
 
 def test_a_failover_from_beginning_to_end(counted: Counted) -> None:
