@@ -23,6 +23,9 @@ _MARKERS = {
 }
 """Folder of tests -> the marker of everything in it."""
 
+_CLUSTERS = {"cluster", "network_cluster"}
+"""The fixtures that are a YARN cluster: whoever uses one is of that lane."""
+
 _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
 _TOLD: list[str] = []
 
@@ -59,8 +62,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark every test by the folder it stands in; those of another lane are not of this run."""
     lane = config.getoption("--lane")
     if lane is not None:
-        needing = [i for i in items if "cluster" in getattr(i, "fixturenames", ())]
-        others = [i for i in items if "cluster" not in getattr(i, "fixturenames", ())]
+        needing = [i for i in items if _CLUSTERS & set(getattr(i, "fixturenames", ()))]
+        others = [i for i in items if not _CLUSTERS & set(getattr(i, "fixturenames", ()))]
         items[:], left_out = (needing, others) if lane == "cluster" else (others, needing)
         config.hook.pytest_deselected(items=left_out)
     for item in items:

@@ -3,14 +3,18 @@
 Every cluster has a block 127.A.B.0/24: all of 127.0.0.0/8 is loopback on Linux and needs no set-up.
 A chosen port stays bound, without listening, until its daemon listens on it; a socket that allows
 reuse does not disturb the daemon, while the probe of another cluster, which does not, is refused.
+
+A cluster whose nodes have a network of their own has a block 10.A.B.0/24 instead, which this
+machine has no route to yet, and all ports of it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import random
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +30,11 @@ NM_WEB_PORT = 8042
 RM_ADDRESS = "127.0.0.1"
 RM_SERVICES = ("client", "scheduler", "tracker", "admin", "web")
 
+#: YARN's own defaults, for a ResourceManager that has all ports of its address.
+_RM_PORTS = dict(zip(RM_SERVICES, (8032, 8030, 8031, 8033, 8088), strict=True))
+
 _KAFKA_OCTET = 2
+_RM_OCTET = 3
 _FIRST_NODE_OCTET = 11
 _SECOND_OCTETS = range(64, 128)
 _TRIES = 50
@@ -34,6 +42,8 @@ _LOWEST_RM_PORT = 20000
 _PORT_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 MAX_NODES = 200
+#: The nodes of a network of their own share half a block.
+MAX_NETWORK_NODES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +54,10 @@ class Addresses:
     block: str
     #: Node name to address, in the order of the names.
     nodes: dict[str, str]
-    #: Ports of the ResourceManager on 127.0.0.1 by service; empty in a cluster without nodes.
+    #: Ports of the ResourceManager by service; empty in a cluster without nodes.
     rm_ports: ResourceManagerPorts
+    #: Address of the ResourceManager.
+    rm: str = RM_ADDRESS
 
     @property
     def kafka(self) -> str:
@@ -60,7 +72,7 @@ class Addresses:
     @property
     def rm_url(self) -> str:
         """Base of the ResourceManager's web service."""
-        return f"http://{RM_ADDRESS}:{self.rm_ports['web']}"
+        return f"http://{self.rm}:{self.rm_ports['web']}"
 
 
 def node_names(count: int) -> tuple[str, ...]:
@@ -100,6 +112,42 @@ def reserved(nodes: Sequence[str]) -> Iterator[Addresses]:
         block = _reserve_block(held, nodes)
         ports = _reserve_rm_ports(held) if nodes else {}
         yield Addresses(block=block, nodes=node_addresses(block, nodes), rm_ports=ports)
+
+
+@contextlib.contextmanager
+def reserved_network(
+    nodes: Sequence[str], routes: Collection[ipaddress.IPv4Network]
+) -> Iterator[Addresses]:
+    """Choose a private block that none of the machine's routes touches, and keep it from others.
+
+    It must be routed when the block of code ends.
+
+    Raises:
+        ClusterError: no block is free.
+    """
+    chance = random.Random()  # noqa: S311 - addresses are not secrets
+    for _ in range(_TRIES):
+        block = f"10.{chance.choice(_SECOND_OCTETS)}.{chance.randrange(256)}"
+        wanted = ipaddress.IPv4Network(f"{block}.0/24")
+        if any(route.overlaps(wanted) for route in routes):
+            continue
+        with socket.socket(socket.AF_UNIX) as holder:
+            try:
+                # A name without a file: free again when this process ends, however it ends.
+                holder.bind(f"\0homeport-{block}")
+            except OSError:
+                continue
+            yield Addresses(
+                block=block,
+                nodes=node_addresses(block, nodes),
+                rm_ports=_RM_PORTS if nodes else {},
+                rm=f"{block}.{_RM_OCTET}",
+            )
+            return
+    raise ClusterError(
+        "no free block of addresses in 10.64.0.0/10: this machine has routes to all that were "
+        "tried (ip route shows them); start the cluster without namespaces"
+    )
 
 
 def _reserve_block(held: contextlib.ExitStack, nodes: Sequence[str]) -> str:

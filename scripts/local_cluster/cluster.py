@@ -15,15 +15,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from local_cluster import outages, preflight, processes
-from local_cluster.addresses import MAX_NODES, node_names, reserved
+from local_cluster import network, outages, preflight, processes, remains
+from local_cluster.addresses import (
+    MAX_NETWORK_NODES,
+    MAX_NODES,
+    Addresses,
+    node_names,
+    reserved,
+    reserved_network,
+)
 from local_cluster.daemons import KAFKA, RESOURCE_MANAGER, Daemons, hosts_option
 from local_cluster.errors import ClusterError, ClusterRunningError
-from local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all
+from local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all, write_hosts
 from local_cluster.interrupts import uninterrupted
 from local_cluster.jars import default_cache, ensure_jars
 from local_cluster.layout import Layout, Record, read_record, write_record
 from local_cluster.locks import exclusive
+from local_cluster.network import Network
+from local_cluster.network_faults import NetworkFaults
 from local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
 from local_cluster.status import nodes_of, state_of
 
@@ -44,11 +53,18 @@ class LocalCluster:
     may use one cluster. As a context manager it is up inside the block and gone after it.
     """
 
-    def __init__(self, name: str, nodes: int = 3, cache: Path | None = None) -> None:
-        """Describe a cluster; nothing is started. Without nodes there is no ResourceManager."""
-        if not 0 <= nodes <= MAX_NODES:
-            raise ClusterError(f"a cluster has 0 to {MAX_NODES} nodes, not {nodes}")
+    def __init__(
+        self, name: str, nodes: int = 3, cache: Path | None = None, *, namespaces: bool = False
+    ) -> None:
+        """Describe a cluster; nothing is started. Without nodes there is no ResourceManager.
+
+        With ``namespaces`` each daemon has a network of its own, which can be cut and slowed down.
+        """
+        most = MAX_NETWORK_NODES if namespaces else MAX_NODES
+        if not 0 <= nodes <= most:
+            raise ClusterError(f"a cluster has 0 to {most} nodes, not {nodes}")
         self.name = name
+        self._namespaces = namespaces
         self._node_names = node_names(nodes)
         self._layout = Layout(cache or default_cache(), name)
 
@@ -78,6 +94,8 @@ class LocalCluster:
         with self._changing(progress):
             self._refuse_if_up()
             preflight.check_system()
+            if self._namespaces:
+                network.check()
             preflight.check_disk(self._layout.cache)
             java_home = preflight.find_java()
             ensure_jars(self._layout.cache, "kafka", progress)
@@ -89,7 +107,7 @@ class LocalCluster:
             except BaseException:
                 # An interrupt as well as an error: a half-started cluster is of no use.
                 with uninterrupted():
-                    self._sweep(keep_logs=True)
+                    remains.sweep(self._layout, keep_logs=True)
                 raise
 
     def down(self, progress: Progress = _quiet, *, keep_logs: bool = True) -> None:
@@ -106,7 +124,7 @@ class LocalCluster:
             finally:
                 # Also when interrupted: whoever is impatient gets SIGKILL, not a half cluster.
                 with uninterrupted():
-                    self._sweep(keep_logs=keep_logs)
+                    remains.sweep(self._layout, keep_logs=keep_logs)
 
     def keep(self) -> None:
         """It stays when its owner ends: `remove_abandoned` leaves it alone."""
@@ -316,6 +334,21 @@ class LocalCluster:
         container_logs = (path for folder in folders for path in folder.rglob("*"))
         return daemon_logs + sorted(path for path in container_logs if path.is_file())
 
+    @property
+    def faults(self) -> NetworkFaults:
+        """Cuts and delays of the cluster's own network.
+
+        Raises:
+            ClusterError: it has none.
+        """
+        record = self._record()
+        if record.network is None:
+            raise ClusterError(
+                f"the nodes of cluster {self.name} are on loopback, which cannot be cut; "
+                "dev-cluster up --namespaces starts one whose nodes have a network of their own"
+            )
+        return NetworkFaults(self._layout, record, Network(record.network, record.addresses))
+
     def state_dir(self, node: str) -> Path:
         """LOGGED_STORE_BASE_DIR of the node's containers."""
         self._record_with(node)
@@ -326,7 +359,7 @@ class LocalCluster:
     def _start(self, java_home: Path, watch: Stopwatch) -> None:
         """Write the files, start all daemons at once, wait until they serve."""
         cluster_id = uuid.uuid4().hex
-        with reserved(self._node_names) as addresses:
+        with self._reserved() as addresses:
             record = Record(
                 cluster_id=cluster_id,
                 phase="starting",
@@ -334,10 +367,15 @@ class LocalCluster:
                 java_home=str(java_home),
                 owner=processes.own(),
                 daemons={},
+                network=f"hp{cluster_id[:8]}" if self._namespaces else None,
             )
             self._layout.root.mkdir(parents=True)
-            # Before the first process: whatever happens next, its id finds all of them.
+            # Before the first process and namespace: whatever happens next, it finds all of them.
             write_record(self._layout.state, record)
+            own = None if record.network is None else Network(record.network, addresses)
+            if own is not None:
+                own.make()
+            write_hosts(self._layout, addresses.nodes if own is None else own.machines)
             daemons = self._daemons(record)
             names: tuple[str, ...] = (KAFKA,)
             if self._node_names:
@@ -349,6 +387,11 @@ class LocalCluster:
             write_record(self._layout.state, record)
             Waiter(self._layout, record.daemons, watch).wait(cluster_steps(record, watch))
         write_record(self._layout.state, replace(record, phase="up"))
+
+    def _reserved(self) -> contextlib.AbstractContextManager[Addresses]:
+        if self._namespaces:
+            return reserved_network(self._node_names, network.routes())
+        return reserved(self._node_names)
 
     def _refuse_if_up(self) -> None:
         record = read_record(self._layout.state)
@@ -362,7 +405,7 @@ class LocalCluster:
         """Clean up after an earlier cluster of this name: processes of a crashed one, old logs."""
         if self._layout.state.exists():
             progress(f"removing what is left of a crashed cluster {self.name}")
-        self._sweep(keep_logs=False)
+        remains.sweep(self._layout, keep_logs=False)
 
     def _stop_in_order(self, record: Record, watch: Stopwatch) -> None:
         """Ask daemons to stop: nodes first, as a NodeManager without its ResourceManager hangs."""
@@ -390,32 +433,6 @@ class LocalCluster:
                 processes.send(living[name], signal.SIGTERM)
                 processes.wait_gone({living[name]}, limit)
                 watch.report(f"{name} stopped")
-
-    def _sweep(self, *, keep_logs: bool) -> None:
-        """Kill whatever is left of the recorded cluster, then delete its files, the record last.
-
-        The caller holds the lock.
-        """
-        layout = self._layout
-        record = read_record(layout.state)
-        if record is not None:
-            processes.kill_all(lambda: processes.of_cluster(record.cluster_id))
-        if keep_logs:
-            for folder in (layout.fs, layout.temporary, layout.kafka, layout.skein, layout.bin):
-                shutil.rmtree(folder, ignore_errors=True)
-            for node in record.addresses.nodes if record is not None else ():
-                shutil.rmtree(layout.node_local(node), ignore_errors=True)
-                shutil.rmtree(layout.node_state(node), ignore_errors=True)
-        elif layout.root.exists():
-            for path in layout.root.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                elif path != layout.state:
-                    path.unlink()
-        layout.state.unlink(missing_ok=True)
-        if not keep_logs:
-            with contextlib.suppress(FileNotFoundError):
-                layout.root.rmdir()
 
     def _keep_container_logs(self, node: str) -> None:
         """Move the logs of the node's last life away: a starting NodeManager deletes them."""

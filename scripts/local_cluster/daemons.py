@@ -10,6 +10,7 @@ from pathlib import Path
 
 from local_cluster.kafka_broker import new_kafka_cluster_id, server_properties
 from local_cluster.layout import Layout, Record
+from local_cluster.network import Network
 from local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE, ProcessId, spawn
 
 RESOURCE_MANAGER = "rm"
@@ -52,6 +53,9 @@ class Daemons:
         else:
             conf = self.layout.node_conf(daemon)
             command = self._hadoop_command(daemon, _NM_CLASS, "160m", conf)
+        if self.record.network is not None:
+            network = Network(self.record.network, self.record.addresses)
+            command = network.on_machine(daemon, self.layout.hosts, command)
         self.layout.logs.mkdir(parents=True, exist_ok=True)
         return spawn(command, self._environment(daemon), self.layout.log(daemon), self.layout.root)
 

@@ -16,7 +16,7 @@ from local_cluster.errors import ClusterError, ClusterRunningError
 _DESCRIPTION = """\
 A real YARN cluster (ResourceManager, NodeManagers nm1, nm2...) and one Kafka broker on loopback
 addresses of this machine. No root, no Docker. It stays up until `down`; several with different
-names can be up at once.
+names can be up at once. With --namespaces (root) each has a network of its own, which can be cut.
 """
 
 _EXAMPLES = """\
@@ -32,6 +32,11 @@ a session:
   scripts/dev-cluster stop-kafka             the broker dies by SIGKILL (--orderly: by SIGTERM)
   scripts/dev-cluster start-kafka            ... and is back, same port, same data
   scripts/dev-cluster restart-rm             a new ResourceManager takes over; containers run on
+  scripts/dev-cluster cut-node nm2           nobody hears nm2, nor it them (up --namespaces; so also
+                                             for rm, kafka, and client: this machine's programs)
+  scripts/dev-cluster cut-pair nm1 nm2       these two do not hear each other
+  scripts/dev-cluster slow-node nm2 200      each packet that nm2 sends is 200 ms late
+  scripts/dev-cluster heal                   no cut and no delay is left
   scripts/dev-cluster logs --node nm2        paths of its log files, containers included
   scripts/dev-cluster down                   stop everything, delete its data, keep the logs
 
@@ -75,6 +80,11 @@ def _parser() -> argparse.ArgumentParser:
 
     up = command("up", _up, "start a cluster; if it is up already, print its status")
     up.add_argument("--nodes", type=int, default=3, help="NodeManagers (default: 3)")
+    up.add_argument(
+        "--namespaces",
+        action="store_true",
+        help="each daemon has a network of its own, which can be cut (root, iproute2, iptables)",
+    )
     command("env", _env, "print export lines for a shell")
     status = command("status", _status, "print addresses and node states")
     status.add_argument("--json", action="store_true", help="as one JSON object")
@@ -99,13 +109,22 @@ def _parser() -> argparse.ArgumentParser:
         parser_of_daemon.add_argument(
             "--orderly", action="store_true", help="stop it by SIGTERM, in order"
         )
+    cut = command("cut-node", _cut_node, "cut places from all others, silently, both ways")
+    cut.add_argument("places", metavar="PLACE", nargs="+", help="nm1, nm2..., rm, kafka, client")
+    pair = command("cut-pair", _cut_pair, "cut two places from each other, silently, both ways")
+    pair.add_argument("places", metavar="PLACE", nargs=2, help="nm1, nm2..., rm, kafka, client")
+    slow = command("slow-node", _slow_node, "hold each packet that a place sends back for a while")
+    slow.add_argument("place", metavar="PLACE", help="nm1, nm2..., rm, kafka, client")
+    slow.add_argument("delay_ms", metavar="MS", type=int, help="for how many milliseconds; 0: none")
+    heal = command("heal", _heal, "end cuts and delays of the places given, or of all")
+    heal.add_argument("places", metavar="PLACE", nargs="*", help="nm1, nm2..., rm, kafka, client")
     for parser_of_node in (kill, kill_manager, start, pause, resume):
         parser_of_node.add_argument("node", metavar="NODE", help="nm1, nm2...")
     return parser
 
 
 def _up(options: argparse.Namespace) -> int:
-    cluster = LocalCluster(options.name, nodes=options.nodes)
+    cluster = LocalCluster(options.name, nodes=options.nodes, namespaces=options.namespaces)
     try:
         cluster.up(_say)
     except ClusterRunningError:
@@ -199,6 +218,30 @@ def _start_kafka(options: argparse.Namespace) -> int:
 
 def _restart_rm(options: argparse.Namespace) -> int:
     LocalCluster.attach(options.name).restart_resource_manager(_say, orderly=options.orderly)
+    return 0
+
+
+def _cut_node(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).faults.cut(*options.places)
+    _say(f"cut from all others: {', '.join(options.places)}; heal ends it")
+    return 0
+
+
+def _cut_pair(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).faults.cut_pair(*options.places)
+    _say(f"cut from each other: {', '.join(options.places)}; heal ends it")
+    return 0
+
+
+def _slow_node(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).faults.slow(options.place, options.delay_ms)
+    _say(f"packets of {options.place} are {options.delay_ms} ms late; heal ends it")
+    return 0
+
+
+def _heal(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).faults.heal(*options.places)
+    _say(f"healed: {', '.join(options.places) or 'the whole network'}")
     return 0
 
 

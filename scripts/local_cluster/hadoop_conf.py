@@ -12,7 +12,6 @@ from local_cluster.addresses import (
     LOCALIZER_PORT,
     NM_PORT,
     NM_WEB_PORT,
-    RM_ADDRESS,
     Addresses,
 )
 from local_cluster.layout import Layout
@@ -76,7 +75,6 @@ def write_all(site: HadoopSite) -> None:
         (layout.fs / mount).chmod(0o1777)
     for folder in (layout.bin, layout.skein):
         folder.mkdir(parents=True, exist_ok=True)
-    layout.hosts.write_text(hosts_text(site.addresses, socket.gethostname()), encoding="utf-8")
     _write_folder(layout.conf, core_site(layout), yarn_site(site))
     (layout.conf / "fair-scheduler.xml").write_text(_FAIR_SCHEDULER, encoding="utf-8")
     for node in site.addresses.nodes:
@@ -90,10 +88,15 @@ def write_all(site: HadoopSite) -> None:
     yarn.chmod(0o755)
 
 
-def hosts_text(addresses: Addresses, own_hostname: str) -> str:
+def write_hosts(layout: Layout, machines: Mapping[str, str]) -> None:
+    """Write the file that gives all processes of the cluster its names, {name: address}."""
+    layout.hosts.write_text(hosts_text(machines, socket.gethostname()), encoding="utf-8")
+
+
+def hosts_text(machines: Mapping[str, str], own_hostname: str) -> str:
     """Names to addresses; the machine's own name must be in it or application masters fail."""
     entries = [("127.0.0.1", "localhost"), ("127.0.0.1", own_hostname)]
-    entries += [(address, node) for node, address in addresses.nodes.items()]
+    entries += [(address, name) for name, address in machines.items()]
     return "".join(f"{address} {name}\n" for address, name in entries)
 
 
@@ -190,9 +193,9 @@ def _rm_addresses(addresses: Addresses) -> dict[str, object]:
         "web": "yarn.resourcemanager.webapp.address",
     }
     return {
-        "yarn.resourcemanager.hostname": "localhost",
-        "yarn.resourcemanager.bind-host": RM_ADDRESS,
-        **{keys[service]: f"{RM_ADDRESS}:{port}" for service, port in addresses.rm_ports.items()},
+        "yarn.resourcemanager.hostname": addresses.rm,
+        "yarn.resourcemanager.bind-host": addresses.rm,
+        **{keys[service]: f"{addresses.rm}:{port}" for service, port in addresses.rm_ports.items()},
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from local_cluster.addresses import Addresses
+from local_cluster.addresses import RM_ADDRESS, Addresses
 from local_cluster.errors import ClusterError
 from local_cluster.processes import ProcessId
 
@@ -133,6 +133,8 @@ class Record:
     daemons: dict[str, ProcessId]
     #: Its owner has left it up on purpose, for somebody else to take down.
     kept: bool = False
+    #: What the names of its network namespaces begin with; None: its nodes are on loopback.
+    network: str | None = None
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -143,11 +145,13 @@ def write_record(path: Path, record: Record) -> None:
             "phase": record.phase,
             "block": record.addresses.block,
             "nodes": record.addresses.nodes,
+            "rm": record.addresses.rm,
             "rm_ports": record.addresses.rm_ports,
             "java_home": record.java_home,
             "owner": _process_json(record.owner),
             "daemons": {name: _process_json(value) for name, value in record.daemons.items()},
             "kept": record.kept,
+            "network": record.network,
         },
         indent=2,
     )
@@ -167,11 +171,17 @@ def read_record(path: Path) -> Record | None:
         return Record(
             cluster_id=raw["cluster_id"],
             phase=raw["phase"],
-            addresses=Addresses(block=raw["block"], nodes=raw["nodes"], rm_ports=raw["rm_ports"]),
+            addresses=Addresses(
+                block=raw["block"],
+                nodes=raw["nodes"],
+                rm_ports=raw["rm_ports"],
+                rm=raw.get("rm", RM_ADDRESS),
+            ),
             java_home=raw["java_home"],
             owner=_process(raw["owner"]),
             daemons={name: _process(value) for name, value in raw["daemons"].items()},
             kept=bool(raw.get("kept", False)),
+            network=raw.get("network"),
         )
     except FileNotFoundError:
         return None

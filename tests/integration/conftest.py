@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from faults import Faults
 from launchers import Am, Running
 from samza_peer import SamzaPeer
 from samza_streams import Stream
@@ -17,7 +18,9 @@ from yarn_jobs import Job
 from homeport.config.config import Config
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from local_cluster import network
 from local_cluster.cluster import LocalCluster, remove_abandoned
+from local_cluster.errors import ClusterError
 
 PREFIX = "test-"
 KEPT_LOGS = pytest.StashKey[list[Path]]()
@@ -30,10 +33,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @contextlib.contextmanager
-def running(role: str, nodes: int, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+def running(
+    role: str, nodes: int, request: pytest.FixtureRequest, *, namespaces: bool = False
+) -> Iterator[LocalCluster]:
     """A cluster of this test run; afterwards gone, with its logs kept if a test failed."""
     remove_abandoned(PREFIX, progress=print)
-    started = LocalCluster(f"{PREFIX}{os.getpid()}-{role}", nodes=nodes)
+    started = LocalCluster(f"{PREFIX}{os.getpid()}-{role}", nodes=nodes, namespaces=namespaces)
     try:
         started.up(print)
         yield started
@@ -48,6 +53,26 @@ def running(role: str, nodes: int, request: pytest.FixtureRequest) -> Iterator[L
 def cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """Three nodes and Kafka, shared by all tests of the run."""
     with running("cluster", 3, request) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def namespaces() -> None:
+    """Skips what needs network namespaces where they cannot be had."""
+    try:
+        network.check()
+    except ClusterError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def network_cluster(namespaces: None, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+    """Four nodes, RM and Kafka, each with a network of its own, shared by all tests of the run.
+
+    Four: with two hosts lost beside the AM's, a task and its standby still find a host each.
+    """
+    del namespaces
+    with running("network", 4, request, namespaces=True) as started:
         yield started
 
 
@@ -97,18 +122,44 @@ def stream(kafka: str, samza: SamzaPeer) -> Stream:
     return Stream(config, samza)
 
 
-@pytest.fixture
-def make_job(cluster: LocalCluster, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
+@contextlib.contextmanager
+def _jobs(cluster: LocalCluster, folder: Path) -> Iterator[Callable[[str], Job]]:
     """Makes jobs; those that still run at the end are killed."""
     made: list[Job] = []
 
     def make(name: str) -> Job:
-        made.append(Job(cluster, tmp_path, name))
+        made.append(Job(cluster, folder, name))
         return made[-1]
 
     yield make
     for job in made:
         job.call("kill")
+
+
+@pytest.fixture
+def make_job(cluster: LocalCluster, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
+    """Makes jobs; those that still run at the end are killed."""
+    with _jobs(cluster, tmp_path) as make:
+        yield make
+
+
+@pytest.fixture
+def make_network_job(
+    network_cluster: LocalCluster, tmp_path: Path
+) -> Iterator[Callable[[str], Job]]:
+    """Makes jobs on the nodes with networks of their own; as ``make_job``."""
+    with _jobs(network_cluster, tmp_path) as make:
+        yield make
+
+
+@pytest.fixture
+def faults(
+    network_cluster: LocalCluster, make_network_job: Callable[[str], Job]
+) -> Iterator[Faults]:
+    """Faults of the network cluster; before the test's jobs are killed all is healed."""
+    del make_network_job
+    with Faults(network_cluster) as made:
+        yield made
 
 
 @pytest.fixture

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from local_cluster.addresses import Addresses, fixed_endpoints, node_addresses, node_names
+import ipaddress
+
+import pytest
+
+from local_cluster.addresses import (
+    Addresses,
+    fixed_endpoints,
+    node_addresses,
+    node_names,
+    reserved_network,
+)
+from local_cluster.errors import ClusterError
 
 
 def test_nodes_are_numbered_from_one_and_addressed_from_eleven() -> None:
@@ -29,3 +40,19 @@ def test_clients_get_addresses_not_names() -> None:
     addresses = Addresses(block="127.70.3", nodes={}, rm_ports={"web": 28001})
     assert addresses.bootstrap_servers == "127.70.3.2:9092"
     assert addresses.rm_url == "http://127.0.0.1:28001"
+
+
+def test_networks_chosen_at_once_differ_and_no_route_of_the_machine_touches_them() -> None:
+    """Where there is a route to all blocks, one line says so."""
+    with reserved_network(("nm1",), []) as first, reserved_network(("nm1",), []) as second:
+        assert first.block != second.block
+        assert first.rm_url == f"http://{first.block}.3:8088"
+    half = ipaddress.IPv4Network("10.64.0.0/11")
+    with reserved_network((), [half]) as other:
+        assert ipaddress.IPv4Address(other.kafka) not in half
+    routes = [ipaddress.IPv4Network("10.0.0.0/8")]
+    with (
+        pytest.raises(ClusterError, match=r"no free block .*ip route shows them"),
+        reserved_network((), routes),
+    ):
+        pytest.fail("a block that the machine has a route to")

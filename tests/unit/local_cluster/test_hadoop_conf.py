@@ -49,7 +49,7 @@ def test_containers_know_their_cluster_node_and_state_folder(site: HadoopSite) -
 def test_hosts_file_has_the_machines_own_name(site: HadoopSite) -> None:
     """Without it an application master fails at its start."""
     expected = "127.0.0.1 localhost\n127.0.0.1 laptop\n127.70.3.11 nm1\n"
-    assert hosts_text(site.addresses, "laptop") == expected
+    assert hosts_text(site.addresses.nodes, "laptop") == expected
 
 
 def test_xml_is_escaped_and_in_order() -> None:
