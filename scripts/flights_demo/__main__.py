@@ -11,7 +11,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from flights_demo import counting, standbys
+from flights_demo import counting, fail_host, standbys
 from flights_demo.chaos import OVERRIDES, Chaos
 from flights_demo.clusters import bring_up
 from flights_demo.job import EXAMPLE, ROOT, DemoJob
@@ -50,6 +50,8 @@ class Demo:
         overrides: tuple[str, ...] = () if self._seed is None else OVERRIDES
         if options.standbys:
             overrides += standbys.OVERRIDES
+        if options.fail_host:
+            overrides += fail_host.OVERRIDES + fail_host.PREWARMED * options.prewarm
         self._job = DemoJob(EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides)
         self._job.count *= 2 if options.standbys else 1
         self._counting = DemoJob(
@@ -76,6 +78,8 @@ class Demo:
             self._producer = self._run_producer(*self._rate(rate))
         if self._seed is not None:
             self._survive(self._seed)
+        if self._options.fail_host:
+            self._fail_host()
         if self._options.rescale:
             self._rescale()
             first = self._job.containers()
@@ -140,7 +144,8 @@ class Demo:
     def _feeds_later(self) -> bool:
         """Whether input comes only once the job works, as something is to befall it meanwhile."""
         options = self._options
-        return bool(options.kill_container or options.rescale or self._seed is not None)
+        befalls = options.kill_container or options.rescale or options.fail_host
+        return bool(befalls or self._seed is not None)
 
     def _rescale(self) -> None:
         """The job has had more containers, and fewer, while input came."""
@@ -156,6 +161,22 @@ class Demo:
         self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
         self.verdicts += rescale.verdicts
         self.verdicts.append(("input came during both changes", fed))
+
+    def _fail_host(self) -> None:
+        """A node has died while input came, and is back."""
+        screen = self._screen
+        fault = fail_host.FailHost(
+            self._cluster, self._job, self._reader, screen, is_prewarmed=self._options.prewarm
+        )
+        rate = self._options.rate or round(FLIGHTS / fail_host.SECONDS)
+        screen.say(f"producing {rate:,} records per second")
+        self._producer = self._run_producer(*self._rate(rate))
+        with screen.phase("a host dies in mid-run, and comes back"):
+            fault.run()
+        fed = self._producer.poll() is None
+        self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
+        self.verdicts += fault.verdicts
+        self.verdicts.append(("input came all the while", fed))
 
     def _survive(self, seed: int) -> None:
         """The schedule of ``seed`` has come over the job at work, and it is calm again."""

@@ -21,6 +21,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
   scripts/demo --keep              then: scripts/dev-cluster down --name NAME, as it says
   scripts/demo --kill-container    a container dies in mid-run, nothing is lost or counted twice
   scripts/demo --standbys          a replica of each container, equal to it in the end
+  scripts/demo --fail-host         a node loses power in mid-run; its containers go on elsewhere
   scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
 """
 
@@ -40,6 +41,15 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--rate", type=int, metavar="N", help="pace the producer, in records per second"
     )
+    _add_what_befalls(parser)
+    options = parser.parse_args(argv)
+    _refuse_what_does_not_combine(parser, options)
+    options.standbys |= options.fail_host
+    return options
+
+
+def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
+    """Options of what happens to the job in mid-run."""
     parser.add_argument(
         "--kill-container",
         action="store_true",
@@ -72,7 +82,24 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         help="each container has a standby on another host; once all is consumed each of them holds"
         " what its active does, key by key, and is behind by nothing",
     )
-    options = parser.parse_args(argv)
+    parser.add_argument(
+        "--fail-host",
+        action="store_true",
+        help="with standbys and a lease of 3 s, everything on a node is killed that hosts an active"
+        " container; a timeline tells how its standby's place was taken, the node comes back, and"
+        " the result is exact",
+    )
+    parser.add_argument(
+        "--prewarm",
+        action="store_true",
+        help="with --fail-host: the host of a standby has a Spark JVM ready for its active",
+    )
+
+
+def _refuse_what_does_not_combine(
+    parser: argparse.ArgumentParser, options: argparse.Namespace
+) -> None:
+    """Argparse ends the program."""
     if options.rescale and (options.chaos is not None or options.kill_container):
         parser.error("--rescale goes alone: leave out --chaos and --kill-container")
     if options.rescale and options.standbys:
@@ -82,9 +109,15 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     others = (options.chaos is not None, options.kill_container, options.rescale)
     if options.kill_loop is not None and any(others):
         parser.error("--kill-loop goes alone: leave out --chaos, --kill-container and --rescale")
+    if options.fail_host and (any(others) or options.kill_loop is not None):
+        parser.error(
+            "--fail-host is the only fault of its run: leave out --chaos, --kill-container,"
+            " --kill-loop and --rescale"
+        )
+    if options.prewarm and not options.fail_host:
+        parser.error("--prewarm goes with --fail-host only: give that too, or leave it out")
     if options.rate is not None and options.rate < 1:
         parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
-    return options
 
 
 if __name__ == "__main__":

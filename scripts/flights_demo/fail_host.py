@@ -1,0 +1,250 @@
+"""A node dies in mid-run, and who worked there goes on elsewhere (``scripts/demo --fail-host``).
+
+SIGKILL of everything on it, as if the machine lost power. It hosts an active container, and not the
+AM. What happened is told by the history of all processes and by the status. No verdict is on a
+time, as times are the machine's.
+"""
+
+from __future__ import annotations
+
+import http.client
+import time
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+from check_history.reading import Event, read_jobs
+
+from flights_demo.job import DemoJob
+from flights_demo.screen import DemoError, Screen
+from flights_demo.timeline import PHASES, Lost, first_output_ms, moments
+from flights_demo.verdict import CHANGELOGS, Reader, next_offsets
+from local_cluster.cluster import LocalCluster
+from local_cluster.resource_manager import node_states
+
+LEASE_MS = 3_000
+MARGIN_MS = LEASE_MS // 5
+OVERRIDES = (f"cluster-manager.container.lease.ms={LEASE_MS}",)
+PREWARMED = ("job.hotstandby.prewarm=true",)
+SECONDS = 120
+"""For so long, roughly, input should come."""
+
+_RECORDS_BEFORE = 40_000
+_AIM_S = {False: 5, True: 3}
+"""Beyond lease and margin, by whether the standbys are warmed up."""
+_LIMIT_S = 120.0
+_POLL_S = 0.2
+
+Containers = dict[str, dict[str, Any]]
+"""{processor: what the status says of it}."""
+
+
+class FailHost:
+    """One loss of a node, and what came of it."""
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        job: DemoJob,
+        reader: Reader,
+        screen: Screen,
+        *,
+        is_prewarmed: bool,
+    ) -> None:
+        """``is_prewarmed``: whether the standbys are; it sets the time that is aimed at."""
+        self._cluster = cluster
+        self._job = job
+        self._reader = reader
+        self._screen = screen
+        self._aim_ms = LEASE_MS + MARGIN_MS + 1000 * _AIM_S[is_prewarmed]
+        self.verdicts: list[tuple[str, bool]] = []
+
+    def run(self) -> None:
+        """The node has died and is back, all containers work, and how that went is printed.
+
+        Raises:
+            DemoError: the job does not come to work, before or after.
+        """
+        self._await(self._is_at_work, "work, and standbys that follow")
+        before = self._containers()
+        node = self._victim(before)
+        here = {p: c for p, c in before.items() if c["host"] == node}
+        killed_ms = boot_ms()
+        killed = self._cluster.kill_node(node)
+        told = ", ".join(f"{c['role']} {p}" for p, c in sorted(here.items()))
+        self._screen.say(f"SIGKILL of {node}: {len(killed)} processes, among them {told}")
+        try:
+            self._await(lambda: self._are_back(here), "all of them elsewhere")
+            lost = _lost(before, here)
+            self._await(lambda: self._have_committed(lost, killed_ms), "first commits")
+            self._await(lambda: self._are_over(here), "the end of each recovery")
+            self._tell(lost, killed_ms)
+            self._tell_phases(here)
+            self._judge_restores(before, here)
+            self._await(lambda: self._yarn_says(node) == "LOST", f"YARN to miss {node}")
+        finally:
+            self._cluster.start_node(node)
+        self._judge_return(node)
+
+    # ------------------------------------------------------------------ before
+
+    def _is_at_work(self) -> bool:
+        """A part of the input is consumed, and each active has a standby that follows."""
+        return (
+            all(c["phase"] == "running" for c in self._containers().values())
+            and all(c["lag"] is not None for c in self._containers().values() if c["replica_of"])
+            and sum(next_offsets(self._reader).values()) >= _RECORDS_BEFORE
+        )
+
+    def _victim(self, containers: Containers) -> str:
+        """A node that hosts an active container and not the AM."""
+        address = urllib.parse.urlsplit(self._job.url).hostname
+        nodes = self._cluster.status()["nodes"]
+        am = next(node["host"] for node in nodes if node["address"] == address)
+        hosts = {c["host"] for c in containers.values() if c["role"] == "active"} - {am}
+        if not hosts:
+            raise DemoError(f"all active containers are on the host of the AM, {am}")
+        self._screen.say(f"the AM is on {am}; {min(hosts)} is to die")
+        return str(min(hosts))
+
+    # ------------------------------------------------------------------ after
+
+    def _are_back(self, here: Containers) -> bool:
+        """All run, and who was on the node under a later epoch."""
+        now = self._containers()
+        return len(now) == self._job.count and all(
+            c["phase"] == "running" and (p not in here or c["epoch"] > here[p]["epoch"])
+            for p, c in now.items()
+        )
+
+    def _have_committed(self, lost: list[Lost], killed_ms: int) -> bool:
+        events = self._history()
+        return all(first_output_ms(moments(events, who, killed_ms)) for who in lost)
+
+    def _are_over(self, here: Containers) -> bool:
+        """Those that the driver tells of; one that is new knows of none."""
+        now = self._containers()
+        told = [now[p].get("recovery") for p in here if now[p]["role"] == "active"]
+        return all(recovery is None or recovery["is_over"] for recovery in told)
+
+    def _tell(self, lost: list[Lost], killed_ms: int) -> None:
+        """The moments of each active that was lost."""
+        events = self._history()
+        for who in lost:
+            found = moments(events, who, killed_ms)
+            rows: list[tuple[str, ...]] = [("after the kill", "moment", "written on")]
+            rows.append((_seconds(0), "SIGKILL", ""))
+            rows += [(_seconds(m.at_ms - killed_ms), m.name, m.host) for m in found]
+            self._screen.table(f"Processor {who.processor_id}, whose host died", rows)
+            taken_ms = (first_output_ms(found) or killed_ms) - killed_ms
+            self._screen.say(
+                f"processor {who.processor_id}: {taken_ms / 1000:.2f} s from the kill to its "
+                f"successor's first committed output; aimed at, on a machine with nothing else to "
+                f"do: {self._aim_ms / 1000:.1f} s, of which lease {LEASE_MS / 1000:.1f} and margin "
+                f"{MARGIN_MS / 1000:.1f}"
+            )
+
+    def _tell_phases(self, here: Containers) -> None:
+        """What the status says of each recovery."""
+        rows: list[tuple[str, ...]] = [("processor", "kind", "from", "to", *PHASES, "sum")]
+        now = self._containers()
+        for processor in sorted(here):
+            recovery = now[processor].get("recovery")
+            if recovery is None:
+                continue
+            took = recovery["phases_ms"]
+            cells = [_seconds(took[phase]) if phase in took else "-" for phase in PHASES]
+            places = (recovery["kind"] or "-", recovery["from"] or "-", recovery["to"] or "-")
+            rows.append((processor, *places, *cells, _seconds(sum(took.values()))))
+        self._screen.table("Phases of the recoveries, by the status", rows)
+
+    def _judge_restores(self, before: Containers, here: Containers) -> None:
+        """The successors are where their standbys were, and read only what these lacked."""
+        model = self._job.get("")["containers"]
+        now = self._containers()
+        for who in _lost(before, here):
+            processor = who.processor_id
+            partitions = [t["changelog-partition"] for t in model[processor]["tasks"].values()]
+            held = sum(
+                self._reader.end_offset(changelog, partition)
+                for changelog in CHANGELOGS.values()
+                for partition in partitions
+            )
+            restored = [r for tasks in now[processor]["restored"].values() for r in tasks.values()]
+            records = sum(r["records"] for r in restored)
+            text = (
+                f"processor {processor} took its standby's place and read only the changelog's "
+                f"tail: {records:,} of {held:,} records"
+            )
+            refuge = before[who.standby]["host"] if who.standby is not None else None
+            self.verdicts.append((text, is_tail(restored) and now[processor]["host"] == refuge))
+
+    def _judge_return(self, node: str) -> None:
+        """The node takes part again, and each active has its standby on another host."""
+        self._await(lambda: not self._job.get("v1/status")["excluded_hosts"], f"{node} as a host")
+        self._await(lambda: self._are_back({}), "all containers at work")
+        now = self._containers()
+        rows: list[tuple[str, ...]] = [("processor", "role", "host")]
+        rows += [(p, c["role"], c["host"]) for p, c in sorted(now.items())]
+        self._screen.table(f"With {node} back", rows)
+        replicas = [c for c in now.values() if c["replica_of"] is not None]
+        is_placed = all(c["host"] != now[c["replica_of"]]["host"] for c in replicas)
+        self.verdicts.append(
+            (
+                f"{node} is back, and each active has a standby on another host again",
+                is_placed and 2 * len(replicas) == self._job.count,
+            )
+        )
+
+    # ------------------------------------------------------------------ looks
+
+    def _containers(self) -> Containers:
+        return {c["processor_id"]: c for c in self._job.containers()}
+
+    def _history(self) -> list[Event]:
+        folders = [self._cluster.state_dir(node) for node in self._cluster.nodes]
+        return read_jobs(folders, "boot", 0)[0].events
+
+    def _yarn_says(self, node: str) -> str | None:
+        return (node_states(self._cluster.rm_url) or {}).get(node)
+
+    def _await(self, condition: Callable[[], bool], what: str) -> None:
+        """Polls; the status, the history and YARN have no event to wait for."""
+        deadline = time.monotonic() + _LIMIT_S
+        while True:
+            try:
+                if condition():
+                    return
+            except (OSError, http.client.HTTPException, ValueError):
+                pass  # a driver that is started anew does not answer yet
+            if time.monotonic() > deadline:
+                raise DemoError(f"waited for {_LIMIT_S:.0f} s in vain for {what}")
+            self._screen.progress(f"waiting for {what}")
+            time.sleep(_POLL_S)
+
+
+def boot_ms() -> int:
+    """Now, on the clock that histories are written by."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+def is_tail(restored: list[dict[str, Any]]) -> bool:
+    """Whether no store was read from its changelog's beginning.
+
+    ``restored``: how each was restored, as the status has it.
+    """
+    return bool(restored) and all(how["kind"] != "full" for how in restored)
+
+
+def _lost(before: Containers, here: Containers) -> list[Lost]:
+    """The active ones that were on the node."""
+    standbys = {c["replica_of"]: p for p, c in before.items() if c["replica_of"] is not None}
+    return [
+        Lost(p, c["epoch"], standbys.get(p))
+        for p, c in sorted(here.items())
+        if c["role"] == "active"
+    ]
+
+
+def _seconds(ms: float) -> str:
+    return f"{ms / 1000:6.2f} s"

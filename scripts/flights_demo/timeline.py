@@ -1,0 +1,110 @@
+"""What a failure and a recovery were, moment by moment, as the history of all processes tells it.
+
+PURE: events in, moments out. All times are of one clock, the machine's since its start, as the
+processes of a local cluster share one. A recovery that went through several epochs is told by the
+one that committed; those in between show as failures in the status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from check_history.reading import Event
+
+PHASES = ("detect", "decide", "stop", "resource", "start", "fence", "restore", "first-batch")
+"""Of a recovery, in their order, as ``/v1/status`` names them."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Who ran when its host was lost. ``standby``: who held its replica; None: nobody did."""
+
+    processor_id: str
+    epoch: int
+    standby: str | None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What happened, and when. Units: ms since the machine's start."""
+
+    name: str
+    at_ms: int
+    host: str
+
+
+def moments(events: Sequence[Event], lost: Lost, killed_ms: int) -> list[Moment]:
+    """The moments from the kill to the successor's first commit, by time.
+
+    What is not there, or not yet, is left out. ``events``: the whole history of the job.
+    """
+    after = [event for event in events if event.at >= killed_ms]
+    committed = _first(after, lambda e: _is_successor(e, lost, "transaction-committed"))
+    epoch = committed.epoch if committed is not None else None
+    found: list[Moment | None] = [
+        _moment("the lease has run out", _first(after, lambda e: _is_of(e, lost, "revoked"))),
+        _moment("failover decided", _first(after, lambda e: _decides(e, lost))),
+        _moment("the standby is told to stop", _first(after, lambda e: _is_standby_stop(e, lost))),
+        _moment("the standby has stopped", _first(after, lambda e: _has_stopped(e, lost))),
+    ]
+    for name, event in _OF_THE_SUCCESSOR:
+        found.append(_moment(name, _first(after, _of(lost, event, epoch))))
+    restored = [e for e in after if _of(lost, "restore-finished", epoch)(e)]
+    found.append(_moment("stores at their heads", restored[-1] if restored else None))
+    found.append(_moment(FIRST_OUTPUT, committed))
+    return sorted((moment for moment in found if moment), key=lambda moment: moment.at_ms)
+
+
+FIRST_OUTPUT = "first output committed"
+_OF_THE_SUCCESSOR = (
+    ("successor permitted", "permit-granted"),
+    ("permit is at the launcher", "permit-received"),
+    ("process started", "child-started"),
+    ("older ids fenced", "fenced"),
+    ("successor reports itself started", "started"),
+    ("first record", "first-record"),
+)
+
+
+def first_output_ms(found: Iterable[Moment]) -> int | None:
+    """When the successor's first output was committed; None: it was not."""
+    return next((moment.at_ms for moment in found if moment.name == FIRST_OUTPUT), None)
+
+
+def _first(events: Iterable[Event], wanted: Callable[[Event], bool]) -> Event | None:
+    return next(filter(wanted, events), None)
+
+
+def _moment(name: str, event: Event | None) -> Moment | None:
+    return None if event is None else Moment(name, event.at, event.host)
+
+
+def _is_of(event: Event, lost: Lost, name: str) -> bool:
+    return (event.name, event.processor_id, event.epoch) == (name, lost.processor_id, lost.epoch)
+
+
+def _is_successor(event: Event, lost: Lost, name: str) -> bool:
+    is_newer = event.epoch is not None and event.epoch > lost.epoch
+    return event.name == name and event.processor_id == lost.processor_id and is_newer
+
+
+def _of(lost: Lost, name: str, epoch: int | None) -> Callable[[Event], bool]:
+    """Whether an event is that one of the successor; of its first where none has committed yet."""
+    return lambda e: _is_successor(e, lost, name) and epoch in {None, e.epoch}
+
+
+def _decides(event: Event, lost: Lost) -> bool:
+    return event.name == "failover-decided" and event.fields.get("active") == lost.processor_id
+
+
+def _is_standby_stop(event: Event, lost: Lost) -> bool:
+    return lost.standby is not None and _names(event, "stop-ordered", lost.standby)
+
+
+def _has_stopped(event: Event, lost: Lost) -> bool:
+    return lost.standby is not None and _names(event, "child-stopped", lost.standby)
+
+
+def _names(event: Event, name: str, processor_id: str) -> bool:
+    return event.name == name and event.processor_id == processor_id
