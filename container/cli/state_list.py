@@ -25,9 +25,9 @@ from homeport.container.progress.restore import (
     ChangelogRange,
     ChangelogTopic,
     LocalState,
+    expectation_of,
     plan_restore,
 )
-from homeport.container.progress.store_meta import Expectation, meta_of
 from homeport.container.storage.changelog_reader import ChangelogReader
 from homeport.container.storage.host_survey import (
     FoundDirectory,
@@ -182,8 +182,8 @@ def _judged(
     topic, ends = asked
     if not store.is_kept:
         return local, ends.head, "the store begins empty at each start, by its configuration"
-    meta = meta_of(store.changelog, topic.topic_id, task, job.job.ssp_grouper_factory, now)
-    plan = plan_restore(local, ends, Expectation(meta, topic.delete_retention_ms))
+    grouper = job.job.ssp_grouper_factory
+    plan = plan_restore(local, ends, expectation_of(store.changelog, topic, task, grouper, now))
     return local, ends.head, plan.reason
 
 

@@ -5,17 +5,20 @@ PURE. Source: design, section 9, "a task that came home reads zero older records
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import (
     Expectation,
     StoreMeta,
     meta_fault,
+    meta_of,
     stale_fault,
 )
 from homeport.job_coordinator.http.messages import Restored, RestoreKind
+from homeport.job_coordinator.model.job_model import TaskModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,19 @@ class ChangelogTopic:
 
     topic_id: str
     delete_retention_ms: int
+
+
+def expectation_of(
+    changelog: SystemStream,
+    topic: ChangelogTopic,
+    task: TaskModel,
+    grouper: str,
+    now: ClockReading,
+) -> Expectation:
+    """What a good directory of a store of ``task`` says ``now``; the broker told of ``topic``."""
+    kept_ms = topic.delete_retention_ms
+    meta = meta_of(changelog, topic.topic_id, task, grouper, now)
+    return Expectation(replace(meta, delete_retention_ms=kept_ms), kept_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,5 +152,7 @@ def _position(local: LocalState, changelog: ChangelogRange, expected: Expectatio
             f"position {position} is before the changelog's oldest offset {changelog.oldest}",
         )
     written = ClockReading(local.offset_time_ms)
-    at_head = written if local.meta is None else local.meta.at_head
-    return stale_fault(at_head, expected, position, changelog.head) or position
+    at_head, kept_ms = written, None
+    if local.meta is not None:
+        at_head, kept_ms = local.meta.at_head, local.meta.delete_retention_ms
+    return stale_fault(at_head, expected, position, changelog.head, kept_ms) or position

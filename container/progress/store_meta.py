@@ -34,6 +34,8 @@ class StoreMeta:
     ``changelog`` is system, stream and partition in words; ``topic_id`` is the broker's id of the
     topic, which a topic made anew does not get again. ``ssps`` are the task's, in words, sorted.
     ``at_head``: when the store was last known to hold all that the changelog held.
+    ``delete_retention_ms``: how long the changelog kept deletions by then; None where nothing says
+    so.
     """
 
     changelog: str
@@ -41,6 +43,7 @@ class StoreMeta:
     ssps: tuple[str, ...]
     grouper: str
     at_head: ClockReading
+    delete_retention_ms: int | None = None
     version: int = FORMAT
 
 
@@ -67,6 +70,8 @@ def meta_text(meta: StoreMeta) -> str:
         "boot-id": meta.at_head.boot_id,
         "boot-ms": meta.at_head.boot_ms,
     }
+    if meta.delete_retention_ms is not None:
+        fields["delete-retention-ms"] = meta.delete_retention_ms
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -79,8 +84,9 @@ def parse_meta(text: str) -> StoreMeta:
     try:
         found = json.loads(text)
         version = _whole(found["format"])
+        kept_ms = found.get("delete-retention-ms")
         if version != FORMAT:
-            return StoreMeta("", "", (), "", ClockReading(0), version)
+            return StoreMeta("", "", (), "", ClockReading(0), version=version)
         return StoreMeta(
             changelog=_text(found["changelog"]),
             topic_id=_text(found["topic-id"]),
@@ -89,8 +95,9 @@ def parse_meta(text: str) -> StoreMeta:
             at_head=ClockReading(
                 _whole(found["at-head-ms"]), _text(found["boot-id"]), _whole(found["boot-ms"])
             ),
+            delete_retention_ms=None if kept_ms is None else _whole(kept_ms),
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise WireError(f"it holds {text[:200]!r}, which is not a STORE-META") from None
 
 
@@ -144,13 +151,20 @@ def meta_fault(found: StoreMeta, expected: Expectation) -> Refusal | None:
 
 
 def stale_fault(
-    at_head: ClockReading, expected: Expectation, position: int, head: int
+    at_head: ClockReading,
+    expected: Expectation,
+    position: int,
+    head: int,
+    kept_ms: int | None = None,
 ) -> Refusal | None:
     """Why a store at ``position`` may lack deletions; None where it does not (safety S2).
 
     Kafka drops a deletion once it is older than the retention, so who was away for longer may miss
     it. Where no record can have been between position and head, none was missed: a marker follows
     the last record of a transaction.
+
+    ``kept_ms``: how long deletions were kept when the store stood at the head. The shorter time
+    counts: a retention that was raised since brings nothing back that was dropped before.
     """
     if head - position - 1 <= _MARKER:
         return None
@@ -163,22 +177,25 @@ def stale_fault(
             f"by this host's clock it last stood at the changelog's head {ahead_s:.0f} s from now, "
             "and the host was started since: the clock was set back, and it may be stale",
         )
-    if away_ms < expected.delete_retention_ms:
+    now_kept_ms = expected.delete_retention_ms
+    retention_ms = now_kept_ms if kept_ms is None else min(kept_ms, now_kept_ms)
+    if away_ms < retention_ms:
         return None
+    kept = "were kept, when it was written," if retention_ms < now_kept_ms else "are kept"
     return Refusal(
         RefusalReason.STALE,
         f"it last stood at the changelog's head {away_ms / 1000:.0f} s ago"
-        f"{_doubt(at_head, expected)}, and deletions are kept for "
-        f"{expected.delete_retention_ms / 1000:g} s: stale",
+        f"{_doubt(at_head, expected, retention_ms)}, and deletions {kept} for "
+        f"{retention_ms / 1000:g} s: stale",
     )
 
 
-def _doubt(at_head: ClockReading, expected: Expectation) -> str:
+def _doubt(at_head: ClockReading, expected: Expectation, retention_ms: int) -> str:
     """The other clock's word, where it alone would have let the store be used."""
     now = expected.meta.at_head
     running_ms = now.boot_ms - at_head.boot_ms
     is_same_start = at_head.boot_id and at_head.boot_id == now.boot_id
-    if not is_same_start or running_ms >= expected.delete_retention_ms:
+    if not is_same_start or running_ms >= retention_ms:
         return ""
     return (
         f" by the clock, of which the host has been running for {running_ms / 1000:.0f} s (the "

@@ -10,9 +10,8 @@ from typing import Protocol
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.restore import ChangelogTopic
+from homeport.container.progress.restore import ChangelogTopic, expectation_of
 from homeport.container.progress.restore_schedule import is_read_in_place, largest_first
-from homeport.container.progress.store_meta import Expectation, meta_of
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.store_restore import StoreRestore
@@ -54,7 +53,9 @@ class RestoreManager:
             StoreRestore(
                 store,
                 changelog,
-                self._expectation(store, topics[store.changelog], now),
+                expectation_of(
+                    store.changelog, topics[store.changelog], store.task, self.grouper, now
+                ),
                 self.listener,
                 self.clock,
             )
@@ -96,9 +97,3 @@ class RestoreManager:
                     f"was {topics[stream].topic_id}, it is {topic.topic_id}; start again, and they "
                     "are read in full"
                 )
-
-    def _expectation(
-        self, store: TaskStore, topic: ChangelogTopic, now: ClockReading
-    ) -> Expectation:
-        meta = meta_of(store.changelog, topic.topic_id, store.task, self.grouper, now)
-        return Expectation(meta, topic.delete_retention_ms)

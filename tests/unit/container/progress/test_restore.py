@@ -6,17 +6,22 @@ from dataclasses import replace
 
 import pytest
 
+from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import (
     ChangelogRange,
+    ChangelogTopic,
     LocalState,
     RestorePlan,
+    expectation_of,
     plan_restore,
     restored,
 )
 from homeport.container.progress.store_meta import Expectation, StoreMeta
 from homeport.job_coordinator.http.messages import Restored, RestoreKind
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import TaskModel
 
 CHANGELOG = ChangelogRange(oldest=5, head=100)
 META = StoreMeta(
@@ -30,6 +35,22 @@ def test_a_good_store_reads_what_follows_its_position() -> None:
     """The reserved key is the truth; an OFFSET behind it does not matter (safety S1)."""
     local = LocalState(exists=True, position=49, offset_file=20, meta=META)
     assert plan_restore(local, CHANGELOG, EXPECTED) == RestorePlan(50, 100)
+
+
+def test_a_store_was_away_for_longer_than_deletions_were_kept_when_it_was_written() -> None:
+    """Although they are kept for longer now (safety S2)."""
+    local = _local(49, 20, replace(META, delete_retention_ms=30_000))
+    plan = plan_restore(local, CHANGELOG, EXPECTED)
+    assert (plan.start, plan.refusal) == (5, RefusalReason.STALE)
+
+
+def test_what_is_expected_of_a_store_says_how_long_deletions_are_kept() -> None:
+    """So that whoever comes later knows what the store was written under."""
+    task = TaskModel(TaskName("Partition 0"), (), 0)
+    stream, now = SystemStream("kafka", "log"), ClockReading(7)
+    found = expectation_of(stream, ChangelogTopic("id-1", 60_000), task, "G", now)
+    meta = StoreMeta("kafka.log partition 0", "id-1", (), "G", now, delete_retention_ms=60_000)
+    assert found == Expectation(meta, 60_000)
 
 
 def test_a_store_at_the_head_reads_nothing() -> None:

@@ -58,6 +58,9 @@ def test_its_text_says_everything() -> None:
     )
     assert meta_text(META) == text
     assert parse_meta(text) == META
+    kept = replace(META, delete_retention_ms=DAY_MS)
+    assert meta_text(kept) == text[:-1] + ',"delete-retention-ms":86400000}'
+    assert parse_meta(meta_text(kept)) == kept
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,7 @@ def test_its_text_says_everything() -> None:
         meta_text(META).replace('"at-head-ms":10000', '"at-head-ms":"10000"'),
         meta_text(META).replace('"G"', "7"),
         meta_text(META).replace('["a","b"]', "[1]"),
+        meta_text(META).replace("500}", '500,"delete-retention-ms":"1"}'),
     ],
 )
 def test_what_is_no_store_meta_is_refused(text: str) -> None:
@@ -126,6 +130,18 @@ def test_a_store_is_stale_once_deletions_may_be_gone() -> None:
     # One more offset after a record is the marker of its transaction.
     assert _stale(late, position=7) == "none"
     assert _stale(late, position=6) == "stale"
+
+
+def test_a_retention_that_was_raised_brings_no_deletion_back() -> None:
+    """What the store was written under counts, where it is shorter than what is in force now."""
+    late = _at(10_000 + DAY_MS // 2)
+    assert stale_fault(META.at_head, late, 5, 9, kept_ms=DAY_MS // 2) == Refusal(
+        RefusalReason.STALE,
+        "it last stood at the changelog's head 43200 s ago, and deletions were kept, when it was "
+        "written, for 43200 s: stale",
+    )
+    assert stale_fault(META.at_head, late, 5, 9, kept_ms=DAY_MS // 2 + 1) is None
+    assert stale_fault(META.at_head, _at(10_000 + DAY_MS), 5, 9, kept_ms=2 * DAY_MS) is not None
 
 
 def test_a_clock_that_was_set_back_neither_keeps_nor_discards_a_store_unseen() -> None:
