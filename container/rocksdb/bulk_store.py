@@ -52,7 +52,10 @@ _STEP_S = 0.1
 
 
 class BulkStore:
-    """Filled by one thread; the directory's lock is held by whoever started this process."""
+    """Filled by one thread.
+
+    The directory's lock is held by this process and by whoever started it, until both have ended.
+    """
 
     def __init__(
         self,

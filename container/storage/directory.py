@@ -119,6 +119,14 @@ class StoreDirectory(DirectoryFiles):
             temporary.replace(self.path / name)
             _sync_directory(self.path)
 
+    @property
+    def lock_descriptor(self) -> int:
+        """To be given to a child that works here: while it lives nobody else opens the directory.
+
+        Also where we have ended before it.
+        """
+        return self._lock.descriptor
+
     def release(self) -> None:
         """Another may open the directory."""
         self._lock.release()

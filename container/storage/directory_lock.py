@@ -107,7 +107,11 @@ NO_WAIT = LockWait()
 
 
 class DirectoryLock:
-    """An exclusive lock, until ``release``; it is not inherited by child processes."""
+    """An exclusive lock, until ``release``.
+
+    Child processes do not inherit it, but for those that are started with ``descriptor``: the lock
+    is held until the last of them has ended, too.
+    """
 
     def __init__(self, path: Path, own: Holder, wait: LockWait) -> None:
         """The lock of the directory ``path`` is held, and says by whom.
@@ -168,8 +172,13 @@ class DirectoryLock:
         except OSError:
             return None
 
+    @property
+    def descriptor(self) -> int:
+        """The open file that the lock belongs to."""
+        return self._fd
+
     def release(self) -> None:
-        """Another may have it."""
+        """Another may have it, once no child that was given ``descriptor`` is left."""
         with contextlib.suppress(OSError):
             os.close(self._fd)
 
@@ -178,7 +187,7 @@ def _opened(path: Path) -> int:
     """The lock file of the directory ``path``, both made where they are not there."""
     with room_on_disk_of(path):
         path.mkdir(parents=True, exist_ok=True)
-        # Python's descriptors are close-on-exec: neither JVM nor workers inherit them.
+        # Python's descriptors are close-on-exec: no child inherits one that it was not given.
         return os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
 
 

@@ -2,17 +2,23 @@
 
 Even a shared lock, taken for a moment to see whether it can be had, would turn away a container
 that opens the directory in that moment.
+
+The kernel's list of locks names the process that took one. Where that has ended, a child of it that
+was given the lock holds it still, as a restore worker does for a moment: it is found by its files.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 from homeport.container.storage.directory_lock import LOCK_FILE, Holder, read_holder
 
-_LOCKS = Path("/proc/locks")
+_PROC = Path("/proc")
+_LOCKS = _PROC / "locks"
 _PID_FIELD, _FILE_FIELD = 4, 5
 
 
@@ -24,7 +30,10 @@ def lock_holder(directory: Path) -> Holder | None:
         told = read_holder(file.read_bytes())
     except OSError:
         return None
-    pid = _pid_of(os.major(stat.st_dev), os.minor(stat.st_dev), stat.st_ino)
+    wanted = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
+    pid = _taker_of(wanted)
+    if pid is not None and not (_PROC / str(pid)).exists():
+        pid = _heir_of(file, wanted)
     if pid is None:
         return None
     if told is not None and told.pid == pid:
@@ -32,8 +41,8 @@ def lock_holder(directory: Path) -> Holder | None:
     return Holder(pid, socket.gethostname(), 0)  # the file names nobody, or an earlier holder
 
 
-def _pid_of(major: int, minor: int, inode: int) -> int | None:
-    wanted = f"{major:02x}:{minor:02x}:{inode}"
+def _taker_of(wanted: str) -> int | None:
+    """The process that took the lock of that file, by the kernel's list; it may have ended."""
     try:
         lines = _LOCKS.read_text(encoding="ascii").splitlines()
     except OSError:
@@ -41,6 +50,25 @@ def _pid_of(major: int, minor: int, inode: int) -> int | None:
     for line in lines:
         fields = line.split()
         # A waiter's line has "->" after its number; it holds nothing.
-        if "FLOCK" in fields and "->" not in fields and fields[_FILE_FIELD] == wanted:
+        if _is_lock(fields, wanted) and "->" not in fields:
             return int(fields[_PID_FIELD])
     return None
+
+
+def _heir_of(file: Path, wanted: str) -> int | None:
+    """A living process that has the lock with a file that it was given; None: nobody.
+
+    Who only waits for the lock has the file open too, but no lock with it.
+    """
+    for descriptor in _PROC.glob("[0-9]*/fd/*"):
+        process = descriptor.parent.parent
+        with contextlib.suppress(OSError):
+            if descriptor.samefile(file):
+                told = (process / "fdinfo" / descriptor.name).read_text(encoding="ascii")
+                if any(_is_lock(line.split()[1:], wanted) for line in told.splitlines()):
+                    return int(process.name)
+    return None
+
+
+def _is_lock(fields: Sequence[str], wanted: str) -> bool:
+    return "FLOCK" in fields and fields[_FILE_FIELD] == wanted

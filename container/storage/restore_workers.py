@@ -174,6 +174,8 @@ class RestoreWorkers:
             stdout=subprocess.PIPE,
             env={**os.environ, **MALLOC_SETTINGS},
         )
+            # Should it outlive us by a moment, its directory is still locked.
+            pass_fds=(restore.store.directory.lock_descriptor,),
         if process.stdin is None or process.stdout is None:
             raise AssertionError("a worker's input and output are pipes")
         with contextlib.suppress(BrokenPipeError), process.stdin as pipe:

@@ -18,6 +18,8 @@ from homeport.config.errors import HomeportError, StoreError
 from homeport.container.kafka.clients import PartitionError
 from homeport.container.progress.restore_schedule import SMALL_OFFSETS
 from homeport.container.runtime.stop_flag import StopRequestedError
+from homeport.container.storage.directory_lock import DirectoryHeldError
+from homeport.container.storage.lock_holder import lock_holder
 from homeport.job_coordinator.http.messages import RestoreKind
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import TaskName
@@ -93,12 +95,8 @@ def test_a_container_that_is_told_to_stop_keeps_what_was_read(
     assert stores.restore()[TASK].records < LARGE
 
 
-def test_a_container_that_is_killed_leaves_no_worker_and_its_progress(
-    make: Callable[[int], RestoredStores], tmp_path: Path
-) -> None:
-    """C5: the worker dies with it; its successor opens the store and goes on from OFFSET."""
-    stores = make(1)
-    stores.produce(LARGE, 1)
+def _restoring(stores: RestoredStores) -> subprocess.Popen[bytes]:
+    """A container of its own process that restores ``stores``."""
     code = (
         "import sys; sys.path[:0] = sys.argv[4:]\n"
         "from pathlib import Path\n"
@@ -108,9 +106,18 @@ def test_a_container_that_is_killed_leaves_no_worker_and_its_progress(
         "stores.__init__(sys.argv[1], sys.argv[2], Path(sys.argv[3]))\n"
         "stores.restore()\n"
     )
-    arguments = [stores.servers, stores.topic, str(tmp_path), *sys.path]
+    arguments = [stores.servers, stores.topic, str(stores.folder), *sys.path]
+    return subprocess.Popen([sys.executable, "-c", code, *arguments])
+
+
+def test_a_container_that_is_killed_leaves_no_worker_and_its_progress(
+    make: Callable[[int], RestoredStores],
+) -> None:
+    """C5: the worker dies with it; its successor opens the store and goes on from OFFSET."""
+    stores = make(1)
+    stores.produce(LARGE, 1)
     with stores.open_transaction():
-        container = subprocess.Popen([sys.executable, "-c", code, *arguments])
+        container = _restoring(stores)
         try:
             wait_until(stores.has_offset)
             (worker,) = workers_of(container.pid)
@@ -121,6 +128,53 @@ def test_a_container_that_is_killed_leaves_no_worker_and_its_progress(
     restored = stores.restore()[TASK]
     assert (restored.records < LARGE, restored.reason) == (True, None)
     assert stores.plans[0].start > 0
+
+
+def test_a_worker_that_outlives_its_container_keeps_the_directory_locked(
+    make: Callable[[int], RestoredStores],
+) -> None:
+    """Until it has ended, too, nobody else opens the store; the kernel says who that is.
+
+    It stands still before it has asked to die with its container, as one may that was just started.
+    """
+    stores = make(1)
+    stores.produce(LARGE, 1)
+    container = _restoring(stores)
+    worker = 0
+    try:
+        wait_until(lambda: bool(workers_of(container.pid)))
+        (worker,) = workers_of(container.pid)
+        os.kill(worker, signal.SIGSTOP)
+        container.kill()
+        container.wait()
+        with pytest.raises(DirectoryHeldError, match=f"pid {container.pid} "):
+            stores.restore()
+        found = lock_holder(stores.directory())
+        assert found is not None
+        assert found.pid == worker
+    finally:
+        container.kill()
+        if worker:
+            os.kill(worker, signal.SIGCONT)
+    wait_until(lambda: lock_holder(stores.directory()) is None)
+    assert stores.restore()[TASK].records == LARGE
+
+
+def test_a_store_that_was_away_for_longer_than_deletions_were_kept_is_read_anew(
+    make: Callable[[int], RestoredStores],
+) -> None:
+    """Also where they are kept for longer by the time it is back (safety S2)."""
+    stores = make(1)
+    stores.keep_deletions(1)
+    stores.produce(100, 1)
+    stores.restore()
+    stores.produce(100, 2)
+    stores.keep_deletions(86_400_000)
+    restored = stores.restore()[TASK]
+    assert (restored.kind, restored.refusal) == (RestoreKind.FULL, "stale")
+    assert "deletions were kept, when it was written, for 0.001 s" in (restored.reason or "")
+    stores.produce(100, 3)
+    assert stores.restore()[TASK].kind is RestoreKind.TAIL
 
 
 def test_a_damaged_store_is_restored_alone(make: Callable[[int], RestoredStores]) -> None:
@@ -138,13 +192,15 @@ def test_a_damaged_store_is_restored_alone(make: Callable[[int], RestoredStores]
     assert damaged.reason is not None
 
 
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(("partitions", "again"), [(1, 0), (1, 1), (2, 1)])
 def test_a_changelog_that_is_deleted_in_mid_restore_is_named(
-    make: Callable[[int], RestoredStores],
-    again: bool,  # noqa: FBT001 - a parameter of the test
+    make: Callable[[int], RestoredStores], partitions: int, again: int
 ) -> None:
-    """Whether it is made anew or not: one line, that says which one."""
-    stores = make(1)
+    """Whether it is made anew or not, and with as many partitions as before or fewer.
+
+    One line, that says which one.
+    """
+    stores = make(partitions)
     stores.produce(LARGE, 1)
     admin = TopicAdmin(stores.system)
     is_gone = False
@@ -156,9 +212,10 @@ def test_a_changelog_that_is_deleted_in_mid_restore_is_named(
             admin.delete(stores.topic)
             if again:
                 wait_until(lambda: not admin.partition_counts([stores.topic]))
-                stores.make_topic()
+                stores.make_topic(again)
 
-    with stores.open_transaction(), pytest.raises(HomeportError) as caught:
+    # What is being read is the last partition, which is gone where there are fewer.
+    with stores.open_transaction(partitions - 1), pytest.raises(HomeportError) as caught:
         stores.restore(delete)
     assert isinstance(caught.value, PartitionError)
     assert stores.topic in str(caught.value)

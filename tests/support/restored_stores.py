@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from homeport.config.config import Config
 from homeport.config.sections import SystemConfig
@@ -67,11 +68,19 @@ class RestoredStores:
         self.content = {p: {} for p in range(self.partitions)}
         self.make_topic()
 
-    def make_topic(self) -> None:
-        """The changelog exists, with nothing in it."""
+    def make_topic(self, partitions: int | None = None) -> None:
+        """The changelog exists, with nothing in it; of one partition for each task, if not told."""
         TopicAdmin(self.system).create(
-            self.topic, self.partitions, 1, {"cleanup.policy": "compact"}
+            self.topic, partitions or self.partitions, 1, {"cleanup.policy": "compact"}
         )
+
+    def keep_deletions(self, time_ms: int) -> None:
+        """The changelog keeps deletions for so long from now on."""
+        entry = ConfigEntry("delete.retention.ms", str(time_ms))
+        entry.incremental_operation = AlterConfigOpType.SET
+        topic = ConfigResource(ConfigResource.Type.TOPIC, self.topic, incremental_configs=[entry])
+        client = AdminClient({"bootstrap.servers": self.servers})
+        client.incremental_alter_configs([topic])[topic].result(_LIMIT_S)
 
     def produce(self, count: int, seed: int, size: int = 100) -> None:
         """So many records more in each partition: new keys, old ones again, and deletions."""
@@ -89,8 +98,8 @@ class RestoredStores:
         producer.flush()
 
     @contextlib.contextmanager
-    def open_transaction(self) -> Iterator[Callable[[], None]]:
-        """Someone's transaction is open in partition 0, and readers wait before it for its end.
+    def open_transaction(self, partition: int = 0) -> Iterator[Callable[[], None]]:
+        """Someone's transaction is open in a partition, and readers wait before it for its end.
 
         Whoever restores now stands in mid-restore until what is given is called, or the block ends.
         """
@@ -99,7 +108,7 @@ class RestoredStores:
         )
         producer.init_transactions(30)
         producer.begin_transaction()
-        producer.produce(self.topic, b"aborted", b"aborted", 0)
+        producer.produce(self.topic, b"aborted", b"aborted", partition)
         producer.flush()
         is_open = True
 

@@ -23,8 +23,9 @@ class Restore:
     def __init__(self, program: str, again: Sequence[str] = ()) -> None:
         self.programs = [program, *again]
         self.told: list[Any] = []
-        self.store = self
+        self.store = self.directory = self
         self.name = "s/Partition 0"
+        self.lock_descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
 
     def read(self, records: int, size: int, last: int) -> None:
         """Keeps it."""
