@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from homeport.config.errors import HomeportError
+from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka.clients import error_of, unavailable
 from homeport.job_coordinator.kafka.connection import CHANGING, DISCONNECTED
@@ -60,6 +60,8 @@ _UNANSWERED = DISCONNECTED | {
     KafkaError.COORDINATOR_NOT_AVAILABLE,
 }
 
+_SWEEP_S = 20.0
+"""Kafka looks for transactions that are over their time every 10 s, by default."""
 TRANSACTION_TIMEOUT_MS = 10_000
 """All sends of a transaction happen at its end: this does not grow with the batch (safety I5)."""
 
@@ -72,8 +74,22 @@ class TransactionError(HomeportError):
     """A transaction was not committed, or nobody knows whether it was."""
 
 
+class HangingTransactionError(UnavailableError):
+    """A transaction in a partition is open for longer than Kafka lets one be.
+
+    Its end has not reached the partition, and never will by itself: Kafka leaves its marker out
+    where the partition has no leader at that moment (KAFKA-20734).
+    """
+
+
 class PartitionError(HomeportError):
     """A partition cannot be read, and waiting would not mend it."""
+
+
+def longest_transaction_s(system: SystemConfig) -> float:
+    """For how long a transaction of the job's can be open: its time, and Kafka's until it looks."""
+    timeout_ms = producer_properties(system, "")["transaction.timeout.ms"]
+    return int(timeout_ms) / 1000 + _SWEEP_S
 
 
 def unread(system: SystemConfig, what: str, error: KafkaError) -> HomeportError:

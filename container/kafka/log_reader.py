@@ -24,8 +24,10 @@ from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.kafka.clients import (
+    HangingTransactionError,
     PartitionError,
     know_topics,
+    longest_transaction_s,
     restore_properties,
     unread,
 )
@@ -52,7 +54,7 @@ class LogReader:
         self,
         system: SystemConfig,
         may_go_on: Callable[[float], None],
-        over: Mapping[str, int] | None = None,
+        over: Mapping[str, str | int] | None = None,
     ) -> None:
         """Nothing is asked yet.
 
@@ -82,6 +84,16 @@ class LogReader:
         heads = self._offsets(partitions, latest)
         return {place: ChangelogRange(oldest[place], heads[place]) for place in partitions}
 
+    def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The last stable offset of each: from there on nothing is told as committed yet.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+            PartitionError: a topic or partition does not exist.
+        """
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return self._offsets(partitions, latest, IsolationLevel.READ_COMMITTED)
+
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
         """The first offset whose record is of that time or later; None: there is none.
 
@@ -94,7 +106,10 @@ class LogReader:
         return None if found < 0 else found
 
     def _offsets(
-        self, partitions: Sequence[tuple[str, int]], spec: OffsetSpec
+        self,
+        partitions: Sequence[tuple[str, int]],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[tuple[str, int], int]:
         """{(topic, partition): offset}; a partition whose leader is changing is asked again."""
         found: dict[tuple[str, int], int] = {}
@@ -102,7 +117,7 @@ class LogReader:
         while missing := [place for place in partitions if place not in found]:
             asked = {TopicPartition(topic, partition): spec for topic, partition in missing}
             futures = self._admin.list_offsets(
-                asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=30.0
+                asked, isolation_level=isolation, request_timeout=30.0
             )
             for place, future in futures.items():
                 try:
@@ -140,6 +155,7 @@ class LogReader:
         An open transaction in the partition is waited for: nobody can tell yet what it will be.
 
         Raises:
+            HangingTransactionError: for longer than one of the job's can be open.
             UnavailableError: Kafka sent nothing for a minute while the head was not reached.
             PartitionError: the partition cannot be read.
         """
@@ -148,6 +164,7 @@ class LogReader:
         know_topics(self._consumer, self._system, [topic])
         self._consumer.assign([TopicPartition(topic, partition, start)])
         heard = said = looked = time.monotonic()
+        unstable = _OpenTransaction(self._system, topic, partition, head)
         try:
             while True:
                 self._may_go_on(0)
@@ -164,6 +181,7 @@ class LogReader:
                 if now - max(heard, looked) > _LOOK_S:
                     self._require_head(topic, partition, head)
                     looked = time.monotonic()
+                    unstable.require_over(self._stable_end(topic, partition), looked)
                 if now - heard > _PATIENCE_S:
                     why = f"nothing came for {_PATIENCE_S:g} s, the end {head} was not reached"
                     raise unavailable(self._system, f"reading {topic} {partition}", why)
@@ -191,6 +209,13 @@ class LogReader:
                 f"ends at {end} now: it was made anew, or cut short, while it was read; start again"
             )
 
+    def _stable_end(self, topic: str, partition: int) -> int | None:
+        try:
+            return self.stable_ends([(topic, partition)])[topic, partition]
+        except UnavailableError as error:
+            _LOG.info("%s: waiting for it", error)
+            return None
+
     def _sorted_out(self, batch: list[Message], head: int) -> tuple[list[Message], bool]:
         # Nearly every batch: looked through without a step of Python's for each record.
         last = batch[-1].offset() if batch else None
@@ -212,6 +237,52 @@ class LogReader:
                 what = f"reading {message.topic()} partition {message.partition()}"
                 raise unread(self._system, what, error)
         return records, reached
+
+
+class _OpenTransaction:
+    """What holds up the reader of a partition: where it began, and since when that is known."""
+
+    def __init__(self, system: SystemConfig, topic: str, partition: int, head: int) -> None:
+        self._system = system
+        self._place = f"{topic} partition {partition}"
+        self._tool = (
+            f"kafka-transactions.sh --bootstrap-server {system.bootstrap_servers} {{}} "
+            f"--topic {topic} --partition {partition}"
+        )
+        self._head = head
+        self._stable: int | None = None
+        self._since_s = 0.0
+
+    def require_over(self, stable: int | None, now_s: float) -> None:
+        """The last stable offset is ``stable`` now; None: nobody knows.
+
+        Raises:
+            HangingTransactionError: it has been that for longer than a transaction can be open.
+        """
+        if stable is None or stable >= self._head:
+            self._stable = None
+            return
+        if stable != self._stable:
+            self._stable, self._since_s = stable, now_s
+        waited_s = now_s - self._since_s
+        _LOG.warning(
+            "reading %s waits for a transaction that is open from offset %d on (last stable offset "
+            "%d, head %d), for %.0f s so far",
+            self._place,
+            stable,
+            stable,
+            self._head,
+            waited_s,
+        )
+        if waited_s >= longest_transaction_s(self._system):
+            raise HangingTransactionError(
+                f"Kafka at {self._system.bootstrap_servers} (system {self._system.name!r}): "
+                f"reading {self._place}: its last stable offset has been {stable} for "
+                f"{waited_s:.0f} s, its head is {self._head}: a transaction that began there has "
+                f"no end in this partition; if `{self._tool.format('find-hanging')}` names it and "
+                "it was not committed, "
+                f"`{self._tool.format('abort')} --start-offset {stable}` ends it"
+            )
 
 
 class KafkaChangelogReader:

@@ -17,6 +17,7 @@ from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.garbage import spare_collections
+from homeport.container.runtime.hanging_transactions import ending_what_hangs
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.loop_parts import LoopParts, LoopSettings
 from homeport.container.runtime.predecessors import open_stores
@@ -101,7 +102,8 @@ class StreamContainer:
             start_up.require_newest(stream, self._permit)
             start_up.report_fenced(stream, self._permit)
             changelogs = self._watched_changelogs(stream)
-            starts, processed = self._restore()
+            with ending_what_hangs(self._job, stream, self._stop.pause):
+                starts, processed = self._restore()
             producer.expect_beyond(self._storage.positions())
             pipeline = self._pipeline()
             outputs = Outputs(

@@ -20,7 +20,7 @@ from typing import IO, Any
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, StoreError, UnavailableError
 from homeport.container.disk_space import DiskForbiddenError, DiskFullError
-from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.clients import HangingTransactionError, PartitionError
 from homeport.container.progress.restore_schedule import COMMIT_S, WorkerLimits
 from homeport.container.storage.restore_worker import STOPPED, WorkerBrief
 from homeport.container.storage.store_restore import StoreRestore
@@ -42,6 +42,7 @@ _FAULTS: tuple[type[HomeportError], ...] = (
     DiskFullError,
     DiskForbiddenError,
     UnavailableError,
+    HangingTransactionError,
     PartitionError,
 )
 _ERRORS = {fault.__name__: fault for fault in _FAULTS}
@@ -173,9 +174,9 @@ class RestoreWorkers:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **MALLOC_SETTINGS},
-        )
             # Should it outlive us by a moment, its directory is still locked.
             pass_fds=(restore.store.directory.lock_descriptor,),
+        )
         if process.stdin is None or process.stdout is None:
             raise AssertionError("a worker's input and output are pipes")
         with contextlib.suppress(BrokenPipeError), process.stdin as pipe:

@@ -7,7 +7,7 @@ PURE. Ids are built from escaped parts with a separator that cannot occur in the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from homeport.job_coordinator.model.ids import ProcessorId
 
@@ -28,6 +28,16 @@ def transactional_id(job_name: str, job_id: str, incarnation: Incarnation) -> st
     """``homeport.<job name>.<job id>.processor.<processor>.<epoch>``, each part escaped."""
     parts = (job_name, job_id, "processor", incarnation.processor_id, str(incarnation.epoch))
     return ".".join(("homeport", *(_escaped(p) for p in parts)))
+
+
+def incarnation_of(job_name: str, job_id: str, identifier: str) -> Incarnation | None:
+    """Whose ``transactional_id`` of the job it is; None where it is none of its."""
+    head, _, epoch = identifier.rpartition(".")
+    _, _, processor = head.rpartition(".")
+    if not (epoch.isascii() and epoch.isdigit()):
+        return None
+    found = Incarnation(ProcessorId(unquote(processor)), int(epoch))
+    return found if transactional_id(job_name, job_id, found) == identifier else None
 
 
 def am_transactional_id(

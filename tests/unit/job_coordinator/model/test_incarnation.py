@@ -6,6 +6,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import (
     Incarnation,
     am_transactional_id,
+    incarnation_of,
     transactional_id,
 )
 
@@ -21,6 +22,18 @@ def test_ids_of_different_jobs_differ() -> None:
     }
     assert len(ids) == 4
     assert transactional_id("a.1", "0", incarnation) == "homeport.a%2E1.0.processor.0.3"
+
+
+def test_an_id_tells_whose_it_is_within_its_job() -> None:
+    """And nothing of another job's, of an AM's, or of anybody else."""
+    for name in ("0", "0-0", "a.b"):
+        own = Incarnation(ProcessorId(name), 12)
+        identifier = transactional_id("a.1", "1", own)
+        assert incarnation_of("a.1", "1", identifier) == own
+        assert incarnation_of("a", "1", identifier) is None
+    others = ["", "mine", "homeport.a.1.processor.0.x", "homeport.a.1.processor.0.03"]
+    others.append(am_transactional_id("a", "1", 2, "application_1_7", 3))
+    assert [incarnation_of("a", "1", other) for other in others] == [None] * len(others)
 
 
 def test_each_attempt_of_an_am_has_its_own_id() -> None:
