@@ -25,7 +25,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         own, command = arguments[:at], arguments[at + 1 :]
     parser = argparse.ArgumentParser(
         prog="scripts/setup.sh",
-        usage="%(prog)s [--with java] [--with spark] [-- COMMAND [ARGUMENT]...]",
+        usage="%(prog)s [--with java|spark|network]... [-- COMMAND [ARGUMENT]...]",
         description=_ABOUT,
         epilog="COMMAND is looked for in .venv/bin first, and replaces this process.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -34,10 +34,11 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         "--with",
         dest="needs",
         action="append",
-        choices=("java", "spark"),
+        choices=("java", "spark", "network"),
         default=[],
         help="java: Java 17, Maven and libcrypt.so.1 too; "
-        "spark: those and the class-data archive that makes Spark sessions start fast",
+        "spark: those and the class-data archive that makes Spark sessions start fast; "
+        "network: iproute2 and iptables, if they can be had, for networks that tests break",
     )
     return parser.parse_args(own), command
 
@@ -63,7 +64,8 @@ def main() -> int:
     options, command = _parse(sys.argv[1:])
     before = {number: signal.signal(number, _ended) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        env = ensure(Progress(), java="java" in options.needs, spark="spark" in options.needs)
+        needs = {need: need in options.needs for need in ("java", "spark", "network")}
+        env = ensure(Progress(), **needs)
         for number, handler in before.items():
             signal.signal(number, handler)
         if command:

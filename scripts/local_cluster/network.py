@@ -121,16 +121,21 @@ class Network:
         run([tool("ip"), *inside, "-batch", "-"], "\n".join(lines) + "\n")
 
 
+def remains(name: str) -> list[str]:
+    """What is there of the network: its link, then its namespaces."""
+    link = [name] if Path("/sys/class/net", name).exists() else []
+    return link + sorted(path.name for path in _NAMESPACES.glob(f"{name}-*"))
+
+
 def remove(name: str) -> None:
     """Nothing is left of the network; the processes in it have ended.
 
     Raises:
         ClusterError: the system refused to remove something.
     """
-    if Path("/sys/class/net", name).exists():
-        run([tool("ip"), "link", "delete", name])
-    for path in sorted(_NAMESPACES.glob(f"{name}-*")):
-        run([tool("ip"), "netns", "delete", path.name])
+    for found in remains(name):
+        kind = ["link"] if found == name else ["netns"]
+        run([tool("ip"), *kind, "delete", found])
 
 
 def routes() -> list[ipaddress.IPv4Network]:
@@ -148,7 +153,7 @@ def check() -> None:
     """
     missing = [name for name in TOOLS if _found(name) is None]
     if missing:
-        packages = " ".join(sorted({TOOLS[name] for name in missing}))
+        packages = " ".join(missing_packages())
         raise ClusterError(
             f"nodes with a network of their own need {', '.join(missing)}, which is not installed; "
             f"install it (Debian: apt-get install {packages}) or start the cluster on loopback "
@@ -166,6 +171,11 @@ def check() -> None:
             f"this root may make no network namespaces ({error}); give it CAP_SYS_ADMIN and "
             "CAP_NET_ADMIN, or start the cluster on loopback addresses, without namespaces"
         ) from None
+
+
+def missing_packages() -> list[str]:
+    """The Debian packages of those of the TOOLS that are not there."""
+    return sorted({package for name, package in TOOLS.items() if _found(name) is None})
 
 
 def tool(name: str) -> str:

@@ -1,7 +1,8 @@
 """What a machine must have before anything of ours can be made: JDK 17, Maven, libcrypt.so.1.
 
 Missing things are installed where that is possible without asking (root on a system with apt-get);
-everywhere else one message names all of them and how to get them.
+everywhere else one message names all of them and how to get them. The programs that make network
+namespaces are wanted, not needed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from local_cluster import network
 from local_setup.progress import Progress, SetupError, run_logged
 
 JAVA_MAJOR = 17
@@ -88,19 +90,38 @@ def require_java_tools(progress: Progress, log: Path) -> Path:
             of it, in one go, with the command that would install it.
     """
     missing = _missing()
-    if missing and os.geteuid() == 0 and shutil.which("apt-get"):
-        packages = [m.apt_package for m in missing]
-        env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        run_logged(
-            progress, "package list (apt-get update)", ["apt-get", "update", "-q"], log, env=env
-        )
-        install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *packages]
-        run_logged(progress, f"system packages ({' '.join(packages)})", install, log, env=env)
+    if missing and _may_install():
+        _install([m.apt_package for m in missing], progress, log)
         missing = _missing()
     home = find_java_home()
     if missing or home is None:
         raise SetupError(_advice(missing))
     return home
+
+
+def want_network_tools(progress: Progress, log: Path) -> None:
+    """What makes clusters with networks of their own is there, where it can be installed.
+
+    Elsewhere, and where no root is, the tests that need it say what they lack and are skipped.
+    """
+    missing = network.missing_packages()
+    if missing and _may_install():
+        try:
+            _install(missing, progress, log)
+        except SetupError as error:
+            progress.say(f"Tests of a network that breaks are left out: {error}")
+
+
+def _may_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def _install(packages: list[str], progress: Progress, log: Path) -> None:
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    update = ["apt-get", "update", "-q"]
+    run_logged(progress, "package list (apt-get update)", update, log, env=env)
+    install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *packages]
+    run_logged(progress, f"system packages ({' '.join(packages)})", install, log, env=env)
 
 
 def _advice(missing: list[Missing]) -> str:

@@ -73,7 +73,9 @@ def network_cluster(namespaces: None, request: pytest.FixtureRequest) -> Iterato
     """
     del namespaces
     with running("network", 4, request, namespaces=True) as started:
+        own = started.faults.network.name
         yield started
+    assert network.remains(own) == []
 
 
 @pytest.fixture(scope="session")

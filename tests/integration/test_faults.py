@@ -155,17 +155,6 @@ def pairs_with(*places: str) -> set[frozenset[str]]:
     return {pair for pair in ALL_PAIRS if pair & set(places)}
 
 
-def ours() -> list[str]:
-    """Namespaces and links of clusters with a network, as this machine shows them."""
-    links = [name for _, name in socket.if_nameindex() if name.startswith("hp")]
-    return sorted([*links, *(path.name for path in Path("/run/netns").glob("hp*"))])
-
-
-def of(name: str) -> list[str]:
-    """Those of one network."""
-    return [found for found in ours() if found.startswith(name)]
-
-
 @pytest.fixture(scope="module")
 def machines(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     """Two nodes, rm and kafka, as far as the network goes; afterwards nothing is left of it."""
@@ -180,7 +169,7 @@ def machines(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
         finally:
             processes.kill_all(lambda: processes.of_cluster(cluster_id))
             networks.remove(own.name)
-    assert of(own.name) == []
+    assert networks.remains(own.name) == []
 
 
 @pytest.fixture
@@ -359,14 +348,14 @@ def test_two_networks_at_once_and_nothing_of_either_is_left(namespaces: None) ->
         first.faults.heal()
         assert [answers(host) for host in hosts] == [True, True]
         prefixes = [cluster._record().network or "" for cluster in clusters]
-        assert all(of(prefix) for prefix in prefixes)
+        assert all(networks.remains(prefix) for prefix in prefixes)
         # As if the run that started it had been SIGKILLed: its owner is no more.
         record = replace(second._record(), owner=processes.ProcessId(2**22, 1))
         write_record(second._layout.state, record)
         remove_abandoned(names[1])
-        assert of(prefixes[1]) == []
+        assert networks.remains(prefixes[1]) == []
         assert [answers(host) for host in hosts] == [True, False]
-    assert [of(prefix) for prefix in prefixes] == [[], []]
+    assert [networks.remains(prefix) for prefix in prefixes] == [[], []]
 
 
 def test_network_that_cannot_be_made_leaves_nothing(
@@ -381,7 +370,7 @@ def test_network_that_cannot_be_made_leaves_nothing(
 
     def refuse_the_last(command: list[str], told: str = "") -> str:
         if "client" in command:
-            made.extend(of(read_record(cluster._layout.state).network or ""))  # type: ignore[union-attr]
+            made.extend(networks.remains(read_record(cluster._layout.state).network or ""))  # type: ignore[union-attr]
             raise ClusterError("ip link add failed with code 2: no more links today")
         return real(command, told)
 
@@ -393,7 +382,7 @@ def test_network_that_cannot_be_made_leaves_nothing(
         monkeypatch.undo()
         cluster.down(keep_logs=False)
     assert len(made) == 5
-    assert of(made[0].partition("-")[0]) == []
+    assert networks.remains(made[0].partition("-")[0]) == []
 
 
 def test_cluster_on_loopback_says_that_it_cannot_be_cut(kafka: str) -> None:

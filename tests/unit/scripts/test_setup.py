@@ -11,7 +11,9 @@ from packaging.requirements import Requirement
 import ci_main
 import spark_archive
 from homeport.container.spark import session
+from local_cluster import network
 from local_setup import environment, prerequisites
+from local_setup.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -62,6 +64,23 @@ def test_java_version_is_read_from_the_release_file(
     """The major version stands in JAVA_VERSION; a home without it counts as no Java."""
     (tmp_path / "release").write_text(release, encoding="utf-8")
     assert prerequisites._major(tmp_path) == major
+
+
+def test_set_up_goes_on_without_the_programs_of_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are asked of apt; where it has nothing, one line says what will be left out."""
+    apt = tmp_path / "apt-get"
+    apt.write_text('#!/bin/sh\n[ "$1" = update ]\n', encoding="utf-8")
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(network, "_SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    prerequisites.want_network_tools(Progress(), tmp_path / "log")
+    said = capsys.readouterr().err
+    assert "Tests of a network that breaks are left out: system packages (iproute2 ipt" in said
+    tried = "$ apt-get install -q -y --no-install-recommends iproute2 iptables util-linux\n"
+    assert tried in (tmp_path / "log").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
