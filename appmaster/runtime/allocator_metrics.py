@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import (
@@ -25,16 +25,10 @@ from prometheus_client.core import (
 )
 
 from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.events import (
-    ContainerStopped,
-    Event,
-    FailoverStep,
-    JobModelPublished,
-    LauncherSilent,
-    ResourceEnded,
-)
+from homeport.appmaster.allocation.events import Event, FailoverStep, JobModelPublished
 from homeport.appmaster.allocation.instructions import EndFailover, Record, WriteFailover
 from homeport.appmaster.allocation.reasons import Reason, ReasonKind
+from homeport.appmaster.allocation.recovery import Recovery
 from homeport.appmaster.allocation.state import (
     LIVE,
     TERMINAL,
@@ -99,31 +93,32 @@ _RACKS: Final[Mapping[ReasonKind, str]] = {
 }
 
 _FAILURES: Final = frozenset({ReasonKind.CHARGED, ReasonKind.NOT_CHARGED})
-_LEAVES: Final = _FAILURES | {ReasonKind.OVERTAKEN, ReasonKind.STOPPED_AS_ORDERED}
-"""Reasons after which a container that ran is on its way back."""
-
-_RUNS: Final = frozenset({ReasonKind.STARTED, ReasonKind.ADOPTED})
-_IS_OVER: Final = frozenset({ReasonKind.FINISHED, ReasonKind.GIVEN_UP, ReasonKind.RETIRED})
-
 BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+PHASE_BUCKETS_S: Final = (0.05, 0.1, 0.2, *BUCKETS_S)
 _MS_PER_S: Final = 1000
 
 
 class AllocatorMetrics:
-    """Counts what is decided, from this driver's beginning.
+    """Counts what is decided, from this driver's beginning."""
 
-    Args:
-        now_ms: a clock that never goes back, in ms.
-    """
-
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
+    def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._failures: Counter[tuple[str, bool]] = Counter()
         self._failovers: Counter[FailoverStep] = Counter()
         self._failed_failovers = 0
         self._reasons: Counter[ReasonKind] = Counter()
-        self._recoveries = Recoveries(now_ms)
+        self._recoveries = _Histogram(
+            "homeport_recovery_seconds",
+            "From the last sign of life of a container that ran until it did its work again.",
+            ("cause",),
+            BUCKETS_S,
+        )
+        self._phases = _Histogram(
+            "homeport_recovery_phase_seconds",
+            "The phases of recoveries: laid end to end they are the whole.",
+            ("kind", "phase"),
+            PHASE_BUCKETS_S,
+        )
         self._asked: dict[ProcessorId, str] = {}
         self._chosen: dict[ProcessorId, ProcessorId | None] = {}
 
@@ -141,7 +136,6 @@ class AllocatorMetrics:
             if reason.kind in _FAILURES:
                 role = _role(decision.state, reason.processor_id)
                 self._failures[role, reason.kind is ReasonKind.CHARGED] += 1
-            self._recoveries.told(event, reason)
         self._count_failovers(decision.records)
 
     def _note_failovers_under_way(self, state: AllocatorState) -> None:
@@ -182,6 +176,13 @@ class AllocatorMetrics:
             expired = self._asked.get(reason.processor_id, "any-host-requests")
             self._counts[f"expired-{expired}"] += 1
 
+    def recovered(self, recovery: Recovery) -> None:
+        """A recovery is over."""
+        self._recoveries.observe((recovery.cause,), recovery.since_ms - recovery.began_ms)
+        kind = "" if recovery.kind is None else recovery.kind.value
+        for phase, took_ms in recovery.phases_ms(recovery.since_ms).items():
+            self._phases.observe((kind, phase.value), took_ms)
+
     def lease_expired(self) -> None:
         """A lease ran out."""
         self._counts["heartbeats-expired"] += 1
@@ -220,6 +221,7 @@ class AllocatorMetrics:
             reasons.add_metric((kind.value,), self._reasons[kind])
         yield reasons
         yield self._recoveries.metric()
+        yield self._phases.metric()
 
     def _present(self, state: AllocatorState) -> Iterator[Metric]:
         phases = Counter(c.phase for c in state.containers if not c.is_retired)
@@ -266,71 +268,38 @@ class AllocatorMetrics:
         )
 
 
-class Recoveries:
-    """How long containers that ran take until they run again, by what ended them.
+class _Histogram:
+    """One histogram of times, by its labels.
 
-    From the event that told of the end; a failure on the way back belongs to the same recovery.
+    Args:
+        bounds_s: the upper bounds of its buckets, in seconds, but for the last, which has none.
     """
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
-        self._running: set[ProcessorId] = set()
-        self._begun: dict[ProcessorId, tuple[str, int]] = {}
-        self._buckets: dict[str, list[int]] = {}
-        self._sums_ms: Counter[str] = Counter()
+    def __init__(
+        self, name: str, about: str, labels: tuple[str, ...], bounds_s: tuple[float, ...]
+    ) -> None:
+        self._name = name
+        self._about = about
+        self._labels = labels
+        self._bounds_s = bounds_s
+        self._buckets: dict[tuple[str, ...], list[int]] = {}
+        self._sums_ms: Counter[tuple[str, ...]] = Counter()
 
-    def told(self, event: Event, reason: Reason) -> None:
-        """``reason`` is one of those of the decision on ``event``."""
-        processor_id = reason.processor_id
-        if processor_id is None:
-            return
-        if reason.kind in _LEAVES and processor_id in self._running:
-            self._running.discard(processor_id)
-            self._begun[processor_id] = (cause_of(event), self._now_ms())
-        elif reason.kind in _RUNS:
-            self._running.add(processor_id)
-            self._end(processor_id)
-        elif reason.kind in _IS_OVER:
-            self._running.discard(processor_id)
-            self._begun.pop(processor_id, None)
-
-    def _end(self, processor_id: ProcessorId) -> None:
-        if processor_id not in self._begun:
-            return
-        cause, begun_ms = self._begun.pop(processor_id)
-        took_ms = self._now_ms() - begun_ms
-        buckets = self._buckets.setdefault(cause, [0] * (len(BUCKETS_S) + 1))
-        buckets[bisect_left(BUCKETS_S, took_ms / _MS_PER_S)] += 1
-        self._sums_ms[cause] += took_ms
+    def observe(self, labels: tuple[str, ...], took_ms: int) -> None:
+        """One more time under these values of the labels."""
+        buckets = self._buckets.setdefault(labels, [0] * (len(self._bounds_s) + 1))
+        buckets[bisect_left(self._bounds_s, took_ms / _MS_PER_S)] += 1
+        self._sums_ms[labels] += took_ms
 
     def metric(self) -> Metric:
-        """``homeport_recovery_seconds`` by cause."""
-        metric = HistogramMetricFamily(
-            "homeport_recovery_seconds",
-            "From the end of a container that ran until it ran again.",
-            labels=("cause",),
-        )
-        for cause, buckets in sorted(self._buckets.items()):
-            bounds = [*map(str, BUCKETS_S), "+Inf"]
+        """Prometheus' form, by the values of the labels."""
+        metric = HistogramMetricFamily(self._name, self._about, labels=self._labels)
+        bounds = [*map(str, self._bounds_s), "+Inf"]
+        for labels, buckets in sorted(self._buckets.items()):
             sums = [sum(buckets[: i + 1]) for i in range(len(buckets))]
-            metric.add_metric(
-                (cause,), list(zip(bounds, sums, strict=True)), self._sums_ms[cause] / _MS_PER_S
-            )
+            total_s = self._sums_ms[labels] / _MS_PER_S
+            metric.add_metric(labels, list(zip(bounds, sums, strict=True)), total_s)
         return metric
-
-
-def cause_of(event: Event) -> str:
-    """What ended a container that ran, as a label: the launcher's word, or how it was lost."""
-    match event:
-        case ContainerStopped(cause=cause):
-            return cause.value
-        case LauncherSilent():
-            return "launcher-silent"
-        case ResourceEnded(is_taken_back=is_taken_back):
-            return "taken-back" if is_taken_back else "resource-ended"
-        case JobModelPublished():
-            return "model-change"
-    return "other"
 
 
 def samza_name(group: str, name: str) -> str:

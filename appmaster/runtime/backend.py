@@ -117,6 +117,7 @@ class DriverBackend:
         if message.running is not None and self._driver.runs(message.running):
             self._driver.found(message.running, message.host)
             self._driver.status.reported(message.running, message.report)
+            self._driver.decisions.recoveries.reported(message.running, message.report)
             if message.report is not None and message.report.lag is not None:
                 self._driver.lags.heard(message.running, message.report.lag)
         match order_for(decision.instructions, message.resource_id):
@@ -153,6 +154,7 @@ class DriverBackend:
         """A stream container has started."""
         self._require_known(message.incarnation)
         self._driver.status.started(message)
+        self._driver.decisions.recoveries.started(message)
         if message.incarnation not in self._told:
             self._told.add(message.incarnation)
             self._started.add(message)
@@ -168,6 +170,8 @@ class DriverBackend:
         """A stream container has ended."""
         self._require_known(message.incarnation)
         self._driver.status.stopped(message)
+        seen_ms = boot_ms() - message.age_ms
+        self._driver.decisions.recoveries.seen(message.incarnation, seen_ms)
         log.info(
             "processor %s epoch %d stopped: %s, exit code %d",
             message.incarnation.processor_id,
@@ -192,8 +196,12 @@ class DriverBackend:
         driver = self._driver
         body = driver.status.to_json(driver.state, driver.launchers, driver.stream_fault)
         held_back = driver.hold_back.pending if driver.status.held_back is None else ()
+        recoveries = driver.decisions.recoveries
         return {
             **body,
+            "containers": [
+                {**c, "recovery": recoveries.to_json(c["processor_id"])} for c in body["containers"]
+            ],
             "unaccounted": [named(i) for i in (*driver.adoption.pending, *held_back)],
             "coordinator_stream_age_ms": driver.desk.age_ms,
             "waiting": driver.status.waiting(driver.state, driver.cluster.hosts),

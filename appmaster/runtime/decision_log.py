@@ -19,19 +19,17 @@ from homeport.appmaster.allocation.instructions import (
     WritePlacementResponse,
     brief,
 )
-from homeport.appmaster.allocation.state import ContainerRole
+from homeport.appmaster.allocation.state import AllocatorState, ContainerRole
 from homeport.appmaster.runtime.allocator_metrics import AllocatorMetrics
-from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
+from homeport.appmaster.runtime.clocks import wall_ms
 from homeport.appmaster.runtime.event_log import EventLog
 from homeport.appmaster.runtime.launcher_table import LauncherTable
+from homeport.appmaster.runtime.recovery_desk import RecoveryDesk
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 log = logging.getLogger("driver")
-
-REVOKED = "revoked"
-"""The event of a lease that ran out."""
 
 
 class DecisionLog:
@@ -42,15 +40,22 @@ class DecisionLog:
 
     def __init__(self, history: HistoryWriter, launchers: LauncherTable) -> None:
         self.events = EventLog(wall_ms)
-        self.metrics = AllocatorMetrics(boot_ms)
+        self.metrics = AllocatorMetrics()
+        self.recoveries = RecoveryDesk(history, self.metrics)
         self._history = history
         self._launchers = launchers
         self._permitted: set[Incarnation] = set()
         self._stopped: set[Incarnation] = set()
 
-    def decided(self, event: Event, decision: Decision) -> None:
-        """What followed from an event; to be told before it is carried out."""
+    def decided(
+        self, before: AllocatorState, event: Event, decision: Decision, known_ms: int
+    ) -> None:
+        """What followed from an event, which was known at ``known_ms``, is recorded.
+
+        To be told before it is carried out.
+        """
         self.metrics.decided(event, decision)
+        self.recoveries.decided(before, event, decision, known_ms)
         orders = [i for i in decision.instructions if not self._is_repeated(i)]
         if orders or decision.records or (decision.reasons and not decision.instructions):
             self.events.add(event, decision, orders)
@@ -122,10 +127,15 @@ class DecisionLog:
             self._stopped.add(order.incarnation)
             self.event("stop-ordered", order.incarnation, resource=order.resource_id)
 
+    def revoked(self, incarnation: Incarnation, renewed_ms: int | None) -> None:
+        """A lease ran out, which the keeper renewed last at ``renewed_ms``; None: it never did."""
+        self.metrics.lease_expired()
+        if renewed_ms is not None:
+            self.recoveries.seen(incarnation, renewed_ms)
+        self.event("revoked", incarnation, renewed_ms=renewed_ms)
+
     def event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
         """Something befell an incarnation."""
-        if name == REVOKED:
-            self.metrics.lease_expired()
         self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
 
 

@@ -57,7 +57,7 @@ from homeport.appmaster.runtime import decided_records
 from homeport.appmaster.runtime.adoption import Adoption
 from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
 from homeport.appmaster.runtime.cluster_watch import ClusterWatch
-from homeport.appmaster.runtime.decision_log import REVOKED, DecisionLog
+from homeport.appmaster.runtime.decision_log import DecisionLog
 from homeport.appmaster.runtime.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.runtime.event_queue import EventQueue, Item
 from homeport.appmaster.runtime.fencing import FencingDesk
@@ -259,7 +259,7 @@ class Driver:
                 break
         await self._desk.append(messages)
         for item, event, decision in taken:
-            self._enter(event, decision)
+            self._enter(event, decision, item.known_ms)
             item.decided(decision)
 
     def _checked(
@@ -273,12 +273,12 @@ class Driver:
         own = decided_records.messages(decision.records, after, self._tasks_of, now_ms)
         return [*own, *remembered]
 
-    def _enter(self, event: Event, decision: Decision) -> None:
+    def _enter(self, event: Event, decision: Decision, known_ms: int) -> None:
         """A decision whose records are written is in force."""
         if self._state.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
-        self._state = decision.state
-        self.decisions.decided(event, decision)
+        before, self._state = self._state, decision.state
+        self.decisions.decided(before, event, decision, known_ms)
         for instruction in decision.instructions:
             self._carry_out(instruction)
         self.status.entered(decision, self.launchers)
@@ -379,8 +379,8 @@ class Driver:
         while True:
             running = {c for c in self._state.containers if c.phase in LIVE}
             live = {c.incarnation for c in running} | set(self.adoption.pending)
-            for incarnation in await self.leases.revoked(live):
-                self.decisions.event(REVOKED, incarnation)
+            for incarnation, renewed_ms in (await self.leases.revoked(live)).items():
+                self.decisions.revoked(incarnation, renewed_ms)
                 if incarnation in self.adoption.pending:
                     self.cluster.unheard.lease_lost()
                 self.fencing.lost(incarnation)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.events import Event, LauncherCheckedIn
+from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.config.errors import UnavailableError
 
 _ANSWER_LIMIT_S = 2.0
@@ -22,6 +23,8 @@ class Item:
 
     source: Event | Work
     answer: asyncio.Future[Decision | None] | None = None
+    known_ms: int = field(default_factory=boot_ms)
+    """When it came into the queue, on CLOCK_BOOTTIME."""
 
     @property
     def is_work(self) -> bool:

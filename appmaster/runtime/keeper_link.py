@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.json_values import (
     as_object,
     compact_json,
+    optional_field,
     parse_object,
     required_field,
 )
@@ -46,10 +47,23 @@ def incarnations_from_json(body: Mapping[str, Any], name: str) -> tuple[Incarnat
 
 @dataclass(frozen=True, slots=True)
 class KeeperReport:
-    """``revoked`` will never be renewed again and have stopped; ``url`` is for launchers."""
+    """``revoked`` will never be renewed again and have stopped; ``url`` is for launchers.
+
+    ``renewed_ms``: when each of those that ever were was renewed last, on CLOCK_BOOTTIME, which the
+    driver has too.
+    """
 
     url: str
     revoked: tuple[Incarnation, ...]
+    renewed_ms: Mapping[Incarnation, int] = field(default_factory=dict)
+
+
+def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
+    """The report that ``body`` carries; WireError where a field is missing or wrong."""
+    revoked = incarnations_from_json(body, "revoked")
+    renewed = [optional_field(item, "renewed_ms", int) for item in body["revoked"]]
+    told = {i: at_ms for i, at_ms in zip(revoked, renewed, strict=True) if at_ms is not None}
+    return KeeperReport(required_field(body, "url", str), revoked, told)
 
 
 class Keeper(Protocol):
@@ -99,10 +113,7 @@ class KeeperLink:
         if status != _OK:
             raise UnavailableError(f"the lease keeper answers {status}")
         try:
-            found = parse_object(content, "the keeper's answer")
-            return KeeperReport(
-                required_field(found, "url", str), incarnations_from_json(found, "revoked")
-            )
+            return report_from_json(parse_object(content, "the keeper's answer"))
         except WireError as error:
             raise UnavailableError(f"the lease keeper's answer: {error}") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -30,15 +30,18 @@ class LeaseDesk:
         self._over: set[Incarnation] = set()
         self._pool = ThreadPoolExecutor(1, "leases")
 
-    async def revoked(self, live: Iterable[Incarnation]) -> tuple[Incarnation, ...]:
-        """Those of ``live`` that have run out, each told once (safety L1)."""
+    async def revoked(self, live: Iterable[Incarnation]) -> Mapping[Incarnation, int | None]:
+        """Those of ``live`` that have run out, each told once (safety L1), in order.
+
+        {incarnation: when the keeper renewed it last, on CLOCK_BOOTTIME; None: it never did}
+        """
         asked = frozenset(live) - self._over
         report = await self._ask(partial(self._keeper.revoked, asked))
         if report is None:
-            return ()
+            return {}
         self.url = report.url
         self._over.update(report.revoked)
-        return report.revoked
+        return {incarnation: report.renewed_ms.get(incarnation) for incarnation in report.revoked}
 
     async def grants(self, incarnation: Incarnation) -> bool:
         """Whether the keeper knows of a permit, as it must before the launcher does (safety L3)."""

@@ -123,8 +123,10 @@ class LeaseServer:
         return self._report(())
 
     def _report(self, revoked: tuple[Incarnation, ...] | list[Incarnation]) -> web.Response:
-        body = {"url": self._url, "revoked": incarnations_to_json(revoked)}
-        return web.Response(body=compact_json(body))
+        told = incarnations_to_json(revoked)
+        for item, incarnation in zip(told, revoked, strict=True):
+            item["renewed_ms"] = self._table.renewed_ms(incarnation)
+        return web.Response(body=compact_json({"url": self._url, "revoked": told}))
 
 
 async def _incarnations(request: web.Request) -> tuple[Incarnation, ...]:

@@ -24,6 +24,7 @@ _MARGIN_PART = 5
 class _Lease:
     expires_ms: int
     is_revoked: bool = False
+    renewed_ms: int | None = None
 
 
 class LeaseTable:
@@ -60,7 +61,13 @@ class LeaseTable:
         if lease.is_revoked:
             return LeaseAnswer.NO
         lease.expires_ms = max(lease.expires_ms, now_ms + self._span_ms)
+        lease.renewed_ms = now_ms
         return LeaseAnswer.GRANTED
+
+    def renewed_ms(self, incarnation: Incarnation) -> int | None:
+        """When this table last granted a renewal of it: its last sign of life; None: never."""
+        lease = self._leases.get(incarnation)
+        return None if lease is None else lease.renewed_ms
 
     def stopped(self, incarnation: Incarnation) -> None:
         """Its launcher waited for it: it is never renewed again."""

@@ -114,6 +114,19 @@ class InputConsumer:
             total += max(0, end - following)
         return total
 
+    def is_caught_up(self) -> bool:
+        """Whether, after a poll that brought nothing, nothing waits: every partition has answered.
+
+        Offsets alone do not tell, as those of a transaction's end hold no record.
+        """
+        return all(
+            self._consumers[ssp.system].get_watermark_offsets(
+                TopicPartition(ssp.stream, ssp.partition), cached=True
+            )[1]
+            >= 0
+            for ssp in self._next
+        )
+
     def close(self) -> None:
         """Nothing is read any more."""
         for client in self._consumers.values():

@@ -16,6 +16,7 @@ from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
+from homeport.container.runtime.first_work import FirstWork
 from homeport.container.runtime.garbage import spare_collections
 from homeport.container.runtime.hanging_transactions import ending_what_hangs
 from homeport.container.runtime.job import ContainerJob
@@ -92,8 +93,9 @@ class StreamContainer:
             HomeportError: the container has failed; what was committed stays.
             StopRequestedError: told to stop before the first input.
         """
-        self._start_spark()
-        task_class = load_task_class(require_task_class(self._job.task.task_class))
+        with self._phases.phase("prepare"):
+            self._start_spark()
+            task_class = load_task_class(require_task_class(self._job.task.task_class))
         with self._phases.phase("kafka"):
             start_up.await_kafka(self._job, self._stop)
         with self._phases.phase("fence"):
@@ -130,6 +132,7 @@ class StreamContainer:
             changelogs,
             self._plain(),
             self._reached,
+            FirstWork(self._phases.elapsed_s, self._tell),
         )
         is_stream_task = issubclass(task_class, StreamTask)
         loop = RunLoop(parts, self._loop_settings(is_stream_task=is_stream_task), self._stop)

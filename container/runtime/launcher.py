@@ -33,7 +33,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -150,7 +150,7 @@ class Launcher:
         self._leaving: int | None = (
             None  # exit code, once we are to go as soon as the child has gone
         )
-        self._answered_ms = boot_ms()
+        self._answered_ms = self._buried_ms = boot_ms()
         self._is_unanswered = False
         self._next_ms = settings.interval_ms
         self._wake_in, self._wake_out = socket.socketpair()
@@ -217,7 +217,7 @@ class Launcher:
 
     def _deliver(self, report: Stopped) -> None:
         try:
-            self._client.stopped(report)
+            self._client.stopped(replace(report, age_ms=boot_ms() - self._buried_ms))
         except WireError as e:
             # Nothing else can be done with it: the AM that it was meant for is another one.
             log.warning("the AM refuses the report of %s: %s", report.incarnation, e)
@@ -372,6 +372,7 @@ class Launcher:
         size = os.fstat(child.log_fd).st_size
         tail = os.pread(child.log_fd, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
         child.lease.close()
+        self._buried_ms = boot_ms()
         signalled = self._leaving == EXIT_TERMINATED
         cause = cause_of(exit_code, ordered=child.ordered, signalled=signalled)
         lines = last_lines(tail)

@@ -13,6 +13,7 @@ from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress.commit import TransactionLimits
+from homeport.container.runtime.first_work import FirstWork
 from homeport.container.runtime.stream_task_instance import Requests
 from homeport.container.runtime.task_instance import Outputs
 from homeport.container.storage.managers import ContainerStorage
@@ -58,6 +59,7 @@ class LoopParts:
     ``changelogs``: knows whether they are the topics still that the state was restored from.
     ``plain``: who sends the outputs at once; None where they are part of the transaction.
     ``reached``: is told of each step of a transaction and of a commit when it is done.
+    ``first_work``: tells when the container does its work for the first time.
     """
 
     source: InputConsumer
@@ -73,6 +75,7 @@ class LoopParts:
     changelogs: ChangelogWatch
     plain: PlainOutputs | None = None
     reached: Reached = passed
+    first_work: FirstWork = field(default_factory=FirstWork)
 
 
 @dataclass(frozen=True)

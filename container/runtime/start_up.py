@@ -69,9 +69,13 @@ class Phases:
         yield
         self.seconds[name] = round(time.monotonic() - began, 3)
 
+    def elapsed_s(self) -> float:
+        """Seconds since the first own step."""
+        return time.monotonic() - self._began
+
     def total(self) -> dict[str, float]:
         """Every phase, and the whole under ``total``."""
-        return {**self.seconds, "total": round(time.monotonic() - self._began, 3)}
+        return {**self.seconds, "total": round(self.elapsed_s(), 3)}
 
 
 def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -> JobModel:

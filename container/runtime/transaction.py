@@ -156,6 +156,7 @@ class TransactionShell:
 
     def _tell_committed(self, ending: _Ending, _step: Step) -> None:
         self._parts.history("transaction-committed", **ending.story)
+        self._parts.first_work.committed()
 
     def _apply(self, ending: _Ending, step: Step) -> None:
         if step.store is not None:

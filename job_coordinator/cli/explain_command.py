@@ -79,6 +79,8 @@ def explanation(
         yield f"  failures that count against its retries: {container['failures']}"
     if container.get("last_failure"):
         yield f"  last failure: {container['last_failure']}"
+    if container.get("recovery"):
+        yield f"  {_recovery(container['recovery'])}"
     yield ""
     told: Sequence[Mapping[str, Any]] = events.get("events", ())
     since = _time(events["since_ms"])
@@ -109,6 +111,19 @@ def _where(container: Mapping[str, Any]) -> str:
     place = f" on {host}" if host else ""
     before = f"; it was on {last} before" if last and last != host else ""
     return f"{container['phase']}{place} since {since}{before}"
+
+
+def _recovery(told: Mapping[str, Any]) -> str:
+    """Its last recovery, phase by phase; those that did not happen are left out."""
+    state = "last recovery" if told["is_over"] else "recovers"
+    way = f"{told['from'] or 'a host'} to {told['to'] or 'a place that is sought'}"
+    kind = f"{told['kind']}, " if told["kind"] else ""
+    phases = ", ".join(
+        f"{phase} {ms / _MS_PER_S:.2f}" for phase, ms in told["phases_ms"].items() if ms
+    )
+    total_s = told["total_ms"] / _MS_PER_S
+    since = _time(told["began_ms"])
+    return f"{state}: {kind}{way}, {told['cause']} at {since}, {total_s:.2f} s: {phases or 'none'}"
 
 
 def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:

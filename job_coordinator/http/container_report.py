@@ -98,13 +98,22 @@ class ContainerReport:
 
     ``restoring``: the restores under way. ``lags``: of a standby, each store. ``lag``: records that
     all of them are behind together, ``lag_seconds`` of the one that is furthest behind; None where
-    nothing is followed, or nobody knows.
+    nothing is followed, or nobody knows. ``first_commit_ms``: so long after its first own step an
+    active one has committed its first transaction, ``caught_up_ms``: before that, has seen that no
+    input waits; None: it has not.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()
     lags: tuple[StoreLag, ...] = ()
     lag: int | None = None
     lag_seconds: float | None = None
+    first_commit_ms: int | None = None
+    caught_up_ms: int | None = None
+
+    @property
+    def works_after_ms(self) -> int | None:
+        """How long it took until an active one did its work; None: it does not yet."""
+        return self.first_commit_ms if self.caught_up_ms is None else self.caught_up_ms
 
     @staticmethod
     def following(lags: Sequence[StoreLag]) -> ContainerReport:
@@ -127,6 +136,8 @@ class ContainerReport:
             "lags": [lag.to_json() for lag in self.lags],
             "lag": self.lag,
             "lag_seconds": self.lag_seconds,
+            "first_commit_ms": self.first_commit_ms,
+            "caught_up_ms": self.caught_up_ms,
         }
 
     @staticmethod
@@ -137,8 +148,10 @@ class ContainerReport:
         return ContainerReport(
             tuple(RestoreProgress.from_json(as_object(item, "a restore")) for item in under_way),
             tuple(StoreLag.from_json(as_object(item, "a lag")) for item in lags),
-            None if body.get("lag") is None else _count(body, "lag"),
+            _count_or_none(body, "lag"),
             _number(body, "lag_seconds"),
+            _count_or_none(body, "first_commit_ms"),
+            _count_or_none(body, "caught_up_ms"),
         )
 
 
@@ -147,6 +160,10 @@ def _count(body: Mapping[str, Any], name: str) -> int:
     if value < 0:
         raise WireError(f"field {name!r} is below 0: {shown(value)}")
     return value
+
+
+def _count_or_none(body: Mapping[str, Any], name: str) -> int | None:
+    return None if body.get(name) is None else _count(body, name)
 
 
 def _number(body: Mapping[str, Any], name: str) -> float | None:

@@ -308,12 +308,16 @@ def _seconds(body: Mapping[str, Any], phase: str) -> float:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A launcher waited for its stream container and it is gone."""
+    """A launcher waited for its stream container and it is gone.
+
+    ``age_ms``: how long ago the launcher saw the end, when it tells.
+    """
 
     incarnation: Incarnation
     cause: StopCause
     exit_code: int
     last_lines: tuple[str, ...] = ()
+    age_ms: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/stopped``."""
@@ -323,6 +327,7 @@ class Stopped:
             "cause": self.cause.value,
             "exit_code": self.exit_code,
             "last_lines": list(self.last_lines),
+            "age_ms": self.age_ms,
         }
 
     @staticmethod
@@ -337,4 +342,5 @@ class Stopped:
             cause,
             required_field(body, "exit_code", int),
             tuple(str(line) for line in required_field(body, "last_lines", list)),
+            max(optional_field(body, "age_ms", int) or 0, 0),
         )

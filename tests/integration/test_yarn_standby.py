@@ -12,6 +12,7 @@ from store_copies import entries, offset
 from topic_records import last_offsets
 from yarn_jobs import PARTITIONS, Job, wait_for
 
+from homeport.appmaster.allocation.recovery import RecoveryPhase
 from homeport.job_coordinator.http.messages import RestoreKind
 
 Containers = dict[str, dict[str, Any]]
@@ -164,6 +165,28 @@ def test_standbys_run_follow_and_take_over(make_job: Callable[[str], Job], tmp_p
     job.judge_history()
 
 
+def _is_told(job: Job, moved: str, lost: str, refuge: str) -> None:
+    """The failover is over, and each of its phases is told, of which all together are the whole."""
+    wait_for(lambda: job.containers()[moved]["recovery"]["is_over"], job)
+    container = job.containers()[moved]
+    recovery = container["recovery"]
+    places = {"cause": "launcher-silent", "kind": "failover", "from": lost, "to": refuge}
+    assert places.items() <= recovery.items()
+    phases_ms = recovery["phases_ms"]
+    assert list(phases_ms) == [phase.value for phase in RecoveryPhase]
+    assert sum(phases_ms.values()) == recovery["total_ms"]
+    lease_ms = int(job.values["cluster-manager.container.lease.ms"])
+    assert phases_ms["detect"] >= lease_ms
+    assert phases_ms["stop"] > 0
+    # Its standby was not behind: nothing was left to read, of a thousand records.
+    read = [how["records"] for tasks in container["restored"].values() for how in tasks.values()]
+    assert sum(read) == 0
+    phase = 'homeport_recovery_phase_seconds_sum{kind="failover",phase="detect"}'
+    assert _number(job, phase) >= lease_ms / 1000
+    told = [e["phases_ms"] for e in job.driver_events("recovered") if e["processor_id"] == moved]
+    assert told == [phases_ms]
+
+
 def _a_node_dies(job: Job, scratch: Path) -> None:
     """The AM's node lives on. Some active container of another one goes to its standby's."""
     job.settled()
@@ -181,5 +204,6 @@ def _a_node_dies(job: Job, scratch: Path) -> None:
         assert _number(job, "samza_ContainerProcessManagerMetrics_failovers_to_standby_total") >= 1
         job.produce(500, first=1000)
         _becomes_calm(job, 1500, scratch)
+        _is_told(job, moved, lost, refuge)
     finally:
         job.cluster.start_node(lost)

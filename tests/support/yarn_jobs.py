@@ -276,13 +276,17 @@ class Job:
 
     def decisions(self, event: str) -> list[list[str]]:
         """The instructions that followed from each event of that name, by the driver's history."""
+        told = self.driver_events("decision")
+        return [x["instructions"] for x in told if x["cause"].startswith(event)]
+
+    def driver_events(self, name: str) -> list[dict[str, Any]]:
+        """The events of that name in the history of the job's drivers; of each in their order."""
         found = []
         for node in self.cluster.nodes:
             folder = self.cluster.state_dir(node) / f"{self.name}-1" / ".history"
-            for path in folder.glob("driver-*.jsonl"):
+            for path in sorted(folder.glob("driver-*.jsonl")):
                 lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-                told = (x for x in lines if x["event"] == "decision")
-                found += [x["instructions"] for x in told if x["cause"].startswith(event)]
+                found += [x for x in lines if x["event"] == name]
         return found
 
     def application(self) -> Application:

@@ -23,8 +23,8 @@ from homeport.appmaster.runtime.backend import DriverBackend
 from homeport.appmaster.runtime.keeper_link import (
     KeeperLink,
     KeeperReport,
-    incarnations_from_json,
     incarnations_to_json,
+    report_from_json,
 )
 from homeport.appmaster.runtime.lease_server import LeaseServer
 from homeport.appmaster.runtime.supervision import (
@@ -294,8 +294,7 @@ class Cluster:
         answer = self.world.links.call(
             url, f"ask the keeper: {route}", lambda b: b.answer("POST", route, body), _SOCKET_S
         )
-        found = parse_object(answer, "the keeper's answer")
-        return KeeperReport(found["url"], incarnations_from_json(found, "revoked"))
+        return report_from_json(parse_object(answer, "the keeper's answer"))
 
     def _call(
         self, client: CoordinatorClient, method: str, route: str, body: bytes | None = None

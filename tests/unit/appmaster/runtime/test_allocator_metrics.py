@@ -13,11 +13,9 @@ from prometheus_client.registry import Collector
 
 from homeport.appmaster.allocation.container_process_manager import Decision, step
 from homeport.appmaster.allocation.events import (
-    ContainerStopped,
     Event,
     FailoverRecord,
     FailoverStep,
-    JobModelPublished,
     LauncherSilent,
     ResourceEnded,
     SettingsChanged,
@@ -25,10 +23,10 @@ from homeport.appmaster.allocation.events import (
 )
 from homeport.appmaster.allocation.instructions import EndFailover, WriteFailover
 from homeport.appmaster.allocation.reasons import Reason, ReasonKind
+from homeport.appmaster.allocation.recovery import Recovery, RecoveryKind, RecoveryPhase
 from homeport.appmaster.runtime.allocator_metrics import (
     MANAGER,
     AllocatorMetrics,
-    cause_of,
     samza_name,
 )
 from homeport.job_coordinator.http.messages import StopCause
@@ -52,14 +50,13 @@ SAMZA = "samza_ContainerProcessManagerMetrics"
 
 
 class Counted(Collector):
-    """A machine whose decisions are counted, at times that the test sets."""
+    """A machine whose decisions are counted."""
 
     def __init__(self) -> None:
         self.machine = Machine(
             replace(SETTINGS, container_memory_mb=1024, container_cores=2, retry_count=1)
         )
-        self.now_ms = 0
-        self.metrics = AllocatorMetrics(lambda: self.now_ms)
+        self.metrics = AllocatorMetrics()
 
     def feed(self, *events: Event) -> None:
         """One decision each."""
@@ -237,16 +234,14 @@ def test_a_choice_of_an_earlier_driver_that_is_lost(counted: Counted) -> None:
 
 
 def test_a_failover_from_beginning_to_end(counted: Counted) -> None:
-    """The active's host is lost, it takes its standby's place: a failover and a recovery."""
+    """The active's host is lost, it takes its standby's place: one failover, one failure."""
     counted.feed(job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
     counted.feed(check_in("r0", "a", request=1), started("0", 1))
     counted.feed(check_in("r1", "b", request=2), started("0-0", 1))
-    counted.now_ms = 1_000
     counted.feed(LauncherSilent(ResourceId("r0")))
     assert counted.manager()["job-healthy"] == 0
     counted.feed(stopped("0-0", 1, StopCause.ORDERED, 143))
     counted.feed(check_in("r1", "b", request=2))
-    counted.now_ms = 2_500
     counted.feed(started("0", 2))
     told, samples = counted.manager(), counted.samples()
     assert told["failovers-to-standby"] == 1
@@ -254,7 +249,6 @@ def test_a_failover_from_beginning_to_end(counted: Counted) -> None:
     assert samples["homeport_failed_failovers_total"] == 0
     assert samples["homeport_container_failures_total false active"] == 1
     assert samples["homeport_container_failures_total false standby"] == 0
-    assert samples["homeport_recovery_seconds_sum launcher-silent"] == 1.5
 
 
 def test_an_active_that_has_no_standby_to_go_to(counted: Counted) -> None:
@@ -289,60 +283,34 @@ def test_refusals_and_commands_that_fail(counted: Counted) -> None:
     assert counted.manager()["failed-container-placements-actions"] == 1
 
 
-def test_a_stop_that_was_ordered_is_a_recovery_too(counted: Counted) -> None:
-    """As that of a container which an operator moves, or a standby that makes way."""
-    counted.deploy()
-    reason = Reason(ReasonKind.STOPPED_AS_ORDERED, ProcessorId("0"), Host("a"))
-    decision = Decision(counted.machine.state, (), (), (reason,))
-    counted.metrics.decided(stopped("0", 1, StopCause.ORDERED, 143), decision)
-    counted.now_ms = 700
-    counted.feed(stopped("0", 1, StopCause.KILLED), check_in("r0", "a", request=1))
-    counted.feed(started("0", 2))
-    assert counted.samples()["homeport_recovery_seconds_sum ordered"] == 0.7
-
-
-def test_how_long_a_recovery_takes(counted: Counted) -> None:
-    """From the end of what ran until it runs again; a first start is none, a second end begins."""
-    counted.deploy()
+def test_how_long_recoveries_take(counted: Counted) -> None:
+    """Whole ones by cause, their phases by kind; none is there before the first."""
     assert not any(name.startswith("homeport_recovery") for name in counted.samples())
-    counted.now_ms = 1_000
-    counted.feed(stopped("0", 1, StopCause.SIGNALLED))
-    counted.now_ms = 2_000
-    counted.feed(check_in("r0", "a", request=1))
-    counted.now_ms = 3_000
-    counted.feed(stopped("0", 2, StopCause.FAILED), check_in("r0", "a", request=1))
-    counted.now_ms = 4_500
-    counted.feed(started("0", 3))
+    told = Recovery(
+        ProcessorId("0"),
+        "killed",
+        Host("a"),
+        1_000,
+        0,
+        None,
+        4_500,
+        {RecoveryPhase.DETECT: 60, RecoveryPhase.RESTORE: 3_440},
+        kind=RecoveryKind.HOME,
+    )
+    counted.metrics.recovered(told)
+    counted.metrics.recovered(replace(told, cause="finished", kind=None, spent_ms={}))
     samples = counted.samples()
-    assert samples["homeport_recovery_seconds_count signalled"] == 1
-    assert samples["homeport_recovery_seconds_sum signalled"] == 3.5
-    assert samples["homeport_recovery_seconds_bucket signalled 2.0"] == 0
-    assert samples["homeport_recovery_seconds_bucket signalled 5.0"] == 1
-    assert samples["homeport_recovery_seconds_bucket signalled +Inf"] == 1
-
-
-def test_who_does_not_come_back_has_no_recovery(counted: Counted) -> None:
-    """Given up, or finished while it was on its way."""
-    counted.deploy()
-    counted.feed(stopped("0", 1, StopCause.FAILED), check_in("r0", "a", request=1))
-    counted.feed(stopped("0", 2, StopCause.FAILED))
-    assert not any(name.startswith("homeport_recovery") for name in counted.samples())
-
-
-@pytest.mark.parametrize(
-    ("event", "cause"),
-    [
-        (ContainerStopped(inc("0", 1), StopCause.LEASE_LOST, 1), "lease-lost"),
-        (LauncherSilent(ResourceId("r")), "launcher-silent"),
-        (ResourceEnded(resource_id=ResourceId("r")), "resource-ended"),
-        (ResourceEnded(resource_id=ResourceId("r"), is_taken_back=True), "taken-back"),
-        (JobModelPublished(1, {}), "model-change"),
-        (ShutdownRequested(), "other"),
-    ],
-)
-def test_causes_are_told_by_the_event(event: Event, cause: str) -> None:
-    """A label per way to end, and no more."""
-    assert cause_of(event) == cause
+    assert samples["homeport_recovery_seconds_count killed"] == 1
+    assert samples["homeport_recovery_seconds_sum killed"] == 3.5
+    assert samples["homeport_recovery_seconds_bucket killed 2.0"] == 0
+    assert samples["homeport_recovery_seconds_bucket killed 5.0"] == 1
+    assert samples["homeport_recovery_seconds_bucket killed +Inf"] == 1
+    assert samples["homeport_recovery_seconds_count finished"] == 1
+    phase = "homeport_recovery_phase_seconds"
+    assert samples[f"{phase}_sum home restore"] == 3.44
+    assert samples[f"{phase}_bucket home 0.05 detect"] == 0
+    assert samples[f"{phase}_bucket home 0.1 detect"] == 1
+    assert f"{phase}_count home fence" not in samples
 
 
 def test_every_decision_is_counted_by_its_kind(counted: Counted) -> None:

@@ -47,6 +47,19 @@ def test_a_lease_runs_out_a_margin_after_the_last_answer() -> None:
     assert table.revoked([A, B], SPAN_MS) == (A,)
 
 
+def test_the_last_sign_of_life_is_the_last_renewal_that_was_granted() -> None:
+    """Also once it has run out; registering is none, nor is a renewal that is refused."""
+    table = LeaseTable(LEASE_MS, 0)
+    assert table.renewed_ms(A) is None
+    table.register(A, 0)
+    assert table.renewed_ms(A) is None
+    table.renew(A, 700)
+    tick(table, 0, 700 + SPAN_MS)
+    assert table.revoked([A], 700 + SPAN_MS) == (A,)
+    assert table.renew(A, 700 + SPAN_MS) is LeaseAnswer.NO
+    assert table.renewed_ms(A) == 700
+
+
 def test_running_out_is_no_evidence_before_somebody_asks() -> None:
     """A renewal that comes before the question saves the lease; one after it does not (L1)."""
     table = LeaseTable(LEASE_MS, 0)

@@ -69,6 +69,43 @@ def test_the_account_of_a_processor_that_runs() -> None:
     ]
 
 
+RECOVERY = {
+    "cause": "launcher-silent",
+    "kind": "failover",
+    "from": "nm1",
+    "to": "nm2",
+    "began_ms": 1_000,
+    "phases_ms": {"detect": 3600, "decide": 0, "stop": 450, "first-batch": 50},
+    "total_ms": 4100,
+    "is_over": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("recovery", "line"),
+    [
+        (
+            RECOVERY,
+            (
+                "last recovery: failover, nm1 to nm2, launcher-silent at 1970-01-01 00:00:01.000, "
+                "4.10 s: detect 3.60, stop 0.45, first-batch 0.05"
+            ),
+        ),
+        (
+            RECOVERY
+            | {"kind": None, "to": None, "from": None, "is_over": False, "phases_ms": {"stop": 0}},
+            (
+                "recovers: a host to a place that is sought, launcher-silent at "
+                "1970-01-01 00:00:01.000, 4.10 s: none"
+            ),
+        ),
+    ],
+)
+def test_the_last_recovery_in_one_line(recovery: dict[str, Any], line: str) -> None:
+    """Phase by phase, in seconds; one that is under way says so."""
+    assert explained(container(recovery=recovery))[2] == f"  {line}"
+
+
 def test_the_account_of_a_standby_that_failed() -> None:
     """Whose it is, where it was, what counts against it."""
     told = container(

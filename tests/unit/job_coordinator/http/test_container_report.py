@@ -27,6 +27,7 @@ REPORT = ContainerReport((PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5)
         ContainerReport(),
         ContainerReport(lags=(StoreLag("t", TASK, 0),), lag=0),
         ContainerReport((RestoreProgress("s", TASK, 0, 0, 0, 0.0, 12.5),)),
+        ContainerReport(first_commit_ms=0, caught_up_ms=7),
     ],
 )
 def test_every_report_survives_the_wire(report: ContainerReport) -> None:
@@ -55,6 +56,8 @@ def test_a_standby_is_as_late_as_its_latest_store() -> None:
         (["restoring", 0, "records_per_s"], "2"),
         (["restoring", 0, "seconds_left"], -0.5),
         (["restoring", 0, "seconds_left"], float("inf")),
+        (["first_commit_ms"], -1),
+        (["caught_up_ms"], 0.5),
         (["lags"], {}),
         (["lags", 0, "records"], None),
         (["lags", 0, "seconds"], True),

@@ -35,7 +35,7 @@ STARTED = Started(
     {"s": {"Partition 0": Restored(RestoreKind.TAIL, 5, 9, 5)}, "t": {}},
     {"restore": 0.25, "spark": 3.0},
 )
-STOPPED = Stopped(ONE, StopCause.FAILED, 1, ("Traceback", "ValueError: ä"))
+STOPPED = Stopped(ONE, StopCause.FAILED, 1, ("Traceback", "ValueError: ä"), 70)
 
 _FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
     (CHECK_IN, CheckIn.from_json),
