@@ -35,6 +35,7 @@ from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
 from homeport.job_coordinator.kafka.connection import CHANGING
+from homeport.job_coordinator.kafka.offsets import told_offset
 from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin
 
 _LOG = logging.getLogger(__name__)
@@ -121,7 +122,7 @@ class LogReader:
             )
             for place, future in futures.items():
                 try:
-                    found[place.topic, place.partition] = future.result().offset
+                    found[place.topic, place.partition] = told_offset(future)
                 except KafkaException as error:
                     cause = error_of(error)
                     if cause.code() not in CHANGING or time.monotonic() > deadline:

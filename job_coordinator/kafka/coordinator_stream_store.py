@@ -33,6 +33,7 @@ from homeport.config.errors import InvariantViolation
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import CHANGING
+from homeport.job_coordinator.kafka.offsets import told_offset
 from homeport.job_coordinator.kafka.record_writer import (
     PlainWriter,
     RecordWriter,
@@ -268,7 +269,7 @@ class CoordinatorStreamStore:
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
             request_timeout=self._timeout_s,
         )
-        return int(futures[partition].result(self._timeout_s + 1).offset)
+        return told_offset(futures[partition], self._timeout_s + 1)
 
     def _take_some(self, consumer: Consumer, found: list[CoordinatorStreamMessage]) -> None:
         """What the library has fetched is in the state, and its records in ``found``."""

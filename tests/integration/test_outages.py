@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -16,10 +17,13 @@ from yarn_jobs import LIMIT_S, Job, parent_of, wait_for
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
+from homeport.container.kafka.log_reader import LogReader
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, set_config
+from local_cluster import processes
 from local_cluster.cluster import LocalCluster
+from local_cluster.daemons import KAFKA
 
 SOON_S = 30.0
 OUTAGE_S = 60.0
@@ -77,6 +81,40 @@ def test_a_coordinator_stream_goes_on_once_its_broker_is_back(broker: LocalClust
         soon(lambda: writer.write([set_config("a", "after")]))
         soon(reader.catch_up)
         assert reader.latest(MessageType.SET_CONFIG)["a"].value("value") == "after"
+
+
+@contextlib.contextmanager
+def standing_still(broker: LocalCluster) -> Iterator[None]:
+    """Inside the block the broker answers nobody and closes no connection, as behind a cut."""
+    process = broker._record().daemons[KAFKA]
+    processes.send(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        processes.send(process, signal.SIGCONT)
+
+
+def test_a_broker_that_stands_still_tells_no_end_of_a_stream(broker: LocalCluster) -> None:
+    """The library reports no error then: what it says must not be taken for the stream's end."""
+    system = system_of(broker)
+    TopicAdmin(system).create("still", 1, 1, {"cleanup.policy": "compact"})
+    with CoordinatorStreamStore(system, "still", source="t", timeout_s=2) as reader:
+        reader.bootstrap()
+        with standing_still(broker), pytest.raises(UnavailableError, match="did not tell"):
+            reader.catch_up()
+        soon(reader.catch_up)
+
+
+@pytest.mark.long
+def test_a_broker_that_stands_still_tells_no_end_of_a_changelog(broker: LocalCluster) -> None:
+    """Else a store would be ahead of its changelog, or have nothing to read of it."""
+    system = system_of(broker)
+    TopicAdmin(system).create("changes", 1, 1, {"cleanup.policy": "compact"})
+    with contextlib.closing(LogReader(system, lambda _: None)) as reader:
+        assert reader.ends([("changes", 0)])["changes", 0].head == 0
+        with standing_still(broker), pytest.raises(UnavailableError, match="did not tell"):
+            reader.ends([("changes", 0)])
+        soon(lambda: reader.ends([("changes", 0)]))
 
 
 def test_a_restarted_resource_manager_disturbs_nobody(make_job: Callable[[str], Job]) -> None:
