@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from faults import Faults
 from launchers import Am, Running
 from samza_peer import SamzaPeer
 from samza_streams import Stream
@@ -21,6 +20,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_
 from local_cluster import network
 from local_cluster.cluster import LocalCluster, remove_abandoned
 from local_cluster.errors import ClusterError
+from tests.faults import Faults
 
 PREFIX = "test-"
 KEPT_LOGS = pytest.StashKey[list[Path]]()

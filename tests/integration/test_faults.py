@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from faults import Faults
 
 from local_cluster import network as networks
 from local_cluster import processes
@@ -30,6 +29,7 @@ from local_cluster.errors import ClusterError
 from local_cluster.kafka_broker import answers
 from local_cluster.layout import Layout, Record, read_record, write_record
 from local_cluster.network import CLIENT, Network
+from tests.faults import Faults
 
 T = TypeVar("T")
 
