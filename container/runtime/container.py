@@ -20,6 +20,7 @@ from homeport.container.runtime.first_work import FirstWork
 from homeport.container.runtime.garbage import spare_collections
 from homeport.container.runtime.hanging_transactions import ending_what_hangs
 from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.lease_memory import SpareKind
 from homeport.container.runtime.loop_parts import LoopParts, LoopSettings
 from homeport.container.runtime.predecessors import open_stores
 from homeport.container.runtime.restore_report import RestoreReport
@@ -63,12 +64,14 @@ class StreamContainer:
         client: CoordinatorClient,
         stop: StopFlag,
         tell: Callable[[ContainerReport], None],
+        want_spare: Callable[[SpareKind], None],
         reached: Reached = passed,
     ) -> None:
         """Nothing is begun.
 
-        ``tell``: hands on what the AM and its users are to see of the work. ``reached``: is told of
-        each step of a transaction and of a commit when it is done.
+        ``tell``: hands on what the AM and its users are to see of the work. ``want_spare``: asks
+        for a process that can be the next incarnation. ``reached``: is told of each step of a
+        transaction and of a commit when it is done.
         """
         self._job = job
         self._permit = permit
@@ -76,6 +79,7 @@ class StreamContainer:
         self._client = client
         self._stop = stop
         self._tell = tell
+        self._want_spare = want_spare
         self._reached = reached
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
@@ -117,6 +121,7 @@ class StreamContainer:
             self._stop.check()
             self._write_locality(stream)
         self._report_started()
+        self._want_spare(self._job.spare)
         source = InputConsumer(self._job.systems, starts)
         parts = LoopParts(
             source,

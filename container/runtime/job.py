@@ -11,6 +11,7 @@ from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import ClusterManagerConfig, JobConfig, SystemConfig, TaskConfig
 from homeport.config.stores_section import StorageConfig, StoreConfig
 from homeport.container.classes import load_serde
+from homeport.container.runtime.lease_memory import SpareKind
 from homeport.container.serdes import Serde
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
@@ -108,6 +109,11 @@ class ContainerJob:
     def is_standby(self) -> bool:
         """Whether the container only keeps a replica of the state of another one."""
         return self.active_processor is not None
+
+    @property
+    def spare(self) -> SpareKind:
+        """The kind of spare that shortens the next start on this host."""
+        return SpareKind.PLAIN if self.task.pipeline_class is None else SpareKind.SPARK
 
     @property
     def records(self) -> RecordsConfig:

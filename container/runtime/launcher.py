@@ -15,7 +15,8 @@ that word is the evidence of a stop on which the AM starts a successor (safety P
 * A child that does not beat is killed (safety C3).
 * The child is spawned from the main thread with parent-death signal SIGKILL: the signal follows the
   thread, not the process (safety C5). Child and launcher share the process group, which is what
-  YARN signals.
+  YARN signals. It gets its permit on its standard input, and so may have been spawned long before,
+  as a ``spare``.
 * Everything is imported at start and the child's log stays open, because YARN may remove both
   folders early.
 """
@@ -23,26 +24,26 @@ that word is the evidence of a stop on which the AM starts a successor (safety P
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import logging
 import os
 import selectors
 import signal
 import socket
-import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.container.runtime.child_process import ChildProcess
 from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST, EXIT_UNAVAILABLE
 from homeport.container.runtime.launcher_settings import LauncherSettings
 from homeport.container.runtime.lease import BeatWatch
 from homeport.container.runtime.lease_holder import LeaseHolder
-from homeport.container.runtime.lease_memory import FD_VARIABLE, boot_ms
+from homeport.container.runtime.lease_memory import SpareKind, boot_ms
+from homeport.container.runtime.spare import Spare
 from homeport.container.runtime.testimony import Testimony
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -63,8 +64,6 @@ EXIT_TERMINATED = 128 + signal.SIGTERM
 _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000
 _TAIL_BYTES = 32 * 1024
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 log = logging.getLogger("launcher")
 
@@ -93,7 +92,7 @@ def last_lines(text: bytes, count: int = LAST_LINES) -> tuple[str, ...]:
 
 
 def permit_json(order: Order) -> str:
-    """The argument ``--permit`` of a stream container, from an order to run."""
+    """What a stream container reads on its standard input, from an order to run."""
     incarnation = order.incarnation
     if incarnation is None:
         raise WireError("an order to run names no incarnation")
@@ -112,9 +111,7 @@ class _Child:
     """The running stream container."""
 
     incarnation: Incarnation
-    process: subprocess.Popen[bytes]
-    log_fd: int
-    pid_fd: int
+    process: ChildProcess
     lease: LeaseHolder
     beats: BeatWatch
     has_lost_lease: bool = False
@@ -158,11 +155,13 @@ class Launcher:
         self._wake_out.setblocking(False)  # noqa: FBT003 - the standard library's signature
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_out, selectors.EVENT_READ)
+        self._started = 0
+        self._spare = Spare(self._start, self._selector, settings.memory_mb)
 
     def run(self) -> int:
         """Runs until ordered to exit, signalled, refused, or forsaken; the exit code.
 
-        Afterwards the child is gone and has been waited for.
+        Afterwards child and spare are gone and have been waited for.
         """
         signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.set_wakeup_fd(self._wake_in.fileno(), warn_on_full_buffer=False)
@@ -175,9 +174,11 @@ class Launcher:
                 if self._leaving is not None and self._is_done():
                     return self._leaving
                 self._talk()
+                self._look_after_spare()
                 self._wait()
         finally:
             self._kill_child("the launcher ends")
+            self._spare.end("the launcher ends")
             if self._report is not None:
                 self._testimony.of_stopped(self._report)
 
@@ -234,7 +235,7 @@ class Launcher:
                 host=settings.host,
                 pid=self._child.process.pid if self._child else os.getpid(),
                 running=self._child.incarnation if self._child else None,
-                report=self._child.lease.memory.told() if self._child else None,
+                report=self._child.process.memory.told() if self._child else None,
             )
         )
         self._answered_ms = sent_ms
@@ -268,7 +269,7 @@ class Launcher:
             lease = self._lease_for(order, incarnation)
             if lease is not None:
                 self._event("permit-received", incarnation, model_version=order.model_version)
-                self._spawn(order, incarnation, lease)
+                self._run_child(order, incarnation, lease)
 
     def _lease_for(self, order: Order, incarnation: Incarnation) -> LeaseHolder | None:
         """The lease of the permit; None where it is not granted now: the permit comes again."""
@@ -289,46 +290,36 @@ class Launcher:
 
     # -- the child
 
-    def _spawn(self, order: Order, incarnation: Incarnation, lease: LeaseHolder) -> None:
+    def _start(self, kind: SpareKind) -> ChildProcess:
+        """A process that waits for its permit, with what ``kind`` says done meanwhile."""
         settings = self._settings
-        name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
-        settings.log_folder.mkdir(parents=True, exist_ok=True)
-        log_fd = os.open(settings.log_folder / name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        self._started += 1
         environment = dict(
             os.environ,
-            SAMZA_CONTAINER_ID=incarnation.processor_id,
             EXECUTION_ENV_CONTAINER_ID=settings.resource_id,
             HOMEPORT_TOKEN_FILE=str(settings.token_file),
             PYTHONPATH=_python_path(self._folder / PACKAGE_FOLDER, os.environ),
-            **{FD_VARIABLE: str(lease.memory.fd)},
         )
-        process = subprocess.Popen(
-            [*self._command, "--permit", permit_json(order)],
-            stdin=subprocess.DEVNULL,
-            stdout=log_fd,
-            stderr=log_fd,
-            env=environment,
-            pass_fds=(lease.memory.fd,),
-            # No other thread of a lease is left, as there was no child.
-            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - two system calls
-        )
-        child = _Child(
-            incarnation,
-            process,
-            log_fd,
-            os.pidfd_open(process.pid),
-            lease,
-            BeatWatch.at(boot_ms(), settings.hang_ms),
-        )
-        self._child = child
-        lease.hold(lambda: self._on_lease_lost(child))
-        self._selector.register(self._child.pid_fd, selectors.EVENT_READ)
+        log_file = settings.log_folder / f"spare-{self._started}.log"
+        command = [*self._command, "--ready", kind.name.lower()]
+        return ChildProcess.start(command, environment, log_file, boot_ms())
+
+    def _run_child(self, order: Order, incarnation: Incarnation, lease: LeaseHolder) -> None:
+        spare = self._spare.take()
+        process = spare or self._start(SpareKind.NONE)
+        beats = BeatWatch.at(boot_ms(), self._settings.hang_ms)
+        child = self._child = _Child(incarnation, process, lease, beats)
+        lease.hold(process.memory, lambda: self._on_lease_lost(child))
+        self._selector.register(process.pid_fd, selectors.EVENT_READ)
+        log_name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
+        process.permit(permit_json(order), log_name)
         log.info(
-            "processor %s epoch %d runs as pid %d, log %s",
+            "processor %s epoch %d runs as pid %d%s, log %s",
             incarnation.processor_id,
             incarnation.epoch,
             process.pid,
-            settings.log_folder / name,
+            "" if spare is None else ", which was the spare",
+            process.log_file,
         )
         self._event("child-started", incarnation, child_pid=process.pid)
 
@@ -363,14 +354,13 @@ class Launcher:
             )
             child.kill_at_ms = None
             self._signal_child(signal.SIGKILL)
-        elif child.beats.is_hung(child.lease.memory.beat_ms, boot_ms()) and not child.has_hung:
+        elif child.beats.is_hung(child.process.memory.beat_ms, boot_ms()) and not child.has_hung:
             log.error("processor %s epoch %d does not beat: killed", *_parts(child.incarnation))
             child.has_hung = True
             self._signal_child(signal.SIGKILL)
 
     def _bury(self, child: _Child, exit_code: int) -> None:
-        size = os.fstat(child.log_fd).st_size
-        tail = os.pread(child.log_fd, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+        tail = child.process.log_tail(_TAIL_BYTES)
         child.lease.close()
         self._buried_ms = boot_ms()
         signalled = self._leaving == EXIT_TERMINATED
@@ -383,9 +373,8 @@ class Launcher:
             cause = StopCause.LEASE_LOST
             self._event("lease-lost", child.incarnation)
         self._child = None  # before its descriptors go, which a signal's handler would use
-        self._selector.unregister(child.pid_fd)
-        os.close(child.pid_fd)
-        os.close(child.log_fd)
+        self._selector.unregister(child.process.pid_fd)
+        child.process.close()
         self._report = Stopped(child.incarnation, cause, exit_code, lines)
         self._ended[child.incarnation] = self._report
         log.info(
@@ -406,10 +395,12 @@ class Launcher:
         self._bury(child, child.process.wait())
 
     def _signal_child(self, number: signal.Signals) -> None:
-        child = self._child
-        if child is not None:
-            with contextlib.suppress(ProcessLookupError, OSError):
-                signal.pidfd_send_signal(child.pid_fd, number)
+        if self._child is not None:
+            self._child.process.signal(number)
+
+    def _look_after_spare(self) -> None:
+        wanted = None if self._child is None else self._child.process.memory.spare
+        self._spare.look_after(None if self._leaving is not None else wanted)
 
     # -- waking up
 
@@ -431,15 +422,14 @@ class Launcher:
             self._stop_child(ordered=False)
             if self._child is not None:
                 # At once: YARN may kill us long before the child has ended.
-                self._testimony.of_running(self._child.incarnation, self._child.pid_fd)
+                self._testimony.of_running(self._child.incarnation, self._child.process.pid_fd)
             elif self._report is not None:
                 self._testimony.of_stopped(self._report)
 
     def _on_lease_lost(self, child: _Child) -> None:
         """Called by a thread of the lease, at most once for each child."""
         child.has_lost_lease = True
-        with contextlib.suppress(ProcessLookupError, OSError):
-            signal.pidfd_send_signal(child.pid_fd, signal.SIGKILL)
+        child.process.signal(signal.SIGKILL)
         with contextlib.suppress(OSError):
             self._wake_in.send(b"\0")
 
@@ -450,15 +440,6 @@ class Launcher:
 
 def _parts(incarnation: Incarnation) -> tuple[str, int]:
     return incarnation.processor_id, incarnation.epoch
-
-
-def _die_with_parent(parent: int) -> Callable[[], None]:
-    def hook() -> None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the signal was set
-            os._exit(1)
-
-    return hook
 
 
 def _python_path(package: Path, environment: Mapping[str, str]) -> str:

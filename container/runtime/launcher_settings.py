@@ -16,7 +16,8 @@ class LauncherSettings:
     """What the environment tells a launcher. Units: ms.
 
     ``hang_ms``: how long a child may be silent; ``lost_ms``: how long the AM may be, until a
-    launcher without a child leaves.
+    launcher without a child leaves. ``memory_mb``: what YARN grants to all that runs here; 0: not
+    known.
     """
 
     coordinator_url: str
@@ -30,6 +31,7 @@ class LauncherSettings:
     hang_ms: int
     lost_ms: int
     shutdown_ms: int
+    memory_mb: int
     history_folder: Path | None
 
     @classmethod
@@ -54,6 +56,7 @@ class LauncherSettings:
             hang_ms=_number(environment, "HOMEPORT_HANG_MS", 60_000),
             lost_ms=_number(environment, "HOMEPORT_LOST_MS", 40_000),
             shutdown_ms=_number(environment, "HOMEPORT_SHUTDOWN_MS", 30_000),
+            memory_mb=_number(environment, "HOMEPORT_MEMORY_MB", 0),
             history_folder=_below_state_folder(history, environment) if history else None,
         )
 
@@ -90,7 +93,7 @@ def _number(environment: Mapping[str, str], name: str, default: int) -> int:
         return int(text)
     except ValueError:
         raise ConfigError(
-            name, text, "it must be a number of ms", f"set a number such as {default}"
+            name, text, "it must be a whole number", f"set a number such as {default}"
         ) from None
 
 

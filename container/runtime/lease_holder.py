@@ -6,9 +6,7 @@ has the deadline in its memory and watches it too.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import threading
 from collections.abc import Callable
 
@@ -37,8 +35,8 @@ class LeaseHolder:
         self._lease_ms = lease_ms
         self._changed = threading.Condition()
         self._closed = False
-        self._on_lost: Callable[[], None] | None = None
-        self.memory = LeaseMemory.create(lease.deadline_ms, boot_ms())
+        self._memory: LeaseMemory | None = None
+        self._on_lost: Callable[[], None] = _nobody_cares
 
     @classmethod
     def acquire(cls, client: CoordinatorClient, renewal: Renewal) -> LeaseHolder | None:
@@ -54,9 +52,13 @@ class LeaseHolder:
         lease = Lease.first(sent_ms, boot_ms(), grant.lease_ms)
         return None if lease is None else cls(client, renewal, lease, grant.lease_ms)
 
-    def hold(self, on_lost: Callable[[], None]) -> None:
-        """Renewed from now on; ``on_lost`` is called once, by a thread, when it is lost."""
-        self._on_lost = on_lost
+    def hold(self, memory: LeaseMemory, on_lost: Callable[[], None]) -> None:
+        """Renewed from now on; ``on_lost`` is called once, by a thread, when it is lost.
+
+        Afterwards ``memory``, which is the child's, has its deadline.
+        """
+        self._memory, self._on_lost = memory, on_lost
+        memory.deadline_ms = self._lease.deadline_ms
         for target in (self._renew, self._watch):
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
 
@@ -67,8 +69,6 @@ class LeaseHolder:
                 return
             self._closed = True
             self._changed.notify_all()
-        with contextlib.suppress(OSError):
-            os.close(self.memory.fd)
 
     def _renew(self) -> None:
         was_answered = True
@@ -86,12 +86,13 @@ class LeaseHolder:
                 self._take(sent_ms, grant.answer, grant.lease_ms)
 
     def _take(self, sent_ms: int, answer: LeaseAnswer, lease_ms: int) -> None:
-        if self._closed:
+        memory = self._memory
+        if self._closed or memory is None:
             return
         if answer is LeaseAnswer.GRANTED and self._lease.renewed(sent_ms, boot_ms(), lease_ms):
-            self.memory.deadline_ms = self._lease.deadline_ms
+            memory.deadline_ms = self._lease.deadline_ms
         elif answer is LeaseAnswer.NO:
-            self._lease.deadline_ms = self.memory.deadline_ms = 0
+            self._lease.deadline_ms = memory.deadline_ms = 0
             self._changed.notify_all()
 
     def _watch(self) -> None:
@@ -102,8 +103,7 @@ class LeaseHolder:
                 self._changed.wait(min(left_s, _WATCH_STEP_S))
             if self._closed:
                 return
-        if self._on_lost is not None:
-            self._on_lost()
+        self._on_lost()
 
     def _pause(self, seconds: float) -> bool:
         """Waits; whether the lease is still to be renewed."""
@@ -112,3 +112,7 @@ class LeaseHolder:
                 lambda: self._closed or self._lease.is_lost(boot_ms()), timeout=seconds
             )
             return not self._closed and not self._lease.is_lost(boot_ms())
+
+
+def _nobody_cares() -> None:
+    """Of a lease that nobody holds yet."""

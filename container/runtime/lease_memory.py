@@ -1,9 +1,9 @@
 """What launcher and child share: until when the child may run, when it last beat, what it tells.
 
-Two numbers of eight bytes in anonymous memory, ms on CLOCK_BOOTTIME, which goes on while the
-machine sleeps; behind them the child's last report, with its length and checksum before it. Each is
-written by one side only. The child watches its deadline from a thread of its own and ends the
-process when it has passed, also where its launcher is stopped (safety C2).
+Three numbers of eight bytes in anonymous memory, of which two are ms on CLOCK_BOOTTIME, which goes
+on while the machine sleeps; behind them the child's last report, with its length and checksum
+before it. Each is written by one side only. The child watches its deadline from a thread of its own
+and ends the process when it has passed, also where its launcher is stopped (safety C2).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 
 from homeport.config.errors import WireError
 from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST
@@ -23,8 +24,9 @@ from homeport.job_coordinator.model.json_values import compact_json, parse_objec
 
 FD_VARIABLE = "HOMEPORT_LEASE_FD"
 
-_NUMBERS = 16
-_DEADLINE, _BEAT = 0, 1
+_NUMBERS = 24
+_DEADLINE, _BEAT, _SPARE = 0, 1, 2
+_NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
 """Room for a report of some hundred stores; of a longer one single stores are left out."""
@@ -35,6 +37,20 @@ _STEP_S = 0.1
 def boot_ms() -> int:
     """Milliseconds since the machine started, time asleep included."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+class SpareKind(IntEnum):
+    """How much of a start a spare process has behind it."""
+
+    NONE = 0
+    """There is to be none."""
+    PLAIN = 1
+    """Its imports."""
+    SPARK = 2
+    """Spark's imports too."""
+
+
+_SPARE_KINDS = frozenset(SpareKind)
 
 
 class LeaseMemory:
@@ -48,8 +64,13 @@ class LeaseMemory:
         self._told: ContainerReport | None = None
 
     @classmethod
+    def endless(cls, beat_ms: int) -> LeaseMemory:
+        """New memory of a process that has no permit yet, and so no deadline."""
+        return cls.create(_NEVER_MS, beat_ms)
+
+    @classmethod
     def create(cls, deadline_ms: int, beat_ms: int) -> LeaseMemory:
-        """New memory with these two numbers."""
+        """New memory with these two numbers; no spare is asked for."""
         fd = os.memfd_create("homeport-lease")
         os.ftruncate(fd, _SIZE)
         memory = cls(fd)
@@ -74,6 +95,16 @@ class LeaseMemory:
     @beat_ms.setter
     def beat_ms(self, at_ms: int) -> None:
         self._numbers[_BEAT] = at_ms
+
+    @property
+    def spare(self) -> SpareKind:
+        """The spare that is to be kept beside the child."""
+        asked = self._numbers[_SPARE]
+        return SpareKind(asked) if asked in _SPARE_KINDS else SpareKind.NONE
+
+    def want_spare(self, kind: SpareKind) -> None:
+        """The launcher keeps one of that kind from now on, if it can; the child says so."""
+        self._numbers[_SPARE] = kind
 
     def tell(self, report: ContainerReport) -> None:
         """The launcher finds ``report`` here; one thread of the child's writes."""
@@ -111,6 +142,10 @@ def watch_lease(
     memory = LeaseMemory(int(fd))
     threading.Thread(target=_watch, args=(memory, end), name="lease", daemon=True).start()
     return memory
+
+
+def unspared(_kind: SpareKind) -> None:
+    """A child without a launcher has nobody who could keep a spare."""
 
 
 def unheard(_report: ContainerReport) -> None:

@@ -20,6 +20,7 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.lease_memory import SpareKind
 from homeport.container.runtime.predecessors import open_stores
 from homeport.container.runtime.restore_report import RestoreReport
 from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
@@ -53,14 +54,20 @@ class StandbyContainer:
         client: CoordinatorClient,
         stop: StopFlag,
         tell: Callable[[ContainerReport], None],
+        want_spare: Callable[[SpareKind], None],
     ) -> None:
-        """Nothing is begun. ``tell``: hands on what the AM and its users are to see of the work."""
+        """Nothing is begun.
+
+        ``tell``: hands on what the AM and its users are to see of the work. ``want_spare``: asks
+        for a process that can take the place of this one, for the active container above all.
+        """
         self._job = job
         self._permit = permit
         self._environment = environment
         self._client = client
         self._stop = stop
         self._tell = tell
+        self._want_spare = want_spare
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
         self._restored: dict[str, dict[str, Restored]] = {}
@@ -91,6 +98,7 @@ class StandbyContainer:
         feed = self._feed()
         started = Started(self._permit.incarnation, self._restored, self._phases.total())
         start_up.report_started(self._client, started, self._history, self._stop)
+        self._want_spare(self._job.spare)
         try:
             self._follow(ChangelogFollower(self._storage.logged, feed, self._storage.clocks))
         finally:

@@ -38,6 +38,11 @@ class StopFlag:
         select.select([self._reader], [], [], seconds)
         return self._set
 
+    def wait_for_input(self, fd: int) -> bool:
+        """Returns when ``fd`` can be read, or the flag is set; whether it is set."""
+        select.select([self._reader, fd], [], [])
+        return self._set
+
     def pause(self, seconds: float) -> None:
         """Returns after ``seconds``.
 

@@ -1,6 +1,8 @@
 """The stream container's program: ``python -m homeport.container.runtime.stream_container``.
 
-It runs an active container or a standby, whichever the JobModel says that its processor is.
+It runs an active container or a standby, whichever the JobModel says that its processor is. The
+permit comes on standard input, at once or after a long wait; until then the process does nothing of
+the job, but for imports. When standard input ends without one, so does the process.
 
 Exit codes: 0 when every task has voted for the end, 143 after SIGTERM, 72 when Kafka or the AM was
 away for too long, 1 after a failure; the cause is the last line of the output. Little is imported
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import logging
 import os
 import signal
@@ -23,7 +26,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
-from homeport.container.runtime.lease_memory import LeaseMemory, unheard, watch_lease
+from homeport.container.runtime.lease_memory import (
+    LeaseMemory,
+    SpareKind,
+    unheard,
+    unspared,
+    watch_lease,
+)
 from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
 
 if TYPE_CHECKING:
@@ -36,6 +45,9 @@ _LOG = logging.getLogger(__name__)
 FINISHED = 0
 STOPPED = 143
 FAILED = 1
+
+_NICENESS = 10
+_PIECE = 65536
 
 
 def main(arguments: Sequence[str] | None = None, reached: Reached | None = None) -> NoReturn:
@@ -53,15 +65,43 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
 
     signal.signal(signal.SIGTERM, terminated)
     parser = argparse.ArgumentParser(prog="stream_container")
-    parser.add_argument("--permit", required=True, metavar="JSON", help="the start permit")
-    permit = parser.parse_args(arguments).permit
+    kinds = [kind.name.lower() for kind in SpareKind]
+    parser.add_argument(
+        "--ready", choices=kinds, default=kinds[0], help="what is done while no permit is there"
+    )
+    ready = SpareKind[parser.parse_args(arguments).ready.upper()]
     logging.basicConfig(
         stream=sys.stdout,
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    permit = _await_permit(stop, ready)
+    if permit is None:
+        _end(STOPPED, None)
     _end(*_run(permit, stop, memory, reached))
+
+
+def _await_permit(stop: StopFlag, ready: SpareKind) -> str | None:
+    """The permit from standard input; None where there is to be none."""
+    if ready is not SpareKind.NONE:
+        threading.Thread(target=_import_all, args=[ready], name="imports", daemon=True).start()
+    text = bytearray()
+    while not stop.wait_for_input(0):
+        piece = os.read(0, _PIECE)
+        if not piece:
+            return text.decode() or None
+        text += piece
+    return None
+
+
+def _import_all(ready: SpareKind) -> None:
+    """What a start imports is there. Gives way to all that runs on the host."""
+    os.nice(_NICENESS)  # of this thread alone
+    for module in ("container", "standby_container"):
+        importlib.import_module(f"homeport.container.runtime.{module}")
+    if ready is SpareKind.SPARK:
+        importlib.import_module("pyspark.sql")
 
 
 def _run(
@@ -121,16 +161,17 @@ def _prepared(
     client = CoordinatorClient(environment.coordinator_url, environment.token)
     model = fetch_job_model(client, permit, stop)
     job = ContainerJob.of(model, own.processor_id)
-    tell = unheard if memory is None else memory.tell
+    os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
+    tell, want_spare = (unheard, unspared) if memory is None else (memory.tell, memory.want_spare)
     if job.is_standby:
         from homeport.container.runtime.standby_container import StandbyContainer  # noqa: PLC0415 - as said above
 
-        return StandbyContainer(job, permit, environment, client, stop, tell)
+        return StandbyContainer(job, permit, environment, client, stop, tell, want_spare)
     from homeport.container.runtime.container import StreamContainer  # noqa: PLC0415 - as said above
 
     if reached is None:
-        return StreamContainer(job, permit, environment, client, stop, tell)
-    return StreamContainer(job, permit, environment, client, stop, tell, reached)
+        return StreamContainer(job, permit, environment, client, stop, tell, want_spare)
+    return StreamContainer(job, permit, environment, client, stop, tell, want_spare, reached)
 
 
 def _failed(error: Exception, cause: str, *, with_story: bool) -> str:

@@ -258,7 +258,7 @@ class Chaos:
         containers = [
             process
             for process in self._find(CONTAINER)
-            if f'"processor_id":"{number}"' in _command_line(process.pid)
+            if _log_name(process.pid).startswith(f"container-{number}-")
         ]
         if words == CONTAINER:
             return containers
@@ -304,6 +304,14 @@ def _runs(pid: int, words: str) -> bool:
     """Whether the process is the program; a shell that was told to start it has its words too."""
     line = _command_line(pid)
     return words in line and Path(line.split(" ", 1)[0]).name not in {"bash", "sh"}
+
+
+def _log_name(pid: int) -> str:
+    """The name of the file that a process writes to; empty where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/fd/1").readlink().name
+    except OSError:
+        return ""
 
 
 def _command_line(pid: int) -> str:

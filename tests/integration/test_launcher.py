@@ -35,7 +35,7 @@ def test_a_permit_reaches_the_child_which_is_stopped_in_order(am: Am, launch: La
     pid = launcher.child_pid(am)
     assert pid != launcher.process.pid
     assert '"processor_id":"0","epoch":1,"model_version":7,"fence":[]' in launcher.child_log
-    assert "environment 0 container_1700000000000_0001_01_000002" in launcher.child_log
+    assert "environment container_1700000000000_0001_01_000002" in launcher.child_log
     am.orders(OrderKind.STOP, FIRST)
     wait_for(lambda: bool(am.reports), launcher)
     assert not is_alive(pid)
@@ -214,3 +214,111 @@ def test_it_outlives_its_folders(am: Am, launch: Launch) -> None:
     while not am.reports and time.monotonic() < deadline:
         time.sleep(0.02)
     assert am.reports[0].last_lines[-1] == "stopping in order"
+
+
+def test_a_spare_waits_beside_its_child_and_is_the_next(am: Am, launch: Launch) -> None:
+    """It is there once the child has asked; the next permit is its; then there is another one.
+
+    Until then it has written no log of an incarnation, and has no permit.
+    """
+    launcher = launch("spared")
+    am.orders(OrderKind.RUN, FIRST)
+    first = launcher.child_pid(am)
+    spare = launcher.spare_pid()
+    assert (launcher.folder / "logs" / "spare-2.log").read_text() == ""
+    am.orders(OrderKind.RUN, SECOND)
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
+    assert am.check_ins[-1].pid == spare
+    log = launcher.folder / "logs" / "container-0-2.log"
+    wait_for(lambda: "ready" in log.read_text(), launcher)
+    assert '"processor_id":"0","epoch":2' in log.read_text()
+    assert "was plain" in log.read_text()
+    assert launcher.spare_pid(spare) not in {first, spare}
+    assert not (launcher.folder / "logs" / "spare-2.log").exists()
+
+
+def test_a_spare_that_was_killed_is_replaced(am: Am, launch: Launch) -> None:
+    """The child is not touched, and nothing is reported."""
+    launcher = launch("spared")
+    am.orders(OrderKind.RUN, FIRST)
+    child = launcher.child_pid(am)
+    spare = launcher.spare_pid()
+    os.kill(spare, signal.SIGKILL)
+    assert launcher.spare_pid(spare) != spare
+    assert not is_alive(spare)
+    assert is_alive(child)
+    assert am.reports == []
+
+
+def test_a_spare_that_stands_still_is_not_used(am: Am, launch: Launch) -> None:
+    """Its process would hang: the permit goes to a new one, and it is ended."""
+    launcher = launch("spared")
+    am.orders(OrderKind.RUN, FIRST)
+    first = launcher.child_pid(am)
+    spare = launcher.spare_pid()
+    os.kill(spare, signal.SIGSTOP)
+    time.sleep(2.5)  # longer than a spare may be silent
+    am.orders(OrderKind.RUN, SECOND)
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
+    assert am.check_ins[-1].pid not in {first, spare}
+    assert not is_alive(spare)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_spare_does_not_outlive_its_launcher(
+    am: Am, launch: Launch, number: signal.Signals
+) -> None:
+    """Neither an orderly end nor SIGKILL leaves one behind."""
+    launcher = launch("spared")
+    am.orders(OrderKind.RUN, FIRST)
+    child, spare = launcher.child_pid(am), launcher.spare_pid()
+    launcher.process.send_signal(number)
+    launcher.process.wait(LIMIT_S)
+    wait_for(lambda: not is_alive(spare) and not is_alive(child), launcher)
+
+
+def test_a_lease_that_is_lost_leaves_the_spare_to_the_next(am: Am, launch: Launch) -> None:
+    """It never had that lease; under its own it lives until that is lost too."""
+    launcher = launch("spared")
+    am.orders(OrderKind.RUN, FIRST)
+    first, spare = launcher.child_pid(am), launcher.spare_pid()
+    am.orders(OrderKind.RUN, SECOND)
+    am.table.stopped(FIRST)
+    wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
+    assert am.reports[0].cause is StopCause.LEASE_LOST
+    assert (is_alive(first), am.check_ins[-1].pid) == (False, spare)
+    launcher.process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: not is_alive(spare), launcher)
+    launcher.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: len(am.reports) > 1, launcher)
+    assert am.reports[1].cause is StopCause.LEASE_LOST
+
+
+def test_a_signal_in_the_hand_over_stops_what_was_the_spare(am: Am, launch: Launch) -> None:
+    """SIGTERM to the whole group, as YARN sends it, while the spare has just got its permit."""
+    launcher = launch("spared")
+    am.orders(OrderKind.RUN, FIRST)
+    first, spare = launcher.child_pid(am), launcher.spare_pid()
+    os.kill(spare, signal.SIGSTOP)
+    am.orders(OrderKind.RUN, SECOND)
+    os.kill(first, signal.SIGKILL)
+    log = launcher.folder / "launcher.log"
+    wait_for(lambda: f"runs as pid {spare}, which was the spare" in log.read_text(), launcher)
+    os.killpg(launcher.process.pid, signal.SIGTERM)
+    os.kill(spare, signal.SIGCONT)
+    assert launcher.process.wait(LIMIT_S) == 143
+    assert not is_alive(spare)
+    assert am.reports[-1].incarnation == SECOND
+    assert am.reports[-1].cause is StopCause.SIGNALLED
+
+
+def test_without_room_there_is_no_spare(am: Am, launch: Launch) -> None:
+    """Of 160 MB launcher and child leave too little: none is started, and the child runs."""
+    launcher = launch("spared", HOMEPORT_MEMORY_MB="160")
+    am.orders(OrderKind.RUN, FIRST)
+    launcher.child_pid(am)
+    seen = len(am.check_ins)
+    wait_for(lambda: len(am.check_ins) > seen + 60, launcher)
+    assert " waits" not in (launcher.folder / "launcher.log").read_text()

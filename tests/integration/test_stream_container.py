@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from stream_containers import COUNTER, DEADLINE_S, P0, Job, living, make_job
+from stream_containers import COUNTER, DEADLINE_S, P0, Job, Running, living, make_job
 
 from homeport.container.progress import offset_file
+from homeport.container.runtime.lease_memory import SpareKind
 from homeport.job_coordinator.http.messages import RestoreKind, Started
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.locality import LocalityManager
@@ -87,6 +88,50 @@ def test_a_clean_restart_reads_nothing_and_goes_on(make: Make) -> None:
     job.until(lambda: job.processed() == 1500, second)
     assert second.stop() == 143
     _is_exact(job, 1500)
+
+
+def _waits(job: Job, name: str) -> Running:
+    """A spare that has its imports done."""
+    program = "homeport.container.runtime.stream_container"
+    spare = job.spare(name, [program, "--ready", "spark"])
+    maps = Path(f"/proc/{spare.process.pid}/maps")
+    job.until(lambda: "rocksdict" in maps.read_text(), spare)
+    return spare
+
+
+def test_a_spare_is_the_next_incarnation_and_nothing_before(make: Make) -> None:
+    """Until its permit comes it has no file, no connection and no say; then it goes on exactly."""
+    job = make()
+    spare = _waits(job, "waiting")
+    assert not (job.folder / "stores").exists()
+    assert list((job.folder / "work-waiting").iterdir()) == []
+    opened = [link.readlink() for link in Path(f"/proc/{spare.process.pid}/fd").iterdir()]
+    assert not any(str(name).startswith("socket:") for name in opened)
+    first = job.start(1)
+    job.produce(_words(300))
+    job.until(lambda: job.processed() == 300, first)
+    assert first.stop() == 143
+    job.produce(_words(200, 300))
+    spare.permit(job.permit(2, [1]))
+    assert _restored(job.report(spare, 2)) == {
+        "Partition 0": ("none", 0),
+        "Partition 1": ("none", 0),
+    }
+    job.until(lambda: job.processed() == 500, spare)
+    assert spare.memory.spare is SpareKind.PLAIN
+    assert spare.stop() == 143
+    _is_exact(job, 500)
+    _has_a_sound_history(job)
+
+
+def test_a_spare_ends_when_it_is_told_or_left_alone(make: Make) -> None:
+    """SIGTERM, or an end of its standard input: it goes at once, and leaves nothing."""
+    job = make()
+    assert _waits(job, "told").stop() == 143
+    left = _waits(job, "left")
+    left.permit("")
+    assert left.process.wait(DEADLINE_S) == 143
+    assert not (job.folder / "stores").exists()
 
 
 def test_a_killed_container_reads_only_the_tail(make: Make) -> None:

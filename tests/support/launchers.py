@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -41,14 +42,23 @@ LEASE_MS = 1500
 CHILD = """
 import os, signal, sys, time
 mode = open("mode").read()
-print("permit", sys.argv[sys.argv.index("--permit") + 1])
-print("environment", os.environ["SAMZA_CONTAINER_ID"], os.environ["EXECUTION_ENV_CONTAINER_ID"])
+if mode == "spared":
+    from homeport.container.runtime.lease_memory import SpareKind, watch_lease
+    memory = watch_lease(os.environ)
+text = sys.stdin.read()
+if not text:
+    sys.exit(3)
+print("was", sys.argv[sys.argv.index("--ready") + 1])
+print("permit", text)
+print("environment", os.environ["EXECUTION_ENV_CONTAINER_ID"])
 def stop(*_):
     if mode != "deaf":
         print("stopping in order")
         sys.exit(143)
 signal.signal(signal.SIGTERM, stop)
 print("ready", flush=True)
+if mode == "spared":
+    memory.want_spare(SpareKind.PLAIN)
 if mode == "leased":
     from homeport.container.runtime.lease_memory import watch_lease
     watch_lease(os.environ)
@@ -179,6 +189,7 @@ class Running:
                 "HOMEPORT_CHECK_IN_INTERVAL_MS": "50",
                 "HOMEPORT_LOST_MS": "3000",
                 "HOMEPORT_SHUTDOWN_MS": "1000",
+                "HOMEPORT_MEMORY_MB": "1024",
                 **environment,
             },
         )
@@ -195,6 +206,17 @@ class Running:
         wait_for(lambda: "ready" in self.child_log, self)
         wait_for(lambda: am.check_ins[-1].running is not None, self)
         return am.check_ins[-1].pid
+
+    def spare_pid(self, pid: int = 0) -> int:
+        """The pid of the spare, once it waits; of another one than ``pid``."""
+        log = self.folder / "launcher.log"
+
+        def found() -> int:
+            told = re.findall(r"spare pid (\d+) waits", log.read_text())
+            return int(told[-1]) if told else 0
+
+        wait_for(lambda: found() not in {0, pid}, self)
+        return found()
 
     def events(self) -> list[str]:
         """The names of the launcher's history, in order."""

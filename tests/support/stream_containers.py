@@ -136,9 +136,17 @@ class Running:
     log: Path
     memory: LeaseMemory
 
+    def permit(self, text: str) -> None:
+        """The container that waits for its permit gets it."""
+        if self.process.stdin is not None:
+            with self.process.stdin as stdin:
+                stdin.write(text.encode())
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Signals its whole process group, waits; the exit code."""
         os.killpg(self.process.pid, number)
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         return self.process.wait(DEADLINE_S)
 
     def last_line(self) -> str:
@@ -193,6 +201,18 @@ class Job:
         """
         permit = permit or self.permit(epoch, fence, processor)
         name = f"{epoch}" if processor == P0 else f"{processor}-{epoch}"
+        running = self.spare(name, [program], host, stores)
+        running.permit(permit)
+        return running
+
+    def spare(
+        self,
+        name: str,
+        arguments: Sequence[str] = ("homeport.container.runtime.stream_container",),
+        host: str = "NM1",
+        stores: str = "stores",
+    ) -> Running:
+        """A container that waits for its permit; ``arguments``: its program, and what that gets."""
         work = self.folder / f"work-{name}"
         work.mkdir(exist_ok=True)
         log = self.folder / f"container-{name}.log"
@@ -209,9 +229,10 @@ class Job:
         }
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", program, "--permit", permit],
+                [sys.executable, "-m", *arguments],
                 cwd=work,
                 env=environment,
+                stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.config.memory_rule import MemoryShares, divide
+from homeport.config.memory_rule import (
+    SPARE_MB,
+    MemoryShares,
+    divide,
+    has_room_for_spare,
+    must_spare_go,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +49,14 @@ def test_it_is_tight_where_python_has_less_than_a_quarter() -> None:
     assert not divide(1280, has_pipeline=True).is_tight(1280)
     assert divide(1536, has_pipeline=True, heap_mb=1000).is_tight(1536)
     assert not divide(256, has_pipeline=False).is_tight(256)
+
+
+@pytest.mark.parametrize("container_mb", [256, 512, 1536, 8192])
+def test_a_spare_lives_of_what_the_others_leave(container_mb: int) -> None:
+    """One that has just been started stays: it goes only where others have grown since."""
+    most_mb = container_mb - container_mb // 8 - SPARE_MB
+    assert has_room_for_spare(container_mb, most_mb)
+    assert not has_room_for_spare(container_mb, most_mb + 1)
+    assert not must_spare_go(container_mb, most_mb + SPARE_MB)
+    assert not must_spare_go(container_mb, container_mb - container_mb // 16)
+    assert must_spare_go(container_mb, container_mb - container_mb // 16 + 1)

@@ -25,6 +25,7 @@ from homeport.container.runtime import (
     container,
     environment,
     launcher,
+    spare,
     stop_witness,
     stream_container,
 )
@@ -35,6 +36,7 @@ from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.am import TOKEN, Attempt, Cluster
+from tests.unit.world.child_process import PermitPipe, Popen
 from tests.unit.world.clock import Clock, Process, ProcessState
 from tests.unit.world.yarn import YarnContainer
 
@@ -162,26 +164,29 @@ class Hosts:
         if current is None:
             raise AssertionError("only a launcher starts a child")
         current.require_alive()
-        if "--permit" not in arguments:
+        if "--ready" not in arguments:
             return self._popen_witness(current.process.host, int(options["stdin"]))
-        permit = arguments[arguments.index("--permit") + 1]
-        own = environment.Permit.from_json(permit).incarnation
-        name = f"{own.processor_id}@{own.epoch} on {current.process.host}"
-        for other in self.children:
-            # One that stands still may wake up later; fencing is the last word on it.
-            if other.name.startswith(f"{own.processor_id}@") and other.state is RUNNING:
-                self.cluster.world.note("overlap", name, other=other.name)
-        process = self.clock.process(name, current.process.host)
+        process = self.clock.process(f"spare on {current.process.host}", current.process.host)
         self.environments[process] = options["env"]
-        self.children.append(process)
         self._parents[process] = current.process
         if options.get("preexec_fn") is not None:
             current.children.append(process)
         fd = os.dup(int(options["env"][FD_VARIABLE]))
         self._memory_fds.append(fd)
-        process.spawn(lambda: self._run_child(permit, fd))
+        stdin = PermitPipe(lambda permit: self._permitted(process, permit))
+        process.spawn(lambda: self._run_child(stdin, fd))
+        return Popen(process, stdin)
+
+    def _permitted(self, process: Process, permit: str) -> None:
+        """What has waited is from now on the child of that incarnation."""
+        own = environment.Permit.from_json(permit).incarnation
+        process.name = f"{own.processor_id}@{own.epoch} on {process.host}"
+        for other in self.children:
+            # One that stands still may wake up later; fencing is the last word on it.
+            if other.name.startswith(f"{own.processor_id}@") and other.state is RUNNING:
+                self.cluster.world.note("overlap", process.name, other=other.name)
+        self.children.append(process)
         self.on_start(process)
-        return Popen(process)
 
     def _popen_witness(self, host: str, stdin: int) -> Popen:
         """A stop witness, in a session of its own: it outlives whoever starts it."""
@@ -195,12 +200,16 @@ class Hosts:
     def _has_ended(self, handle: int, wait_ms: int) -> bool:
         return self.clock.wait_for(lambda: not self.handles[handle].is_alive, wait_ms)
 
-    def _run_child(self, permit: str, fd: int) -> int:
+    def _run_child(self, stdin: PermitPipe, fd: int) -> int:
         """Mirrors ``stream_container.main``."""
         process = self.here()
         memory = watch_lease({FD_VARIABLE: str(fd)}, process.exit)
         stop = WorldStop(self.clock)
         process.on_sigterm = stop.set
+        self.clock.wait_for(lambda: stdin.is_closed or stop.is_set())
+        permit = stdin.text
+        if not permit or stop.is_set():
+            return stream_container.STOPPED
         code, cause = stream_container._run(permit, stop, memory)
         if cause is not None:
             self.clock.tell(f"error: {cause}")
@@ -232,6 +241,7 @@ class Hosts:
         patch.setattr(stream_container, "_end", lambda code, _: self.here().exit(code))
         patch.setattr(environment.Environment, "of", staticmethod(self._environment))
         patch.setattr(stop_witness, "has_ended", self._has_ended)
+        patch.setattr(spare, "used_mb", lambda: 0)
         patch.setattr(container, "load_task_class", lambda _: Count)
         patch.setattr(container, "spare_collections", lambda: None)
         patch.setattr(engine, "RocksDbMemory", lambda *_: None)
@@ -333,29 +343,6 @@ class WorldStop(StopFlag):
     def wait(self, seconds: float | None = None) -> bool:
         """Returns when set, or after ``seconds``; whether it is set."""
         return self._clock.wait_for(lambda: self._set, None if seconds is None else seconds * 1000)
-
-
-class Popen:
-    """``subprocess.Popen`` of a child."""
-
-    def __init__(self, process: Process) -> None:
-        self.process = process
-        self.pid = process.number
-
-    def poll(self) -> int | None:
-        """Its exit code, minus nine where it was killed; None while it lives."""
-        if self.process.is_alive:
-            return None
-        code = self.process.exit_code
-        return code if isinstance(code, int) else -int(signal.SIGKILL)
-
-    def wait(self) -> int:
-        """Its exit code, once it has ended."""
-        self.process._clock.wait_for(lambda: not self.process.is_alive)
-        code = self.poll()
-        if code is None:
-            raise AssertionError("it was waited for")
-        return code
 
 
 class _Facade:

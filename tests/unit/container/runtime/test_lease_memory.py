@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from homeport.container.runtime.lease_memory import REPORT_BYTES, LeaseMemory
+from homeport.container.runtime.lease_memory import REPORT_BYTES, LeaseMemory, SpareKind, boot_ms
 from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -36,7 +36,7 @@ def test_a_report_that_is_being_written_is_left_for_the_next_look(memory: LeaseM
     """Bytes that do not fit their checksum are no word: the one before holds."""
     memory.tell(ContainerReport(lag=3))
     assert memory.told() == ContainerReport(lag=3)
-    os.pwrite(memory.fd, b"[", 16 + 8)
+    os.pwrite(memory.fd, b"[", 24 + 8)
     assert memory.told() == ContainerReport(lag=3)
 
 
@@ -53,3 +53,23 @@ def test_of_a_report_that_is_too_long_the_sums_are_told(memory: LeaseMemory) -> 
     assert len(str(report.to_json())) > REPORT_BYTES
     memory.tell(report)
     assert memory.told() == ContainerReport(lag=2000)
+
+
+def test_the_launcher_finds_which_spare_is_wanted(memory: LeaseMemory) -> None:
+    """None at first; what the child says last counts; nonsense asks for none."""
+    child = LeaseMemory(memory.fd)
+    assert memory.spare is SpareKind.NONE
+    for kind in (SpareKind.PLAIN, SpareKind.SPARK):
+        child.want_spare(kind)
+        assert memory.spare is kind
+    assert (memory.deadline_ms, memory.beat_ms, memory.told()) == (7, 9, None)
+    os.pwrite(memory.fd, b"\xff" * 8, 16)
+    assert memory.spare is SpareKind.NONE
+
+
+def test_without_a_permit_there_is_no_deadline() -> None:
+    """Not in a hundred years; that it beats is known from the start."""
+    memory = LeaseMemory.endless(9)
+    assert memory.deadline_ms - boot_ms() > 100 * 366 * 86_400_000
+    assert memory.beat_ms == 9
+    os.close(memory.fd)

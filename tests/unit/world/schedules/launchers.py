@@ -12,7 +12,7 @@ from homeport.appmaster.allocation import retries
 from homeport.appmaster.runtime import lease_table
 from homeport.config.errors import WireError
 from homeport.container.api import MessageCollector
-from homeport.container.runtime import launcher, lease_memory
+from homeport.container.runtime import child_process, launcher, lease_memory
 from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST
 from homeport.container.runtime.lease import BeatWatch, Lease
 from homeport.container.runtime.lease_holder import LeaseHolder
@@ -252,12 +252,12 @@ def the_report_of_a_stop_is_refused(scene: Scene) -> None:
 
 def spawned_from_a_passing_thread(patch: pytest.MonkeyPatch) -> None:
     """A thread made for the purpose spawns the child."""
-    spawn = launcher.Launcher._spawn
+    spawn = launcher.Launcher._run_child
 
     def spawn_in_thread(self: launcher.Launcher, *arguments: Any) -> None:  # noqa: ANN401 - any
         _here().spawn(lambda: spawn(self, *arguments))
 
-    patch.setattr(launcher.Launcher, "_spawn", spawn_in_thread)
+    patch.setattr(launcher.Launcher, "_run_child", spawn_in_thread)
 
 
 @schedule("C5", spawned_from_a_passing_thread, "it is not so that all have started")
@@ -269,7 +269,7 @@ def a_container_starts(scene: Scene) -> None:
 
 def without_a_death_signal(patch: pytest.MonkeyPatch) -> None:
     """The kernel is not asked to end the child with its parent."""
-    patch.setattr(launcher, "_die_with_parent", lambda _: None)
+    patch.setattr(child_process, "_die_with_parent", lambda _: None)
 
 
 @schedule("C5", without_a_death_signal, "0@1 outlives its launcher")
