@@ -40,7 +40,11 @@ class Faults:
     # ------------------------------------------------------------------ machines
 
     def kill(self, node: str) -> list[int]:
-        """The node has lost its power: NodeManager and all that it started; their pids."""
+        """NodeManager and all that it started are dead; their pids.
+
+        The kernel closes their connections. Of a machine that loses its power nobody hears
+        anything: cut it first.
+        """
         return self._cluster.kill_node(node)
 
     def pause(self, node: str) -> list[int]:

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ import pytest
 
 from local_cluster import network as networks
 from local_cluster import processes
-from local_cluster.addresses import node_names, reserved_network
+from local_cluster.addresses import Addresses, node_names, reserved_network
 from local_cluster.cluster import LocalCluster, remove_abandoned
 from local_cluster.errors import ClusterError
 from local_cluster.kafka_broker import answers
@@ -190,6 +191,8 @@ def test_all_hear_each_other_and_a_place_is_cut_from_all(
     assert machines.answered() == ALL_PAIRS - pairs_with("nm1")
     assert all(broken.is_cut("nm1", p) and broken.is_cut(p, "nm1") for p in PLACES if p != "nm1")
     assert not broken.is_cut("nm2", "rm")
+    lost = [*permutations(("nm1", "kafka"), 2), *permutations(("nm1", CLIENT), 2)]
+    assert not any(arrives(machines, *pair) for pair in lost)
     broken.cut("nm2")
     assert machines.answered() == ALL_PAIRS - pairs_with("nm1", "nm2")
     broken.heal("nm1")  # whatever touched it: nm2 is still cut from those that are left
@@ -203,6 +206,8 @@ def test_two_places_are_cut_from_each_other(machines: Machines, broken: Faults) 
     broken.cut_pair(CLIENT, "nm2")
     cut = {frozenset(("nm1", "kafka")), frozenset((CLIENT, "nm2"))}
     assert machines.answered() == ALL_PAIRS - cut
+    lost = [*permutations(("nm1", "kafka"), 2), *permutations(("nm2", CLIENT), 2)]
+    assert not any(arrives(machines, *pair) for pair in lost)
     broken.heal("kafka")
     assert machines.answered() == ALL_PAIRS - {frozenset((CLIENT, "nm2"))}
 
@@ -385,16 +390,14 @@ def test_network_that_cannot_be_made_leaves_nothing(
     assert networks.remains(made[0].partition("-")[0]) == []
 
 
-def test_cluster_on_loopback_says_that_it_cannot_be_cut(kafka: str) -> None:
+def test_cluster_on_loopback_says_that_it_cannot_be_cut(tmp_path: Path) -> None:
     """One line, with the remedy."""
-    del kafka
-    running = next(
-        p.parent.name
-        for p in Path(LocalCluster("x")._layout.cache, "clusters").glob("test-*/state.json")
-        if (record := read_record(p)) is not None and record.network is None
-    )
+    layout = Layout(tmp_path, "plain")
+    layout.root.mkdir(parents=True)
+    addresses = Addresses("127.70.3", {"nm1": "127.70.3.11"}, {"web": 5})
+    write_record(layout.state, Record("a", "up", addresses, "/", processes.own(), {}))
     with pytest.raises(ClusterError, match="are on loopback, which cannot be cut; dev-cluster up"):
-        _ = LocalCluster(running).faults
+        _ = LocalCluster("plain", cache=tmp_path).faults
 
 
 def test_killed_and_cut_nodes_of_a_real_cluster_come_back(
