@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from homeport.appmaster.allocation.events import HostReport, JobModelPublished, ShutdownRequested
 from homeport.appmaster.allocation.instructions import EndJob, JobResult
@@ -33,6 +34,7 @@ from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     Order,
@@ -148,6 +150,7 @@ class InMemoryKeeper:
     def __init__(self) -> None:
         self.registered: set[Incarnation] = set()
         self.lost: set[Incarnation] = set()
+        self.renewed_ms: dict[Incarnation, int] = {}
         self.is_away = False
 
     def register(self, incarnation: Incarnation) -> KeeperReport:
@@ -161,7 +164,8 @@ class InMemoryKeeper:
         """Those that the test says."""
         if self.is_away:
             raise UnavailableError("the keeper is away")
-        return KeeperReport("http://keeper/", tuple(sorted(self.lost & set(live))))
+        lost = tuple(sorted(self.lost & set(live)))
+        return KeeperReport("http://keeper/", lost, self.renewed_ms)
 
     def stopped(self, incarnation: Incarnation) -> None:
         """Remembered."""
@@ -239,12 +243,16 @@ class Am:
         self.fenced.append(incarnation)
 
     async def check_in(
-        self, running: Incarnation | None = None, request_id: int = 1, attempt: int = 1
+        self,
+        running: Incarnation | None = None,
+        request_id: int = 1,
+        attempt: int = 1,
+        report: ContainerReport | None = None,
     ) -> Order:
         """The answer to the launcher of that request."""
         resource_id = ResourceId(f"container_1_0001_01_00000{request_id + 1}")
         order = await self.backend.check_in(
-            CheckIn(resource_id, f"h-0_{request_id}", attempt, NM1, 42, running)
+            CheckIn(resource_id, f"h-0_{request_id}", attempt, NM1, 42, running, report)
         )
         if order.kind is OrderKind.EXIT and attempt == 1:
             self.cluster.cancel(RequestId(request_id))
@@ -282,14 +290,17 @@ class Am:
         await self.check_in(FIRST)
         await self.backend.started(Started(FIRST))
 
-    def events(self) -> list[str]:
-        """Names of the driver's history, decisions left out."""
-        lines = [
+    def history(self) -> list[dict[str, Any]]:
+        """The driver's history."""
+        return [
             json.loads(line)
             for path in self.history_folder.glob("*.jsonl")
             for line in path.read_text().splitlines()
         ]
-        return [line["event"] for line in lines if line["event"] != "decision"]
+
+    def events(self) -> list[str]:
+        """Names of the driver's history, decisions left out."""
+        return [line["event"] for line in self.history() if line["event"] != "decision"]
 
 
 def drive(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -20,10 +20,12 @@ from homeport.appmaster.allocation.events import (
     ResourceEnded,
     SettingsChanged,
     ShutdownRequested,
+    TimerFired,
 )
 from homeport.appmaster.allocation.instructions import EndFailover, WriteFailover
 from homeport.appmaster.allocation.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.recovery import Recovery, RecoveryKind, RecoveryPhase
+from homeport.appmaster.allocation.state import standby_stop_timer
 from homeport.appmaster.runtime.allocator_metrics import (
     MANAGER,
     AllocatorMetrics,
@@ -249,6 +251,99 @@ def test_a_failover_from_beginning_to_end(counted: Counted) -> None:
     assert samples["homeport_failed_failovers_total"] == 0
     assert samples["homeport_container_failures_total false active"] == 1
     assert samples["homeport_container_failures_total false standby"] == 0
+
+
+@dataclass(frozen=True)
+class OfStandbys:
+    """STANDBY's additional metrics; ``lost``: choices of a standby's place that came to nothing."""
+
+    active_failures: int = 0
+    standby_failures: int = 0
+    to_standby: int = 0
+    to_nobody: int = 0
+    lost: int = 0
+
+
+def _of_standbys(counted: Counted) -> OfStandbys:
+    samples = counted.samples()
+    failures = [
+        sum(samples[f"homeport_container_failures_total {c} {role}"] for c in ("true", "false"))
+        for role in ("active", "standby")
+    ]
+    failovers = [
+        samples[f"{SAMZA}_failovers_to_{where}_total"] for where in ("standby", "any_host")
+    ]
+    lost = samples["homeport_failed_failovers_total"]
+    return OfStandbys(*(int(n) for n in (*failures, *failovers, lost)))
+
+
+def _with_standbys(counted: Counted, homes: dict[str, str | None], *hosts: str) -> None:
+    """Each of them runs at home, in r0, r1 and so on."""
+    counted.feed(job(homes), live(*hosts))
+    for number, (processor, host) in enumerate(homes.items()):
+        counted.feed(check_in(f"r{number}", str(host), request=number + 1), started(processor, 1))
+
+
+def test_two_failovers_of_one_container(counted: Counted) -> None:
+    """Each host it runs on is lost: each is a failure and a failover, and the standby's none."""
+    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c", "d")
+    assert _of_standbys(counted) == OfStandbys()
+    counted.feed(LauncherSilent(ResourceId("r0")), stopped("0-0", 1, StopCause.ORDERED, 143))
+    counted.feed(check_in("r1", "b", request=2), started("0", 2))
+    counted.feed(check_in("r3", "c", request=3), started("0-0", 2))
+    once = OfStandbys(active_failures=1, to_standby=1)
+    assert _of_standbys(counted) == once
+    counted.feed(LauncherSilent(ResourceId("r1")))
+    counted.feed(LauncherSilent(ResourceId("r1")))  # a second time it is stale
+    counted.feed(stopped("0-0", 2, StopCause.ORDERED, 143), check_in("r3", "c", request=3))
+    counted.feed(started("0", 3))
+    assert _of_standbys(counted) == OfStandbys(active_failures=2, to_standby=2)
+
+
+def test_a_failover_to_a_second_standby(counted: Counted) -> None:
+    """The first chosen does not stop in time: two choices of a standby's place, of which one lost.
+
+    An active that could not be failed to a standby there was none.
+    """
+    _with_standbys(counted, {"0": "a", "0-0": "b", "0-1": "c"}, "a", "b", "c", "d")
+    counted.feed(LauncherSilent(ResourceId("r0")))
+    counted.feed(TimerFired(standby_stop_timer(ProcessorId("0"))))
+    counted.feed(stopped("0-1", 1, StopCause.ORDERED, 143))
+    counted.feed(check_in("r2", "c", request=3), started("0", 2))
+    assert _of_standbys(counted) == OfStandbys(active_failures=1, to_standby=2, lost=1)
+
+
+def test_a_failover_whose_standby_vanishes(counted: Counted) -> None:
+    """Its host falls silent while it makes way: the active could not be failed to it after all.
+
+    It was ordered to stop: what ends it then is no failure of a standby.
+    """
+    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c", "d")
+    counted.feed(LauncherSilent(ResourceId("r0")), LauncherSilent(ResourceId("r1")))
+    counted.feed(check_in("r3", "c", request=3), started("0", 2))
+    counted.feed(check_in("r4", "d", request=4), started("0-0", 2))
+    assert _of_standbys(counted) == OfStandbys(active_failures=1, to_standby=1, to_nobody=1, lost=1)
+
+
+def test_a_standby_that_fell_before_its_active(counted: Counted) -> None:
+    """Both have failed, and there was no standby to go to."""
+    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c", "d")
+    counted.feed(LauncherSilent(ResourceId("r1")))
+    assert _of_standbys(counted) == OfStandbys(standby_failures=1)
+    counted.feed(LauncherSilent(ResourceId("r0")))
+    assert _of_standbys(counted) == OfStandbys(1, 1, to_nobody=1)
+
+
+def test_an_active_that_comes_home_is_no_failover(counted: Counted) -> None:
+    """Nor is one whose home has no room, until it is given up for a standby's place."""
+    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c")
+    counted.feed(stopped("0", 1, StopCause.SIGNALLED, 143))
+    counted.feed(check_in("r0", "a", request=1), started("0", 2))
+    assert _of_standbys(counted) == OfStandbys(active_failures=1)
+    counted.feed(ResourceEnded(resource_id=ResourceId("r0")))
+    assert _of_standbys(counted) == OfStandbys(active_failures=2)
+    counted.feed(expired(3))
+    assert _of_standbys(counted) == OfStandbys(active_failures=2, to_standby=1)
 
 
 def test_an_active_that_has_no_standby_to_go_to(counted: Counted) -> None:

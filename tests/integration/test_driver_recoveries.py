@@ -1,0 +1,101 @@
+"""A driver times the recoveries of its containers, and tells of them wherever people look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from driver_attempts import FIRST, P0, Am, drive
+
+from homeport.appmaster.runtime.clocks import boot_ms, wall_ms
+from homeport.appmaster.runtime.decisions_told import DriverDecisions
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.messages import OrderKind, Started, StopCause, Stopped
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+SECOND = Incarnation(P0, 2)
+SECONDS = {"kafka": 0.1, "fence": 0.2, "coordinator-stream": 0.1, "stores": 0.5, "total": 0.9}
+PHASES = ["detect", "decide", "stop", "resource", "start", "fence", "restore", "first-batch"]
+
+
+def recovery(am: Am) -> Mapping[str, Any]:
+    """As the status shows it."""
+    (container,) = am.backend.status()["containers"]
+    found = container["recovery"]
+    assert sum(found["phases_ms"].values()) == found["total_ms"]
+    return dict(found)
+
+
+def test_a_recovery_at_home_in_status_metrics_and_history(tmp_path: Path) -> None:
+    """The launcher says how long ago it saw the end, the container how long its start took."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        assert am.backend.status()["containers"][0]["recovery"] is None
+        before_ms = wall_ms()
+        await am.backend.stopped(Stopped(FIRST, StopCause.KILLED, -9, age_ms=70))
+        assert 70 <= recovery(am)["phases_ms"]["detect"] < wall_ms() - before_ms + 72
+        await am.until_order(OrderKind.RUN)
+        await am.backend.started(Started(SECOND, seconds=SECONDS))
+        told = recovery(am)
+        assert list(told["phases_ms"]) == PHASES
+        assert (told["cause"], told["kind"], told["is_over"]) == ("killed", "home", False)
+        for _ in range(2):  # the report comes with every check-in
+            await am.check_in(SECOND, report=ContainerReport(first_commit_ms=1_400))
+        told = recovery(am)
+        assert told["is_over"]
+        # The fake's start took no time: what it claims of it lies before its permit.
+        assert told["phases_ms"]["first-batch"] == 500
+        assert before_ms - 72 <= told["began_ms"] <= wall_ms() - 70
+        (line,) = (x for x in am.history() if x["event"] == "recovered")
+        assert (line["processor_id"], line["epoch"]) == ("0", 2)
+        assert told.items() <= line.items()
+        (metric,) = (
+            m
+            for m in DriverDecisions(am.driver).metrics()
+            if m.name == "homeport_recovery_phase_seconds"
+        )
+        sums = [s for s in metric.samples if s.name.endswith("_sum")]
+        assert {(s.labels["kind"], s.labels["phase"]) for s in sums} == {
+            ("home", p) for p in PHASES
+        }
+        assert round(1000 * sum(s.value for s in sums)) == told["total_ms"]
+        await am.backend.stopped(Stopped(SECOND, StopCause.FINISHED, 0))
+
+    drive(tmp_path, story, retries=1)
+
+
+def test_the_keepers_word_says_when_it_was_seen_alive(tmp_path: Path) -> None:
+    """By the last renewal that it granted; its clock is the driver's."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        am.keeper.renewed_ms[FIRST] = boot_ms() - 4_000
+        am.keeper.lost.add(FIRST)
+        await am.until(lambda: len(am.cluster.asked) == 2)
+        assert recovery(am)["phases_ms"]["detect"] >= 4_000
+        assert recovery(am)["cause"] == "launcher-silent"
+        await am.backend.shutdown()
+
+    am, _ = drive(tmp_path, story, retries=1)
+    (line,) = (x for x in am.history() if x["event"] == "revoked")
+    assert line["renewed_ms"] == am.keeper.renewed_ms[FIRST]
+
+
+def test_a_driver_that_starts_anew_tells_of_no_recovery_that_it_did_not_see(
+    tmp_path: Path,
+) -> None:
+    """An incarnation of an earlier one has ended while nobody looked: when, nobody knows."""
+
+    async def story(am: Am) -> None:
+        await am.backend.stopped(Stopped(FIRST, StopCause.KILLED, -9, age_ms=5_000))
+        await am.until(lambda: bool(am.cluster.asked))
+        await am.until_order(OrderKind.RUN)
+        await am.backend.started(Started(SECOND, seconds=SECONDS))
+        await am.check_in(SECOND, report=ContainerReport(first_commit_ms=1_400))
+        assert am.backend.status()["containers"][0]["recovery"] is None
+        await am.backend.stopped(Stopped(SECOND, StopCause.FINISHED, 0))
+
+    am, _ = drive(tmp_path, story, permitted=(FIRST,), retries=1)
+    assert "recovered" not in am.events()
