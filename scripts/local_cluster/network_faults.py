@@ -8,6 +8,7 @@ if neither side gave up.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import time
@@ -19,6 +20,7 @@ from local_cluster import delay, processes
 from local_cluster.daemons import log_tail
 from local_cluster.errors import ClusterError
 from local_cluster.layout import Layout, Record
+from local_cluster.locks import exclusive
 from local_cluster.network import CLIENT, Network, run, tool
 
 ALL = "all"
@@ -62,39 +64,30 @@ class NetworkFaults:
             ClusterError: the kernel cannot do it.
         """
         self._known([place])
-        self._hasten(place)
-        if delay_ms <= 0:
-            return
-        log = self.layout.log(_delayer(place))
-        log.unlink(missing_ok=True)
-        command = self.network.at(
-            place, [sys.executable, str(Path(delay.__file__)), str(int(delay_ms))]
-        )
-        marks = {
-            processes.CLUSTER_VARIABLE: self.record.cluster_id,
-            processes.NODE_VARIABLE: _delayer(place),
-        }
-        process = processes.spawn(command, marks, log, self.layout.root)
-        limit = time.monotonic() + _DELAY_LIMIT_S
-        while delay.READY not in log.read_text(encoding="utf-8"):
-            if not processes.is_alive(process) or time.monotonic() > limit:
-                self._hasten(place)
-                raise ClusterError(f"packets of {place} cannot be held back:\n{log_tail(log)}")
-            time.sleep(_POLL_S)
-        chain = f"FORWARD -s {self.network.places[CLIENT]}" if place == CLIENT else "OUTPUT ! -o lo"
-        rule = f"-A {chain} -j NFQUEUE --queue-num {delay.QUEUE} --queue-bypass"
-        self._restore(place, "mangle", [rule])
+        with self._alone():
+            self._hasten(place)
+            if delay_ms > 0:
+                try:
+                    self._hold_back(place, delay_ms)
+                except BaseException:
+                    self._hasten(place)
+                    raise
 
     def heal(self, *places: str) -> None:
         """What touched the places, or anything at all, is over: cuts and delays."""
         healed = set(self._known(places)) or set(self.network.places)
-        for receiver in self.network.places:
-            lost = self._lost_at(receiver)
-            left = set() if receiver in healed else lost - healed
-            if left != lost:
-                self._drop_at(receiver, left)
-        for place in healed:
-            self._hasten(place)
+        with self._alone():
+            for receiver in self.network.places:
+                lost = self._lost_at(receiver)
+                left = set() if receiver in healed else lost - healed
+                if left != lost:
+                    self._drop_at(receiver, left)
+            for place in healed:
+                self._hasten(place)
+
+    def _alone(self) -> contextlib.AbstractContextManager[None]:
+        """Rules are read, and written anew: by one at a time."""
+        return exclusive(self.layout.root / "faults.lock")
 
     def _known(self, places: Iterable[str]) -> list[str]:
         found = list(places)
@@ -115,8 +108,9 @@ class NetworkFaults:
         for sender, receiver in pairs:
             self._known([sender, receiver])
             senders.setdefault(receiver, set()).add(sender)
-        for receiver, lost in senders.items():
-            self._drop_at(receiver, self._lost_at(receiver) | lost)
+        with self._alone():
+            for receiver, lost in senders.items():
+                self._drop_at(receiver, self._lost_at(receiver) | lost)
 
     def _lost_at(self, receiver: str) -> set[str]:
         """From whom it hears nothing."""
@@ -131,6 +125,26 @@ class NetworkFaults:
         chain = f"FORWARD -d {places[CLIENT]}" if receiver == CLIENT else "INPUT"
         rules = [f"-A {chain} -s {places[sender]} -j DROP" for sender in sorted(senders)]
         self._restore(receiver, "filter", rules)
+
+    def _hold_back(self, place: str, delay_ms: int) -> None:
+        """A process takes the packets of the place from the kernel, and gives them back late."""
+        log = self.layout.log(_delayer(place))
+        log.unlink(missing_ok=True)
+        program = [sys.executable, str(Path(delay.__file__)), str(delay_ms)]
+        marks = {
+            processes.CLUSTER_VARIABLE: self.record.cluster_id,
+            processes.NODE_VARIABLE: _delayer(place),
+        }
+        command = self.network.at(place, program)
+        process = processes.spawn(command, marks, log, self.layout.root)
+        limit = time.monotonic() + _DELAY_LIMIT_S
+        while delay.READY not in log.read_text(encoding="utf-8"):
+            if not processes.is_alive(process) or time.monotonic() > limit:
+                raise ClusterError(f"packets of {place} cannot be held back:\n{log_tail(log)}")
+            time.sleep(_POLL_S)
+        chain = f"FORWARD -s {self.network.places[CLIENT]}" if place == CLIENT else "OUTPUT ! -o lo"
+        rule = f"-A {chain} -j NFQUEUE --queue-num {delay.QUEUE} --queue-bypass"
+        self._restore(place, "mangle", [rule])
 
     def _hasten(self, place: str) -> None:
         """No packet of the place is held back any more."""

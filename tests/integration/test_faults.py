@@ -22,8 +22,8 @@ from typing import TypeVar
 
 import pytest
 
+from local_cluster import delay, processes
 from local_cluster import network as networks
-from local_cluster import processes
 from local_cluster.addresses import Addresses, node_names, reserved_network
 from local_cluster.cluster import LocalCluster, remove_abandoned
 from local_cluster.errors import ClusterError
@@ -291,6 +291,29 @@ def is_late(machines: Machines) -> bool:
         assert machines.hears(CLIENT, "nm1", HEALED_S)
         times.append(time.monotonic() - began)
     return min(times) >= 2 * DELAY_MS / 1000
+
+
+def test_packets_that_cannot_be_held_back_are_as_before(machines: Machines, broken: Faults) -> None:
+    """The kernel's queue is taken by another: one says so, and nothing of the attempt is left."""
+    link = as_at(machines, "nm1", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12))
+    with link:
+        link.bind((0, 0))
+        delay.bind(link)
+        with pytest.raises(ClusterError, match="packets of nm1 cannot be held back"):
+            broken.slow("nm1", DELAY_MS)
+    assert processes.of_cluster(machines.record.cluster_id, "delay-nm1") == {}
+    assert not is_late(machines)
+    broken.slow("nm1", DELAY_MS)
+    assert is_late(machines)
+
+
+def test_faults_at_once_are_all_there(machines: Machines, broken: Faults) -> None:
+    """Twelve cuts by twelve threads: none is lost to another that read the rules before it."""
+    pairs = list(permutations(("kafka", "rm", "nm1", "nm2"), 2))
+    with ThreadPoolExecutor(len(pairs)) as threads:
+        list(threads.map(lambda pair: broken.cut_one_way(*pair), pairs))
+    assert all(broken.is_cut(*pair) for pair in pairs)
+    assert machines.answered() == pairs_with(CLIENT)
 
 
 def test_paused_machine_is_silent_and_goes_on(machines: Machines, broken: Faults) -> None:
