@@ -24,6 +24,9 @@ from homeport.job_coordinator.model.json_values import compact_json, parse_objec
 
 FD_VARIABLE = "HOMEPORT_LEASE_FD"
 
+LEASE_THREAD = "lease"
+"""Name of the thread that watches the deadline, which has to be in time."""
+
 _NUMBERS = 24
 _DEADLINE, _BEAT, _SPARE = 0, 1, 2
 _NEVER_MS = 1 << 62
@@ -140,7 +143,7 @@ def watch_lease(
         return None
     os.set_inheritable(int(fd), False)  # noqa: FBT003 - the standard library's signature
     memory = LeaseMemory(int(fd))
-    threading.Thread(target=_watch, args=(memory, end), name="lease", daemon=True).start()
+    threading.Thread(target=_watch, args=(memory, end), name=LEASE_THREAD, daemon=True).start()
     return memory
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from restored_stores import workers_of
 from small_disk import fill, small_disk
 from store_copies import entries, offset
 from stream_containers import COUNTER, DEADLINE_S, Job, Running, make_job
 
 from homeport.container.progress import offset_file
+from homeport.container.progress.restore_schedule import SMALL_OFFSETS
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -285,3 +288,43 @@ def test_a_disk_without_room_ends_the_standby_with_its_store_whole(
         assert (how.kind.value, how.from_offset, how.records) == ("tail", 10, 4990)
         assert again.stop() == 143
         assert len(entries(directory, job.folder)) == 5000
+
+
+def _niceness(pid: int) -> list[int]:
+    """Of each thread of a process; none where it is gone."""
+    found = []
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            found.append(int(stat.read_text().rpartition(")")[2].split()[16]))
+    return found
+
+
+def test_a_standby_gives_way_in_all_that_it_does(make: Make) -> None:
+    """Every thread is nicer by ten, those of RocksDB, of Kafka's client and of workers too.
+
+    But for the one that watches the lease: it has to be in time whatever the host is busy with.
+    """
+    job = make()
+    content = [(b"p0-%06d" % i, b"%08d" % i) for i in range(SMALL_OFFSETS + 20_000)]
+    producer = Producer({"bootstrap.servers": job.servers})
+    for key, value in content:
+        producer.produce(job.topic("changelog"), value, key, partition=0)
+        producer.poll(0)
+    assert producer.flush(DEADLINE_S) == 0
+    active = job.start(1)
+    standby = _start_standby(job, 1)
+    of_workers: set[int] = set()
+
+    def is_started() -> bool:
+        for worker in workers_of(standby.process.pid):
+            of_workers.update(_niceness(worker))
+        return any(r.incarnation.processor_id == STANDBY for r in job.served.backend.reports)
+
+    job.until(is_started, standby)
+    _until_followed(job, standby)
+    threads = sorted(_niceness(standby.process.pid))
+    assert threads[:1] == [0]
+    assert set(threads[1:]) == {10}
+    assert of_workers == {10}
+    assert set(_niceness(active.process.pid)) == {0}
+    assert (active.stop(), standby.stop()) == (143, 143)
