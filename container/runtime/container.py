@@ -28,6 +28,7 @@ from homeport.container.runtime.run_loop import RunLoop
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.container.runtime.task_factory import make_tasks
 from homeport.container.runtime.task_instance import Context, Outputs
+from homeport.container.runtime.work_report import WorkReport
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.storage.task_store import Reached, passed
@@ -80,6 +81,7 @@ class StreamContainer:
         self._stop = stop
         self._tell = tell
         self._want_spare = want_spare
+        self._report = WorkReport(tell)
         self._reached = reached
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
@@ -137,7 +139,8 @@ class StreamContainer:
             changelogs,
             self._plain(),
             self._reached,
-            FirstWork(self._phases.elapsed_s, self._tell),
+            FirstWork(self._phases.elapsed_s, self._report.first_work),
+            self._report,
         )
         is_stream_task = issubclass(task_class, StreamTask)
         loop = RunLoop(parts, self._loop_settings(is_stream_task=is_stream_task), self._stop)
@@ -216,9 +219,8 @@ class StreamContainer:
         for store in self._job.stores:
             key_serde, msg_serde = self._job.serdes(store)
             overlay = self._storage.overlay(store.name, task_name)
-            stores[store.name] = TypedStore(
-                overlay, key_serde, msg_serde, ValueGuard.of(store, task_name)
-            )
+            guard = self._report.count(ValueGuard.of(store, task_name))
+            stores[store.name] = TypedStore(overlay, key_serde, msg_serde, guard)
         return Context(task_name, self._job.config, stores)
 
     def _write_locality(self, stream: CoordinatorStreamStore) -> None:

@@ -16,6 +16,7 @@ from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime.first_work import FirstWork
 from homeport.container.runtime.stream_task_instance import Requests
 from homeport.container.runtime.task_instance import Outputs
+from homeport.container.runtime.work_report import WorkReport
 from homeport.container.storage.managers import ContainerStorage
 from homeport.container.storage.task_store import Reached, passed
 from homeport.job_coordinator.model.ids import TaskName
@@ -59,7 +60,8 @@ class LoopParts:
     ``changelogs``: knows whether they are the topics still that the state was restored from.
     ``plain``: who sends the outputs at once; None where they are part of the transaction.
     ``reached``: is told of each step of a transaction and of a commit when it is done.
-    ``first_work``: tells when the container does its work for the first time.
+    ``first_work``: tells when the container does its work for the first time. ``report``: tells
+    what else there is to tell.
     """
 
     source: InputConsumer
@@ -76,6 +78,7 @@ class LoopParts:
     plain: PlainOutputs | None = None
     reached: Reached = passed
     first_work: FirstWork = field(default_factory=FirstWork)
+    report: WorkReport = field(default_factory=WorkReport)
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,7 @@ class TransactionShell:
     def _tell_committed(self, ending: _Ending, _step: Step) -> None:
         self._parts.history("transaction-committed", **ending.story)
         self._parts.first_work.committed()
+        self._parts.report.dropped()
 
     def _apply(self, ending: _Ending, step: Step) -> None:
         if step.store is not None:

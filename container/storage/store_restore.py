@@ -123,6 +123,8 @@ class StoreRestore:
     def merging(self, files: int) -> None:
         """A worker merges so many files before the store is used."""
         _LOG.info("restored %s: merging %d files", self.store.name, files)
+        progress = self._meter.progress(self._clock())
+        self._listener.restore_progress(replace(progress, merging=files))
 
     def finish(self, engines: StorageEngines, now: ClockReading) -> Restored:
         """The store is open here and stands at the head, where it was known to stand then.

@@ -10,24 +10,25 @@ from collections.abc import Mapping
 
 from homeport.config.stores_section import LargeValues, StoreConfig
 from homeport.container.api import RecordTooLargeError
+from homeport.job_coordinator.model.ids import TaskName
 
 _LOG = logging.getLogger(__name__)
 _SHOWN = 80
 
 
 class ValueGuard:
-    """Of one store of one task. ``dropped``: puts that were skipped so far."""
+    """Of one store of one task, which it names. ``dropped``: puts that were skipped so far."""
 
     @staticmethod
-    def of(config: StoreConfig, task_name: str) -> ValueGuard | None:
+    def of(config: StoreConfig, task_name: TaskName) -> ValueGuard | None:
         """The store's guard; None where it takes values of any size."""
         return None if config.large_values is LargeValues.SEND else ValueGuard(config, task_name)
 
-    def __init__(self, config: StoreConfig, task_name: str) -> None:
+    def __init__(self, config: StoreConfig, task_name: TaskName) -> None:
         self._refuses = config.large_values is LargeValues.REFUSE
         self._limit = config.large_value_bytes
-        self._store = config.name
-        self._task_name = task_name
+        self.store = config.name
+        self.task_name = task_name
         self.dropped = 0
 
     def admitted(self, entries: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
@@ -46,8 +47,8 @@ class ValueGuard:
 
     def _met(self, key: bytes, size: int) -> None:
         said = (
-            f"store {self._store} of task {self._task_name!r}: the value of key {key[:_SHOWN]!r} "
-            f"has {size} bytes, stores.{self._store}.changelog.max.message.size.bytes is "
+            f"store {self.store} of task {self.task_name!r}: the value of key {key[:_SHOWN]!r} "
+            f"has {size} bytes, stores.{self.store}.changelog.max.message.size.bytes is "
             f"{self._limit}"
         )
         if self._refuses:

@@ -27,6 +27,7 @@ class RestoreProgress:
 
     ``remaining``: offsets up to the head, of which some hold no record. ``records_per_s``: of
     late, 0 where nothing came. ``seconds_left``: at that rate; None where there is none.
+    ``merging``: files that are merged once all is read, before the store is used.
     """
 
     store: str
@@ -36,6 +37,7 @@ class RestoreProgress:
     remaining: int
     records_per_s: float
     seconds_left: float | None
+    merging: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """An item of ``restoring``."""
@@ -47,6 +49,7 @@ class RestoreProgress:
             "remaining": self.remaining,
             "records_per_s": self.records_per_s,
             "seconds_left": self.seconds_left,
+            "merging": self.merging,
         }
 
     @staticmethod
@@ -60,6 +63,7 @@ class RestoreProgress:
             _count(body, "remaining"),
             _number(body, "records_per_s") or 0.0,
             _number(body, "seconds_left"),
+            _count_or_none(body, "merging") or 0,
         )
 
 
@@ -93,6 +97,28 @@ class StoreLag:
 
 
 @dataclass(frozen=True, slots=True)
+class DroppedValues:
+    """How many values were too large for a store that skips such, since its container began."""
+
+    store: str
+    task: TaskName
+    count: int
+
+    def to_json(self) -> dict[str, Any]:
+        """An item of ``dropped``."""
+        return {"store": self.store, "task": self.task, "count": self.count}
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> DroppedValues:
+        """The number that ``body`` carries; WireError where a field is missing or wrong."""
+        return DroppedValues(
+            required_field(body, "store", str),
+            TaskName(required_field(body, "task", str)),
+            _count(body, "count"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerReport:
     """The last word of a stream container of what it does.
 
@@ -100,7 +126,7 @@ class ContainerReport:
     all of them are behind together, ``lag_seconds`` of the one that is furthest behind; None where
     nothing is followed, or nobody knows. ``first_commit_ms``: so long after its first own step an
     active one has committed its first transaction, ``caught_up_ms``: before that, has seen that no
-    input waits; None: it has not.
+    input waits; None: it has not. ``dropped``: of the stores that have skipped values.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()
@@ -109,6 +135,7 @@ class ContainerReport:
     lag_seconds: float | None = None
     first_commit_ms: int | None = None
     caught_up_ms: int | None = None
+    dropped: tuple[DroppedValues, ...] = ()
 
     @property
     def works_after_ms(self) -> int | None:
@@ -127,7 +154,7 @@ class ContainerReport:
 
     def in_brief(self) -> ContainerReport:
         """Without single stores."""
-        return replace(self, restoring=(), lags=())
+        return replace(self, restoring=(), lags=(), dropped=())
 
     def to_json(self) -> dict[str, Any]:
         """The field ``report`` of a check-in."""
@@ -138,6 +165,7 @@ class ContainerReport:
             "lag_seconds": self.lag_seconds,
             "first_commit_ms": self.first_commit_ms,
             "caught_up_ms": self.caught_up_ms,
+            "dropped": [values.to_json() for values in self.dropped],
         }
 
     @staticmethod
@@ -145,6 +173,7 @@ class ContainerReport:
         """The report that ``body`` carries; WireError where a field is missing or wrong."""
         under_way = required_field(body, "restoring", list)
         lags = required_field(body, "lags", list)
+        dropped = optional_field(body, "dropped", list) or []
         return ContainerReport(
             tuple(RestoreProgress.from_json(as_object(item, "a restore")) for item in under_way),
             tuple(StoreLag.from_json(as_object(item, "a lag")) for item in lags),
@@ -152,6 +181,7 @@ class ContainerReport:
             _number(body, "lag_seconds"),
             _count_or_none(body, "first_commit_ms"),
             _count_or_none(body, "caught_up_ms"),
+            tuple(DroppedValues.from_json(as_object(item, "a number")) for item in dropped),
         )
 
 

@@ -31,6 +31,7 @@ _OF_STORES: Final = (
     ),
     ("restoring", "records_per_s", "restore_records_per_second", "How fast a restore reads."),
     ("restoring", "seconds_left", "restore_remaining_seconds", "At the rate of late."),
+    ("restoring", "merging", "restore_merging_files", "Merged before the store is used."),
     ("lags", "records", "standby_lag_records", "Committed, and not in the standby's store."),
     ("lags", "seconds", "standby_lag_seconds", "How long the standby's store is behind."),
 )
@@ -76,6 +77,7 @@ class JobCoordinatorMetrics(Collector):
         containers = status.get("containers", ())
         yield self._containers(containers)
         yield from _reports(containers)
+        yield _dropped(containers)
         yield _refusals(status)
         yield from _stream(status)
         requests = CounterMetricFamily(
@@ -119,6 +121,19 @@ def _reports(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
                     labels = (container["processor_id"], item["store"], item["task"])
                     metric.add_metric(labels, item[name])
         yield metric
+
+
+def _dropped(containers: Any) -> Metric:  # noqa: ANN401 - JSON
+    metric = CounterMetricFamily(
+        "homeport_dropped_values",
+        "Values that were too large for a store that skips such, since its container began.",
+        labels=_STORE_LABELS,
+    )
+    for container in containers:
+        for item in (container.get("report") or {}).get("dropped", ()):
+            labels = (container["processor_id"], item["store"], item["task"])
+            metric.add_metric(labels, item["count"])
+    return metric
 
 
 def _stream(status: Mapping[str, Any]) -> Iterator[Metric]:

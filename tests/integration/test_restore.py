@@ -177,6 +177,16 @@ def test_a_store_that_was_away_for_longer_than_deletions_were_kept_is_read_anew(
     assert stores.restore()[TASK].kind is RestoreKind.TAIL
 
 
+def test_what_is_merged_after_a_restore_is_told(make: Callable[[int], RestoredStores]) -> None:
+    """Where each of many flushes left a file: how many, once all has been read."""
+    stores = make(1)
+    stores.produce(LARGE, 1)
+    stores.restore(commit_s=0)
+    assert stores.progress[-1].merging > 0
+    assert stores.progress[-1].remaining <= 1
+    assert {progress.merging for progress in stores.progress[:-1]} == {0}
+
+
 def test_a_damaged_store_is_restored_alone(make: Callable[[int], RestoredStores]) -> None:
     """Its neighbour reads its tail as ever."""
     stores = make(2)

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from stream_containers import Job, Running, make_job
 
+from homeport.job_coordinator.http.container_report import DroppedValues
+from homeport.job_coordinator.model.ids import TaskName
+
 Make = Callable[[str, Mapping[str, str]], Job]
 LARGE_KEY = "stores.counts.changelog.max.message.size.bytes"
 
@@ -159,12 +162,15 @@ def test_a_value_over_the_limit_is_refused_where_that_is_configured(make: Make) 
 
 
 def test_a_value_over_the_limit_is_skipped_where_that_is_configured(make: Make) -> None:
-    """The job goes on without it; what the key held stays, also after a full restore."""
+    """The job goes on without it, and tells; what the key held stays, also after a restore."""
     more = {LARGE_KEY: "20", "stores.counts.drop.large.messages": "true"}
     job = make(KEEPER, {**more, "stores.counts.msg.serde": "json"})
     first = job.start(1)
     assert _put(job, first, {"key": "small"}) == {"key": "small"}
     assert _put(job, first, {"key": "x" * 19, "more": 1}) == {"key": "small", "more": 1}
     assert "skipped a put: store counts" in first.log.read_text()
+    told = first.memory.told()
+    assert told is not None
+    assert told.dropped == (DroppedValues("counts", TaskName("Partition 0"), 1),)
     second = _restarted(job, first, 2, keeps=False)
     assert _put(job, second, {"ask": None}) == {"key": "small", "more": 1}

@@ -125,11 +125,15 @@ class RestoredStores:
                 end()
 
     def restore(
-        self, pause: Callable[[float], None] = nothing, workers: int = 2
+        self,
+        pause: Callable[[float], None] = nothing,
+        workers: int = 2,
+        commit_s: float = COMMIT_S,
     ) -> dict[TaskName, Restored]:
         """A container's restore; afterwards the stores are closed, and equal to the changelog.
 
-        ``pause`` is called all the time meanwhile; what it raises ends the restore.
+        ``pause`` is called all the time meanwhile; what it raises ends the restore. ``commit_s``:
+        how often workers flush.
         """
         tasks = [TaskModel(TaskName(f"Partition {p}"), (), p) for p in range(self.partitions)]
         stores = list(StorageConfig.of(self.config).stores.values())
@@ -140,7 +144,7 @@ class RestoredStores:
         self.progress.clear()
         reader = LogReader(self.system, nothing)
         limits = WorkerLimits(workers, WORKER_MB)
-        fillers = RestoreWorkers(self.config, limits, 2, pause, COMMIT_S)
+        fillers = RestoreWorkers(self.config, limits, 2, pause, commit_s)
         try:
             storage.open()
             restored = storage.restore(KafkaChangelogReader({"kafka": reader}), self, fillers)

@@ -19,6 +19,7 @@ from homeport.container.storage.in_memory_store import InMemoryStore
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.typed_store import TypedStore
 from homeport.container.storage.value_guard import ValueGuard
+from homeport.job_coordinator.model.ids import TaskName
 
 _MEMORY = RocksDbMemory(1 << 24, 1)
 
@@ -110,7 +111,7 @@ def _guarded(**more: str) -> TypedStore:
     }
     limit = {"stores.s.changelog.max.message.size.bytes": "3"}
     guard = ValueGuard.of(
-        StoreConfig.of(Config({**required, **limit, **given}), "s"), "Partition 0"
+        StoreConfig.of(Config({**required, **limit, **given}), "s"), TaskName("Partition 0")
     )
     return TypedStore(Overlay(InMemoryStore()), serde("bytes"), serde("bytes"), guard)
 

@@ -10,6 +10,7 @@ import pytest
 from homeport.config.errors import WireError
 from homeport.job_coordinator.http.container_report import (
     ContainerReport,
+    DroppedValues,
     RestoreProgress,
     StoreLag,
 )
@@ -17,7 +18,8 @@ from homeport.job_coordinator.model.ids import TaskName
 
 TASK = TaskName("Partition 0")
 PROGRESS = RestoreProgress("s", TASK, 5, 60, 7, 2.5, None)
-REPORT = ContainerReport((PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5)
+DROPPED = (DroppedValues("s", TASK, 2),)
+REPORT = ContainerReport((PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5, dropped=DROPPED)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,7 @@ REPORT = ContainerReport((PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5)
         ContainerReport(lags=(StoreLag("t", TASK, 0),), lag=0),
         ContainerReport((RestoreProgress("s", TASK, 0, 0, 0, 0.0, 12.5),)),
         ContainerReport(first_commit_ms=0, caught_up_ms=7),
+        ContainerReport((RestoreProgress("s", TASK, 0, 0, 0, 0.0, None, 17),)),
     ],
 )
 def test_every_report_survives_the_wire(report: ContainerReport) -> None:
@@ -61,6 +64,10 @@ def test_a_standby_is_as_late_as_its_latest_store() -> None:
         (["lags"], {}),
         (["lags", 0, "records"], None),
         (["lags", 0, "seconds"], True),
+        (["restoring", 0, "merging"], -1),
+        (["dropped"], {}),
+        (["dropped", 0], 1),
+        (["dropped", 0, "count"], -1),
         (["lag"], "7"),
         (["lag"], -1),
         (["lag_seconds"], "1"),

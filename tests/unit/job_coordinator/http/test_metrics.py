@@ -58,8 +58,10 @@ def test_what_containers_report_of_single_stores() -> None:
                 "remaining": 7,
                 "records_per_s": 2.5,
                 "seconds_left": None,
+                "merging": 17,
             }
         ],
+        "dropped": [{"store": "u", "task": "Partition 3", "count": 4}],
         "lags": [{"store": "t", "task": "Partition 2", "records": 3, "seconds": 0.5}],
     }
     containers = [
@@ -73,6 +75,8 @@ def test_what_containers_report_of_single_stores() -> None:
         ("homeport_restore_bytes", "0", "s", "Partition 1"): 60,
         ("homeport_restore_remaining_records", "0", "s", "Partition 1"): 7,
         ("homeport_restore_records_per_second", "0", "s", "Partition 1"): 2.5,
+        ("homeport_restore_merging_files", "0", "s", "Partition 1"): 17,
+        ("homeport_dropped_values_total", "0", "u", "Partition 3"): 4,
         ("homeport_standby_lag_records", "0", "t", "Partition 2"): 3,
         ("homeport_standby_lag_seconds", "0", "t", "Partition 2"): 0.5,
     }
