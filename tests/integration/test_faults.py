@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import os
 import socket
+import subprocess
 import sys
 import time
 import uuid
@@ -33,6 +34,8 @@ from local_cluster.network import CLIENT, Network
 from tests.faults import Faults
 
 T = TypeVar("T")
+
+DEV_CLUSTER = Path(__file__).resolve().parents[2] / "scripts" / "dev-cluster"
 
 PORT = 8041
 PLACES = ("kafka", "rm", "nm1", "nm2", CLIENT)
@@ -338,6 +341,31 @@ def test_a_machine_knows_itself_and_the_others_by_name(machines: Machines) -> No
     assert machines.network.name not in told
     assert socket.gethostname() == own
     assert "nm2" not in Path("/etc/hosts").read_text(encoding="utf-8").split()
+
+
+def test_users_have_the_same_faults(machines: Machines, broken: Faults) -> None:
+    """scripts/dev-cluster cuts, slows down and heals; what it cannot do it says in one line."""
+
+    def dev_cluster(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(DEV_CLUSTER), *words, "--name", "machines"]
+        env = {**os.environ, "HOMEPORT_CACHE_DIR": str(machines.layout.cache)}
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    for words in (["cut-node", "nm1"], ["cut-pair", "nm2", "kafka"], ["slow-node", "nm2", "10"]):
+        done = dev_cluster(*words)
+        assert done.returncode == 0, done.stderr
+    cut = pairs_with("nm1") | {frozenset(("nm2", "kafka"))}
+    assert machines.answered() == ALL_PAIRS - cut
+    assert processes.of_cluster(machines.record.cluster_id, "delay-nm2")
+    assert broken.is_cut("rm", "nm1")
+    assert dev_cluster("heal").returncode == 0
+    assert machines.answered() == ALL_PAIRS
+    assert processes.of_cluster(machines.record.cluster_id, "delay-nm2") == {}
+    refused = dev_cluster("cut-node", "nm7")
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "error: cluster machines has no place 'nm7'; it has kafka, rm, nm1, nm2, client\n",
+    )
 
 
 def test_wrong_places_are_one_line(broken: Faults) -> None:
