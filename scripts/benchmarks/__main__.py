@@ -7,7 +7,9 @@ import signal
 import sys
 from types import FrameType
 
-from benchmarks.options import parse_arguments
+from flights_demo.screen import DemoError
+
+from benchmarks.options import REPEATED, parse_arguments
 from benchmarks.report import BenchmarkError, print_machine, print_section
 from homeport.config.errors import HomeportError
 from local_cluster.errors import ClusterError
@@ -25,8 +27,9 @@ def main() -> int:
     try:
         for section in options.sections:
             measure = importlib.import_module(f"benchmarks.{options.name}_{section}")
-            print_section(measure.TITLE, measure.rows(), plot=options.plot)
-    except (BenchmarkError, ClusterError, HomeportError) as error:
+            rows = measure.rows(options.runs) if options.name in REPEATED else measure.rows()
+            print_section(measure.TITLE, rows, plot=options.plot)
+    except (BenchmarkError, ClusterError, DemoError, HomeportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

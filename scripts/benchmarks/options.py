@@ -11,8 +11,12 @@ SECTIONS = {
     "store": ("engine", "typed"),
     "commit": ("hot", "distinct", "modes"),
     "restore": ("full",),
+    "failover": ("small", "large", "home"),
 }
 """{benchmark: its sections, in their order}."""
+REPEATED = ("failover",)
+"""Benchmarks that measure the same again and again, as often as ``--runs`` says."""
+_RUNS = 5
 
 _DESCRIPTION = """\
 Measures this clone on this machine and prints a table: what was reached, the target beside it, and
@@ -46,6 +50,14 @@ benchmarks and their sections:
     full       1,000,000 x 1 KiB in random order from a Kafka on loopback into an empty store,
                against a loop that puts record by record and one that discards; where the time goes;
                two stores at once; memory of a worker; a store of 1 GB that comes home
+  failover     (each starts a YARN of three nodes and a Kafka on loopback; lease 3 s, a pipeline in
+               Spark, a state of values of 1 KiB that change all the while; median and range of
+               --runs failures, in all and phase by phase)
+    small      SIGKILL of all that runs on the host of the active container, until its successor
+               has committed its first output: without a standby, with one, with one that is warmed
+               up; state of 10 MB
+    large      the same with a state of 1 GB
+    home       SIGKILL of the container's process, with a pipeline and without
 """
 
 _EPILOG = """\
@@ -57,6 +69,7 @@ tests of a live job.
   scripts/bench allocator
   scripts/bench commit --plot
   scripts/bench restore
+  scripts/bench failover --section home --runs 10 --plot
 """
 
 
@@ -80,14 +93,25 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--plot",
         action="store_true",
-        help="show the rates of each section as bars too; of characters, as no plotting library is"
-        " among what the project installs",
+        help="show the rates of each section as bars too, and times phase by phase; of characters,"
+        " as no plotting library is among what the project installs",
+    )
+    parser.add_argument(
+        "--runs",
+        type=int,
+        metavar="N",
+        help=f"how often failover lets each configuration fail (default: {_RUNS})",
     )
     options = parser.parse_args(argv)
     known = SECTIONS[options.name]
     for section in options.sections or ():
         if section not in known:
             parser.error(f"--section {section}: {options.name} has {', '.join(known)}")
+    if options.runs is not None and options.name not in REPEATED:
+        parser.error(f"--runs is for {', '.join(REPEATED)}; leave it out for {options.name}")
+    if options.runs is not None and options.runs < 1:
+        parser.error(f"--runs = {options.runs}: it must be at least 1")
+    options.runs = options.runs or _RUNS
     options.sections = tuple(s for s in known if s in (options.sections or known))
     return options
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import statistics
+import string
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _BAR = 40
 _TURNS = 2_000_000
+_STACK = 60
 
 
 class BenchmarkError(Exception):
@@ -19,7 +22,8 @@ class BenchmarkError(Exception):
 class Row:
     """One figure. ``target`` is empty, and ``reached`` None, where none was set.
 
-    ``number``, ``unit``: what ``value`` shows, for a plot.
+    ``number``, ``unit``: what ``value`` shows, for a plot. ``parts``: what the figure consists of,
+    (name, number) in their order, for a plot too.
     """
 
     what: str
@@ -28,6 +32,7 @@ class Row:
     reached: bool | None = None
     number: float = 0.0
     unit: str = ""
+    parts: tuple[tuple[str, float], ...] = ()
 
 
 def at_most(what: str, value: float, limit: float, unit: str) -> Row:
@@ -45,6 +50,24 @@ def at_least(what: str, value: float, limit: float, unit: str) -> Row:
 def figure(what: str, value: float, unit: str) -> Row:
     """A figure without a target."""
     return Row(what, _with_unit(value, unit), number=value, unit=unit)
+
+
+def spread(
+    what: str,
+    values: Sequence[float],
+    unit: str,
+    limit: float | None = None,
+    parts: tuple[tuple[str, float], ...] = (),
+) -> Row:
+    """The median of several values and, in brackets, the least and the largest of them.
+
+    ``limit``: what the median is to be at most.
+    """
+    middle = statistics.median(values)
+    ends = f"{_number(min(values))} to {_number(max(values))}"
+    target = "" if limit is None else f"<= {_with_unit(limit, unit)}"
+    reached = None if limit is None else middle <= limit
+    return Row(what, f"{_with_unit(middle, unit)} ({ends})", target, reached, middle, unit, parts)
 
 
 def print_machine() -> None:
@@ -79,6 +102,7 @@ def print_section(title: str, rows: Iterable[Row], *, plot: bool = False) -> Non
         shown.append(row)
     if plot:
         _print_bars([row for row in shown if row.unit.endswith("/s")])
+        _print_stacks([row for row in shown if row.parts])
 
 
 def _print_bars(rows: Sequence[Row]) -> None:
@@ -89,6 +113,26 @@ def _print_bars(rows: Sequence[Row]) -> None:
         print(f"  {row.what:<60} {'#' * round(share * _BAR)} {row.value}", flush=True)
 
 
+def _print_stacks(rows: Sequence[Row]) -> None:
+    """One bar per figure that has parts, each part by a letter, all at one scale."""
+    if not rows:
+        return
+    names = list(dict.fromkeys(name for row in rows for name, _ in row.parts))
+    letters = dict(zip(names, string.ascii_lowercase, strict=False))
+    longest = max(sum(number for _, number in row.parts) for row in rows)
+    print("  " + "  ".join(f"{letters[name]} {name}" for name in names))
+    for row in rows:
+        bar, until = "", 0.0
+        for name, number in row.parts:
+            until += number
+            bar += letters[name] * (round(until / longest * _STACK) - len(bar))
+        print(f"  {row.what:<60} {bar} {row.value}", flush=True)
+
+
 def _with_unit(value: float, unit: str) -> str:
+    return f"{_number(value)} {unit}".rstrip()
+
+
+def _number(value: float) -> str:
     whole = value == int(value) or abs(value) >= 100  # noqa: PLR2004 - three digits say enough
-    return f"{value:,.0f} {unit}".rstrip() if whole else f"{value:.3g} {unit}"
+    return f"{value:,.0f}" if whole else f"{value:.3g}"

@@ -1,0 +1,307 @@
+"""Failures of a running job, one after the other: what they took, phase by phase.
+
+A YARN on loopback with three nodes. The AM fills one of them; the job's container, and its standby
+where it has one, change places between the other two. The cluster and the job serve all failures of
+a configuration; the state serves all configurations.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from check_history.reading import read_jobs
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from flights_demo.job import DemoJob
+from flights_demo.timeline import Lost, first_output_ms, moments
+
+from benchmarks.grown.package.grown_state import OUTPUT, VALUE_BYTES
+from benchmarks.report import BenchmarkError
+from local_cluster.cluster import LocalCluster, remove_abandoned
+from local_cluster.resource_manager import node_states
+
+PROCESSOR = "0"
+STANDBY = "0-0"
+PIPELINE = ("task.pipeline.class=grown_state:parse",)
+STANDBYS = ("job.hotstandby.enabled=true",)
+PREWARMED = (*STANDBYS, "job.hotstandby.prewarm=true")
+PARTITIONS = 2
+
+_EXAMPLE = Path(__file__).parent / "grown"
+_PREFIX = "bench-"
+_INPUT = "grown-in"
+KEYS_PER_RECORD = 4_000
+_TOUCHES_PER_S = 20
+_LIMIT_S = 180.0
+_GROW_LIMIT_S = 900.0
+_POLL_S = 0.1
+_REST_S = 8.0
+_CALM_LAG = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failure and its recovery. Units: seconds; by phase, as the status tells it.
+
+    ``total_s``: from the SIGKILL to the successor's first committed output, by the history.
+    ``records``: what it read of its changelogs. ``load``, ``busy``: of the machine, meanwhile.
+    """
+
+    total_s: float
+    phases_s: dict[str, float]
+    records: int
+    kind: str
+    load: float
+    busy: float
+
+
+class Job:
+    """The job of one configuration, at work on a state that is there already or is grown."""
+
+    def __init__(self, cluster: LocalCluster, overrides: Sequence[str]) -> None:
+        self.cluster = cluster
+        self.has_standby = STANDBYS[0] in overrides
+        self._job = DemoJob(_EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides)
+        self._job.count = 2 if self.has_standby else 1
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """It runs inside the block, and has ended in order after it."""
+        self._job.submit()
+        self._job.wait_until_running(lambda _: None)
+        try:
+            yield
+        finally:
+            self._job.kill()
+
+    # ------------------------------------------------------------------ failures
+
+    def lose_host(self) -> Failure:
+        """The host of the active container dies, and is back at the end.
+
+        Without a standby its successor finds no state where it comes to, as on a host that has
+        never had any.
+        """
+        before = self._calm()
+        home = before[PROCESSOR]["host"]
+        if not self.has_standby:
+            self._forget_state(home)
+        try:
+            failure = self._measure(before, lambda: self.cluster.kill_node(home))
+            _await(lambda: self._nodes().get(home) == "LOST", f"YARN to miss {home}", _LIMIT_S)
+        finally:
+            self.cluster.start_node(home)
+        return failure
+
+    def lose_process(self) -> Failure:
+        """The stream container's process dies and comes home."""
+        before = self._calm()
+        pid = before[PROCESSOR]["pid"]
+        return self._measure(before, lambda: os.kill(pid, signal.SIGKILL))
+
+    def _measure(self, before: dict[str, dict[str, Any]], kill: Callable[[], object]) -> Failure:
+        standby = STANDBY if self.has_standby else None
+        lost = Lost(PROCESSOR, before[PROCESSOR]["epoch"], standby)
+        load, busy = os.getloadavg()[0], _Busy()
+        killed_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        kill()
+        _await(lambda: self._is_recovered(lost), "the recovery", _LIMIT_S)
+        share = busy.share()
+        _await(lambda: bool(self._output_ms(lost, killed_ms)), "a commit's history", _LIMIT_S)
+        output_ms = self._output_ms(lost, killed_ms) or 0
+        now = self._containers()[PROCESSOR]
+        recovery = now["recovery"]
+        restored = [how for tasks in now["restored"].values() for how in tasks.values()]
+        return Failure(
+            total_s=(output_ms - killed_ms) / 1000,
+            phases_s={name: ms / 1000 for name, ms in recovery["phases_ms"].items()},
+            records=sum(how["records"] for how in restored),
+            kind=recovery["kind"],
+            load=load,
+            busy=share,
+        )
+
+    def _output_ms(self, lost: Lost, killed_ms: int) -> int | None:
+        """When the successor's first output was committed, by the history of all nodes."""
+        folders = [self.cluster.state_dir(node) for node in self.cluster.nodes]
+        events = read_jobs(folders, "boot", 0)[0].events
+        return first_output_ms(moments(events, lost, killed_ms))
+
+    def _is_recovered(self, lost: Lost) -> bool:
+        now = self._containers()[PROCESSOR]
+        recovery = now["recovery"]
+        is_newer = now["epoch"] > lost.epoch and now["phase"] == "running"
+        return bool(is_newer and recovery and recovery["is_over"])
+
+    # ------------------------------------------------------------------ calm
+
+    def _calm(self) -> dict[str, dict[str, Any]]:
+        """The containers, once all of them work, none is behind, and all nodes are there."""
+        _await(self._is_calm, "calm", _LIMIT_S)
+        time.sleep(_REST_S)  # what has just come up is at work in the background still
+        _await(self._is_calm, "calm", _LIMIT_S)
+        return self._containers()
+
+    def _is_calm(self) -> bool:
+        containers = self._containers().values()
+        return (
+            len(containers) == self._job.count
+            and all(c["phase"] == "running" and c["pid"] is not None for c in containers)
+            and all((c["lag"] or 0) < _CALM_LAG for c in containers)
+            and all(c["lag"] is not None for c in containers if c["replica_of"] is not None)
+            and set(self._nodes().values()) == {"RUNNING"}
+            and not self._job.get("v1/status")["excluded_hosts"]
+        )
+
+    def _forget_state(self, home: str) -> None:
+        for node in self.cluster.nodes:
+            if node != home:
+                stores = self.cluster.state_dir(node) / f"{self._job.name}-1" / "state"
+                shutil.rmtree(stores, ignore_errors=True)
+
+    def _nodes(self) -> dict[str, str]:
+        return node_states(self.cluster.rm_url) or {}
+
+    def _containers(self) -> dict[str, dict[str, Any]]:
+        return {c["processor_id"]: c for c in self._job.containers()}
+
+
+class Feeder:
+    """Writes the input: what makes the state grow, then a change of one key now and then."""
+
+    def __init__(self, servers: str) -> None:
+        self._keys = 0
+        self._done: dict[int, int] = {}
+        admin = AdminClient({"bootstrap.servers": servers})
+        new = [NewTopic(topic, PARTITIONS, 1) for topic in (_INPUT, OUTPUT)]
+        for made in admin.create_topics(new).values():
+            made.result(30)
+        # It says nothing of a broker that goes at the end.
+        settings = {"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0}
+        self._producer = Producer(settings)
+        self._outputs = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": "bench",
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+            }
+        )
+        self._outputs.subscribe([OUTPUT])
+
+    def close(self) -> None:
+        """The connections are closed."""
+        self._producer.flush(10)
+        self._outputs.close()
+
+    def grow_once(self, size_mb: int) -> None:
+        """The running job has a state of so many MB, all of it committed; grown at the first call.
+
+        Raises:
+            BenchmarkError: it takes too long.
+        """
+        if self._keys:
+            return
+        keys = size_mb * 1_000_000 // VALUE_BYTES
+        deadline = time.monotonic() + _GROW_LIMIT_S
+        for number, first in enumerate(range(0, keys, KEYS_PER_RECORD)):
+            count = min(KEYS_PER_RECORD, keys - first)
+            self._write(first, f"grow {first} {count}")
+            # One record of each partition is under way, no more: each is megabytes to the task.
+            self._await_done(number + 1 - PARTITIONS, deadline)
+        self._keys = keys
+        self._await_done(-(-keys // KEYS_PER_RECORD), deadline)
+
+    @contextmanager
+    def touching(self) -> Iterator[None]:
+        """Inside the block keys of each partition are changed, some twenty a second."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._touch, args=(ended,))
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _touch(self, ended: threading.Event) -> None:
+        chance = random.Random(1)  # noqa: S311 - which keys is no secret
+        while not ended.wait(1 / _TOUCHES_PER_S):
+            for partition in range(PARTITIONS):
+                number = chance.randrange(self._keys)
+                while partition_of(number) != partition:
+                    number = chance.randrange(self._keys)
+                self._write(number, f"touch {number}")
+            self._producer.poll(0)
+
+    def _write(self, first: int, text: str) -> None:
+        self._producer.produce(_INPUT, text.encode(), partition=partition_of(first))
+
+    def _await_done(self, records: int, deadline: float) -> None:
+        """So many records of the input are done, as the job's committed outputs say."""
+        while sum(self._done.values()) < records:
+            message = self._outputs.poll(1)
+            if message is not None and message.error() is None:
+                self._done[message.partition() or 0] = int(message.value() or b"-1") + 1
+            if time.monotonic() > deadline:
+                raise BenchmarkError(
+                    f"the state has not grown within {_GROW_LIMIT_S:.0f} s: {records} records"
+                    f" should be done, {sum(self._done.values())} are"
+                )
+
+
+def partition_of(number: int) -> int:
+    """The partition of the input whose task has the key of that number."""
+    return number // KEYS_PER_RECORD % PARTITIONS
+
+
+class _Busy:
+    """How busy the machine's cores are from now on."""
+
+    def __init__(self) -> None:
+        self._began = _ticks()
+
+    def share(self) -> float:
+        """Of all their time, 0 to 1."""
+        idle, total = (now - then for now, then in zip(_ticks(), self._began, strict=True))
+        return 1 - idle / total if total else 0.0
+
+
+def _ticks() -> tuple[int, int]:
+    """(idle, all) of all cores since the machine's start."""
+    line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
+    fields = [int(field) for field in line.split()[1:9]]
+    return fields[3] + fields[4], sum(fields)
+
+
+@contextmanager
+def cluster_of_three() -> Iterator[LocalCluster]:
+    """A YARN and a Kafka of this run."""
+    remove_abandoned(_PREFIX)
+    with LocalCluster(f"{_PREFIX}{os.getpid()}") as started:
+        yield started
+
+
+def _await(condition: Callable[[], bool], what: str, limit_s: float) -> None:
+    """Polls; status, history and YARN have no event to wait for."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            if condition():
+                return
+        except (OSError, http.client.HTTPException, ValueError):
+            pass  # a driver that is started anew does not answer yet
+        if time.monotonic() > deadline:
+            raise BenchmarkError(f"waited for {limit_s:.0f} s in vain for {what}")
+        time.sleep(_POLL_S)

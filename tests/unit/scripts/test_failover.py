@@ -1,0 +1,74 @@
+"""scripts/bench failover: its options, and what it makes of failures."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.failover_rows import HOST_LOST, line_of, rows_of
+from benchmarks.failover_runs import Failure, partition_of
+from benchmarks.grown.package.grown_state import numbers_of
+from benchmarks.options import parse_arguments
+from benchmarks.report import print_section, spread
+from flights_demo.timeline import PHASES
+
+
+def test_runs_are_for_what_is_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five where nothing is said; another benchmark refuses the option, and so is nought."""
+    assert parse_arguments(["failover"]).runs == 5
+    assert parse_arguments(["failover", "--runs", "7"]).runs == 7
+    for wrong in (["store", "--runs", "7"], ["failover", "--runs", "0"]):
+        with pytest.raises(SystemExit):
+            parse_arguments(wrong)
+        assert "--runs" in capsys.readouterr().err.splitlines()[-1]
+
+
+def _failure(total_s: float, records: int = 3) -> Failure:
+    phases = dict.fromkeys(PHASES, total_s / len(PHASES))
+    return Failure(total_s, phases, records, "failover", 5.0, 0.5)
+
+
+def test_failures_become_medians_and_ranges() -> None:
+    """The whole beside its target, each phase, what was read, how busy the machine was."""
+    _, standby, _ = HOST_LOST
+    rows = list(rows_of(standby, [_failure(8.0), _failure(10.0), _failure(80.0, 9)]))
+    assert (rows[0].value, rows[0].target, rows[0].reached) == ("10 s (8 to 80)", "<= 8.6 s", False)
+    assert dict(rows[0].parts) == dict.fromkeys(PHASES, 1.25)
+    shown = {row.what.strip(): row for row in rows[1:]}
+    assert shown["restore"].reached
+    assert shown["detect"].reached is None
+    assert shown["changelog records read"].value == "3 (3 to 9)"
+    assert shown["cores busy meanwhile"].value == "50 % (50 to 50)"
+    assert len(rows) == 1 + len(PHASES) + 3
+
+
+def test_a_run_is_one_line() -> None:
+    """With its phases; one that it has not had is nought."""
+    no_standby, _, _ = HOST_LOST
+    failure = Failure(1.5, {"detect": 1.25}, 12_345, "elsewhere", 4.25, 0.875)
+    assert line_of(no_standby, 2, 5, failure) == (
+        "  no standby, 2 of 5: 1.50 s (detect 1.25, decide 0.00, stop 0.00, resource 0.00, start "
+        "0.00, fence 0.00, restore 0.00, first-batch 0.00); 12,345 records read; load 4.2, cores "
+        "88% busy"
+    )
+
+
+def test_a_plot_shows_what_a_figure_consists_of(capsys: pytest.CaptureFixture[str]) -> None:
+    """Letters at one scale, the longest of 60 characters; no part gets lost in rounding."""
+    rows = [
+        spread("long", [6.0], "s", parts=(("wait", 4.0), ("start", 2.0))),
+        spread("short", [1.5], "s", parts=(("wait", 0.75), ("start", 0.75))),
+    ]
+    print_section("Title", rows, plot=True)
+    *_, legend, long, short = capsys.readouterr().out.splitlines()
+    assert legend.split() == ["a", "wait", "b", "start"]
+    assert long.split()[1] == "a" * 40 + "b" * 20
+    assert short.split()[1] in {"a" * 7 + "b" * 8, "a" * 8 + "b" * 7}
+    print_section("Title", rows)
+    assert "aaa" not in capsys.readouterr().out
+
+
+def test_a_touch_goes_to_the_task_that_has_the_key() -> None:
+    """What a record makes grow and what changes it later are of one partition."""
+    assert numbers_of("grow 8000 4000") == (8000, 4000)
+    assert numbers_of("touch 8123") == (8123, 1)
+    assert {partition_of(n) for n in range(8000, 12_000)} == {partition_of(8000)}
+    assert partition_of(8000) != partition_of(12_000)
