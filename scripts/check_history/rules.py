@@ -235,6 +235,19 @@ def _hosts_and_directories(run: Run) -> Iterator[str]:
             yield f"{host} wrote its history below {len(found)} directories: {sorted(found)}"
 
 
+def recoveries_are_whole(run: Run) -> Iterator[str]:
+    """The phases of a recovery are the whole; it is over only once its container has fenced."""
+    for incarnation in run.incarnations:
+        for event in incarnation.all("driver", "recovered"):
+            phases_ms, total_ms = event.fields.get("phases_ms", {}), event.fields.get("total_ms")
+            if sum(phases_ms.values()) != total_ms or min(phases_ms.values(), default=0) < 0:
+                yield f"the recovery of {incarnation} took {total_ms} ms, its phases {phases_ms}"
+            # That it has started it writes down after it has told the driver.
+            fenced = incarnation.one("container", "fenced")
+            if incarnation.own and (fenced is None or run.is_after(fenced.at, event.at)):
+                yield f"{incarnation} was called recovered before it had fenced ({_place(event)})"
+
+
 def active_and_standby_apart(run: Run) -> Iterator[str]:
     """Invariant 1: an active and its standby never live on one host, whoever came first."""
     for active, standby in _pairs(run):
@@ -288,6 +301,7 @@ RULES = (
     Rule("a task's owners have stopped before the next is permitted", owners_have_stopped),
     Rule("a new JobModel stops only whom it changes", changes_stop_whom_they_change),
     Rule("containers have the tasks of their JobModel", containers_have_their_tasks),
+    Rule("the phases of a recovery are the whole", recoveries_are_whole),
     Rule("Invariant 1: active and standby on different hosts", active_and_standby_apart),
     Rule("Invariant 2: a standby stops before its active starts there", standby_stops_first),
 )

@@ -1,0 +1,46 @@
+"""The outside judge of what a driver tells of recoveries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.scripts.test_check_history import History, broken
+
+WHOLE: dict[str, Any] = {"phases_ms": {"detect": 3, "restore": 97}, "total_ms": 100}
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """Epoch 2 has come back for epoch 1."""
+    history = History(tmp_path)
+    history.start(100, ("0", 1))
+    history.stop(400, ("0", 1))
+    history.start(500, ("0", 2), fences=[("0", 1)])
+    return history
+
+
+@pytest.mark.parametrize(
+    ("at", "told", "is_sound"),
+    [
+        (600, WHOLE, True),
+        (600, WHOLE | {"total_ms": 99}, False),
+        (600, WHOLE | {"phases_ms": {"detect": -3, "restore": 103}}, False),
+        (502, WHOLE, False),
+    ],
+)
+def test_a_recovery_is_whole_and_over_when_its_container_has_fenced(
+    history: History,
+    capsys: pytest.CaptureFixture[str],
+    at: int,
+    told: dict[str, Any],
+    *,
+    is_sound: bool,
+) -> None:
+    """Its phases are the whole of it, none goes back, and the driver does not tell it too soon."""
+    history.event(at, "driver", "recovered", ("0", 2), pid=1, **told)
+    assert history.judge() == (0 if is_sound else 1)
+    found = broken(capsys.readouterr().out)
+    assert found == ([] if is_sound else ["the phases of a recovery are the whole"])
