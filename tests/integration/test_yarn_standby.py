@@ -184,7 +184,7 @@ def _is_told(job: Job, moved: str, lost: str, refuge: str) -> None:
     phase = 'homeport_recovery_phase_seconds_sum{kind="failover",phase="detect"}'
     assert _number(job, phase) >= lease_ms / 1000
     told = [e["phases_ms"] for e in job.driver_events("recovered") if e["processor_id"] == moved]
-    assert told == [phases_ms]
+    assert phases_ms in told  # beside those of the times that it was killed at home
 
 
 def _a_node_dies(job: Job, scratch: Path) -> None:
