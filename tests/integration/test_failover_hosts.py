@@ -5,12 +5,16 @@ Source: STANDBY, part 3 and "Additional metrics"; safety L5, C1, C2, C6, P1 to P
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 
+import pytest
 from failover_scenarios import Containers, Moment, Scenario
-from yarn_jobs import Job
+from yarn_jobs import Job, alive, parent_of, wait_for
 
 from homeport.job_coordinator.http.messages import RestoreKind
+from tests.faults import Faults
 
 MakeJob = Callable[[str], Job]
 TAIL = {RestoreKind.NONE.value, RestoreKind.TAIL.value}
@@ -23,13 +27,19 @@ def kinds(containers: Containers, processor: str) -> set[str]:
 
 
 def took_the_place(before: Moment, after: Containers, *actives: str) -> None:
-    """Each runs where its standby was, with what that had; the others are as they were."""
+    """Each runs where its standby was, with what that had."""
     for active in actives:
         assert after[active]["host"] == before.containers[f"{active}-0"]["host"]
         assert kinds(after, active) <= TAIL
-    for processor, container in before.containers.items():
-        if container["role"] == "active" and processor not in actives:
-            assert after[processor]["epoch"] == container["epoch"]
+
+
+def are_untouched(before: Moment, after: Containers, *processors: str) -> None:
+    """These are the processes that they were."""
+    for p in processors:
+        assert (after[p]["epoch"], after[p]["pid"]) == (
+            before.containers[p]["epoch"],
+            before.containers[p]["pid"],
+        )
 
 
 def test_the_host_of_an_active_and_of_anothers_standby_dies(make_job: MakeJob) -> None:
@@ -41,7 +51,9 @@ def test_the_host_of_an_active_and_of_anothers_standby_dies(make_job: MakeJob) -
         cluster.kill_node(lost)
         try:
             scenario.succeeds(before, "0", "0-0", "1-0")
-            took_the_place(before, scenario.recovers(), "0")
+            after = scenario.recovers()
+            took_the_place(before, after, "0")
+            are_untouched(before, after, "1")
             assert scenario.counted_since(before) == {
                 "active failures": 1,
                 "standby failures": 1,
@@ -50,3 +62,129 @@ def test_the_host_of_an_active_and_of_anothers_standby_dies(make_job: MakeJob) -
         finally:
             cluster.start_node(lost)
         scenario.ends_well()
+
+
+@pytest.mark.long
+def test_the_host_of_standbys_dies_then_that_of_actives(
+    make_network_job: MakeJob, faults: Faults
+) -> None:
+    """Without standbys' host no active is touched; without the actives' host, each fails over."""
+    with Scenario(make_network_job("one-role")) as scenario:
+        _, lost = scenario.arrange([("0", "1"), ("0-0", "1-0")])
+        before = scenario.moment()
+        faults.kill(lost)
+        scenario.succeeds(before, "0-0", "1-0")
+        are_untouched(before, scenario.recovers(), "0", "1")
+        assert scenario.counted_since(before) == {"standby failures": 2}
+        faults.heal()
+        lost, _ = scenario.arrange([("0", "1"), ("0-0", "1-0")], avoid=lost)
+        before = scenario.moment()
+        faults.kill(lost)
+        scenario.succeeds(before, "0", "0-0", "1", "1-0")
+        took_the_place(before, scenario.recovers(), "0", "1")
+        assert scenario.counted_since(before) == {
+            "active failures": 2,
+            "failed over to a standby": 2,
+        }
+        faults.heal()
+        scenario.ends_well()
+
+
+@pytest.mark.long
+def test_two_hosts_are_lost_within_one_lease(make_network_job: MakeJob, faults: Faults) -> None:
+    """Half of all hosts is not more than half: both are given up, and both actives fail over.
+
+    They are cut off, not dead: whatever is still asked of them gets no answer at all.
+    """
+    with Scenario(make_network_job("two-hosts")) as scenario:
+        lost, also_lost, _ = scenario.arrange([("0",), ("1",), ("0-0", "1-0")])
+        before = scenario.moment()
+        faults.cut(lost, also_lost)
+        scenario.succeeds(before, "0", "0-0", "1", "1-0")
+        took_the_place(before, scenario.recovers(), "0", "1")
+        assert scenario.counted_since(before) == {
+            "active failures": 2,
+            "failed over to a standby": 2,
+        }
+        faults.heal()
+        scenario.ends_well()
+
+
+@pytest.mark.long
+def test_all_hosts_fall_silent_at_once(make_network_job: MakeJob, faults: Faults) -> None:
+    """The AM is cut off from every other host: it suspects itself, and excludes none (safety L5).
+
+    What it cannot reach ends by itself; after the heal everything goes on.
+    """
+    with Scenario(make_network_job("all-silent")) as scenario:
+        scenario.arrange([("0",), ("0-0", "1"), ("1-0",)])
+        before = scenario.moment()
+        am_host, job = scenario.am_host, scenario.job
+        others = [node for node in job.cluster.nodes if node != am_host]
+        for node in others:
+            faults.cut_pair(am_host, node)
+        wait_for(lambda: bool(job.get("v1/status")["suspects_itself"]), job)
+        assert job.get("v1/status")["excluded_hosts"] == []
+        have_ended_themselves(scenario, before)
+        faults.heal()
+        scenario.succeeds(before, "0", "0-0", "1", "1-0")
+        counted = scenario.counted_since(before)
+        assert counted["active failures"] == 2
+        assert "charged" not in counted
+        scenario.ends_well()
+
+
+@pytest.mark.long
+def test_a_host_that_stood_still_comes_back(make_network_job: MakeJob, faults: Faults) -> None:
+    """Its containers end themselves as they wake up, its launchers are told to go."""
+    with Scenario(make_network_job("paused")) as scenario:
+        lost, _ = scenario.arrange([("0", "1-0"), ("0-0", "1")])
+        before = scenario.moment()
+        old = [before.containers[p]["pid"] for p in ("0", "1-0")]
+        launchers = [parent_of(pid) for pid in old]
+        faults.pause(lost)
+        scenario.succeeds(before, "0", "0-0", "1-0")
+        assert all(alive(pid) for pid in (*old, *launchers))
+        # By themselves at first: nobody kills them, only deadline and fence are left.
+        for pid in old:
+            os.kill(pid, signal.SIGCONT)
+        have_ended_themselves(scenario, before, "0", "1-0")
+        faults.resume(lost)
+        comes_back(scenario, before, launchers)
+        faults.heal()
+        scenario.ends_well()
+
+
+@pytest.mark.long
+def test_a_host_that_was_cut_off_comes_back(make_network_job: MakeJob, faults: Faults) -> None:
+    """Its containers have ended by themselves before another ran; its launchers are sent away."""
+    with Scenario(make_network_job("cut-off")) as scenario:
+        lost, _ = scenario.arrange([("0", "1-0"), ("0-0", "1")])
+        before = scenario.moment()
+        launchers = [parent_of(before.containers[p]["pid"]) for p in ("0", "1-0")]
+        faults.cut(lost)
+        have_ended_themselves(scenario, before, "0", "1-0")
+        scenario.succeeds(before, "0", "0-0", "1-0")
+        faults.heal()
+        comes_back(scenario, before, launchers)
+        scenario.ends_well()
+
+
+def have_ended_themselves(scenario: Scenario, before: Moment, *processors: str) -> None:
+    """The stream containers that those processors, or all, had before are gone."""
+    had = before.containers
+    pids = [had[p]["pid"] for p in processors or had if had[p]["host"] != scenario.am_host]
+    wait_for(lambda: not any(alive(pid) for pid in pids), scenario.job)
+
+
+def comes_back(scenario: Scenario, before: Moment, launchers: list[int]) -> None:
+    """The host's launchers have gone; one active and one standby were lost with it, no more."""
+    wait_for(lambda: not any(alive(pid) for pid in launchers), scenario.job)
+    after = scenario.recovers()
+    took_the_place(before, after, "0")
+    are_untouched(before, after, "1")
+    assert scenario.counted_since(before) == {
+        "active failures": 1,
+        "standby failures": 1,
+        "failed over to a standby": 1,
+    }

@@ -1,0 +1,35 @@
+"""What scenarios of failover call amiss: they would pass whatever happens if it named nothing."""
+
+from __future__ import annotations
+
+import re
+
+from failover_scenarios import called_for, told_amiss
+
+_AM = re.compile("container_1_0001_02_000001")
+_CHILD = "python -m homeport.container.runtime.stream_container"
+
+
+def test_a_launcher_has_its_child_and_one_spare() -> None:
+    """Whoever is in no container that the AM knows, or is a second spare, nobody called for."""
+    found = {
+        1: ("nm1", "container_1_0001_02_000001", "driver"),
+        2: ("nm1", "container_1_0001_01_000001", "driver"),
+        3: ("nm2", "container_1_0001_02_000003", "launcher"),
+        4: ("nm2", "container_1_0001_02_000003", _CHILD),
+        5: ("nm2", "container_1_0001_02_000003", _CHILD),
+        6: ("nm2", "container_1_0001_02_000003", _CHILD),
+        7: ("nm3", "container_1_0001_02_000004", _CHILD),
+        8: ("nm3", "", "sleep"),
+    }
+    assert called_for(found, {"container_1_0001_02_000003": 5}, _AM) == {1, 3, 4, 5}
+
+
+def test_what_is_told_grows_up_to_the_last_count() -> None:
+    """Told twice, too little, too much, or nothing at all of a key."""
+    told = [("key 0", 1), ("key 1", 1), ("key 0", 2), ("key 1", 2)]
+    assert told_amiss(told, 100) == {f"key {k}": [] for k in range(2, 50)}
+    assert told_amiss([("key 0", 1), ("key 0", 1)], 1) == {"key 0": [1, 1]}
+    assert told_amiss([("key 0", 2)], 1) == {"key 0": [2]}
+    assert told_amiss([("key 0", 1), ("key 1", 1)], 1) == {"key 1": [1]}
+    assert told_amiss([("key 0", 1)], 51) == {"key 0": [1]} | {f"key {k}": [] for k in range(1, 50)}
