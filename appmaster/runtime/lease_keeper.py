@@ -2,7 +2,7 @@
 
 It has nothing else to do, and is the only one that says that a lease has run out (safety L1). It
 renews only while its attempt's rank is the highest in the coordinator stream, which it reads for
-itself (safety L2).
+itself (safety L2). It is also who finds that the attempt is cut off, and ends it: ``isolation``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from pathlib import Path
 from homeport.appmaster.runtime.am_container import AmContainer
 from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.heartbeat import Heartbeat
+from homeport.appmaster.runtime.isolation import NODE_EXPIRY_KEY, limit_ms
 from homeport.appmaster.runtime.kafka_wait import await_kafka
 from homeport.appmaster.runtime.keeper_link import SOCKET_NAME
 from homeport.appmaster.runtime.lease_server import LeaseServer
-from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
+from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard, margin_ms
 from homeport.appmaster.runtime.supervision import EXIT_FINAL
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.sections import ClusterManagerConfig, JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
+from homeport.job_coordinator.model.silence import Silence
 
 _WATCH_S = 0.5
 _KAFKA_TIMEOUT_S = 5.0
@@ -45,8 +48,51 @@ def look(stream: CoordinatorStreamStore, guard: RenewalGuard, rank: Rank) -> Non
     guard.is_outranked = last is not None and last.rank.is_above(rank)
 
 
+def answers(resource_manager: ResourceManagerRest) -> bool:
+    """Whether the ResourceManager does."""
+    try:
+        resource_manager.require_reachable()
+    except UnavailableError as e:
+        log.warning("%s", e)
+        return False
+    return True
+
+
+async def watch(
+    container: AmContainer, stream: CoordinatorStreamStore, guard: RenewalGuard, unseen_ms: int
+) -> str:
+    """Looks until this attempt is over; why it is.
+
+    Args:
+        container: of the attempt.
+        stream: what a higher rank is found in.
+        guard: knows what was found.
+        unseen_ms: how long a container can live that an isolated attempt has permitted.
+
+    Raises:
+        UnavailableError: the container does not know its ResourceManager.
+    """
+    resource_manager = ResourceManagerRest.from_folder(container.folder)
+    expiry = await asyncio.to_thread(resource_manager.setting, NODE_EXPIRY_KEY)
+    silence = Silence(limit_ms(unseen_ms, expiry))
+    while not guard.is_outranked:
+        await asyncio.sleep(_WATCH_S)
+        last_ms = guard.fetched_ms
+        await asyncio.to_thread(look, stream, guard, container.rank)
+        # The ResourceManager is asked only while Kafka is silent: it has better things to do.
+        is_answered = guard.fetched_ms != last_ms or await asyncio.to_thread(
+            answers, resource_manager
+        )
+        if silence.asked(boot_ms(), is_answered=is_answered):
+            return (
+                f"neither Kafka nor the ResourceManager has answered for {silence.limit_ms} ms: "
+                "this attempt is over"
+            )
+    return "a higher rank has taken over: no lease is renewed any more"
+
+
 async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat: Heartbeat) -> int:
-    """Keeps leases until a higher rank is seen; the exit code.
+    """Keeps leases until a higher rank is seen, or nobody answers any more; the exit code.
 
     Raises:
         HomeportError: this process cannot go on.
@@ -55,6 +101,7 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
     config = container.submission.submitted.config
     manager = ClusterManagerConfig.of(config)
     guard = RenewalGuard(JobConfig.of(config).isolation_max_ms)
+    unseen_ms = guard.isolation_ms + manager.lease_ms + margin_ms(manager.lease_ms)
     table = LeaseTable(manager.lease_ms, boot_ms())
     server = LeaseServer(
         table,
@@ -69,12 +116,9 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
     heartbeat.tell_port(int(url.rstrip("/").rpartition(":")[2]))
     log.info("leases of %d ms are renewed at %s", manager.lease_ms, url)
     try:
-        while not guard.is_outranked:
-            await asyncio.sleep(_WATCH_S)
-            await asyncio.to_thread(look, stream, guard, container.rank)
+        log.error(await watch(container, stream, guard, unseen_ms))
     finally:
         await server.stop()
-    log.error("a higher rank has taken over: no lease is renewed any more")
     return EXIT_FINAL
 
 

@@ -49,6 +49,10 @@ _START_LIMIT_S, _ADOPTION_LIMIT_S = 240.0, 120.0
 _LOOK_S = 0.05
 _STOP_S = 10.0
 _INPUT = "of-the-benchmark"
+_YARN_SITE = """<configuration><property>
+<name>yarn.resourcemanager.webapp.address</name><value>127.0.0.1:1</value>
+</property></configuration>
+"""
 
 
 def rows() -> Iterator[Row]:
@@ -207,6 +211,8 @@ def _prepare(folder: Path, config: Config, token: str) -> None:
     content = SubmissionFile(coordinator_part(config), 1, services_of(hosts), submitted)
     (folder / SUBMISSION_FILE_NAME).write_bytes(content.to_bytes())
     (folder / TOKEN_FILE_NAME).write_text(token, encoding="utf-8")
+    # The keeper asks its ResourceManager only where Kafka is silent; there is none here.
+    (folder / "yarn-site.xml").write_text(_YARN_SITE, encoding="utf-8")
 
 
 @contextmanager

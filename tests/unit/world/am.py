@@ -253,8 +253,12 @@ class Cluster:
             patch.setattr(program, "AmContainer", container)
             patch.setattr(program, "Heartbeat", lambda _: Heartbeat(self._child()))
             patch.setattr(program, "asyncio", _Asyncio(self))
-        rest = SimpleNamespace(from_folder=lambda _: SimpleNamespace(url="http://rm"))
-        patch.setattr(application_master, "ResourceManagerRest", rest)
+        manager = SimpleNamespace(
+            url="http://rm", setting=lambda _: None, require_reachable=lambda: None
+        )
+        rest = SimpleNamespace(from_folder=lambda _: manager)
+        for program in (application_master, lease_keeper):
+            patch.setattr(program, "ResourceManagerRest", rest)
         patch.setattr(application_master, "connect", lambda *_: None)
         patch.setattr(application_master, "report_failure", lambda *_: None)
         patch.setattr(
