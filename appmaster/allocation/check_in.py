@@ -66,8 +66,7 @@ def checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
 def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
     """One without a child that nobody has heard before."""
     if draft.forget_cancelled(launcher.request_id):
-        draft.resources[launcher.resource_id] = replace(launcher, is_released=True)
-        draft.instruct(ReleaseResource(launcher.resource_id))
+        draft.release(launcher)
         draft.because(
             ReasonKind.CANCELLED_RELEASED, host=launcher.host, detail=str(launcher.resource_id)
         )

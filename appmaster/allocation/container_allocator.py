@@ -33,7 +33,6 @@ from homeport.appmaster.allocation.events import (
 from homeport.appmaster.allocation.host_search import may_ask_any, may_go_home, seek
 from homeport.appmaster.allocation.instructions import (
     PermitContainer,
-    ReleaseResource,
     RequestResource,
     WriteProcessorEpoch,
 )
@@ -480,10 +479,7 @@ def release_idle(draft: Draft) -> None:
     for launcher in draft.idle_resources():
         if draft.phase is JobPhase.ACTIVE and _is_sought(draft, launcher):
             continue
-        draft.resources[launcher.resource_id] = ResourceState(
-            launcher.resource_id, launcher.host, launcher.request_id, is_released=True
-        )
-        draft.instruct(ReleaseResource(launcher.resource_id))
+        draft.release(launcher)
         draft.because(
             ReasonKind.SURPLUS_RELEASED, host=launcher.host, detail=str(launcher.resource_id)
         )

@@ -13,8 +13,9 @@ Decisions.
   lost, a launcher that never came, unless its host is lost, and what YARN ends for its memory. Not
   charged: ORDERED and SIGNALLED (somebody wanted the stop: a stray SIGTERM never retires a
   processor), LEASE_LOST, told or seen by the keeper (safety C6), UNAVAILABLE (Kafka or the AM was
-  away, which must not fail the job). All but FINISHED start the processor again, on the same
-  launcher where it lives. FINISHED is for good.
+  away, which must not fail the job), CUT_OFF (the same of its host alone). All but FINISHED start
+  the processor again, on the same launcher where it lives; after CUT_OFF that goes, and other hosts
+  are asked first. FINISHED is for good.
 * *Retry window*: each charged failure sets a timer; when it ends the count is zero. So the count
   restarts after the window has passed since the last failure and the rest after it, as
   samza-behaviours 4.7 has it, and no time is stored. When a container rests: see ``retries``.
@@ -399,12 +400,24 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
 def _child_failed(
     draft: Draft, container: ContainerState, launcher: ResourceState, event: ContainerStopped
 ) -> None:
-    """It goes on at the same launcher, unless that is gone too, or was where a command wants it."""
+    """It goes on at the same launcher, unless that is gone too, or was where a command wants it.
+
+    Of a host that does not reach Kafka it goes away, and its launcher too: while that had its
+    lease renewed, our own attempt reached Kafka, so that it is the host that is cut off.
+    """
     next_phase = ContainerPhase.ASSIGNED
     is_moving = placement.is_launching(draft, container)
+    is_cut_off = event.cause is StopCause.CUT_OFF
     if launcher.ended is not None:
         del draft.resources[launcher.resource_id]
-    if launcher.ended is not None or is_moving:
+    elif is_cut_off:
+        draft.release(launcher)
+        id_ = str(launcher.resource_id)
+        draft.because(ReasonKind.CUT_OFF_RELEASED, host=launcher.host, detail=id_)
+    if is_cut_off:
+        tried = allocator.with_tried(container, launcher.host)
+        container = draft.change(container, tried=tried)
+    if launcher.ended is not None or is_moving or is_cut_off:
         container = draft.change(container, resource_id=None)
         next_phase = ContainerPhase.QUEUED
     fail(

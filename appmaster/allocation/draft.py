@@ -18,6 +18,7 @@ from homeport.appmaster.allocation.instructions import (
     EndFailover,
     Instruction,
     Record,
+    ReleaseResource,
     SetTimer,
 )
 from homeport.appmaster.allocation.occupancy import OccupancyEdit
@@ -260,6 +261,12 @@ class Draft:
                 f"to {phase.value}; after {self.cause}: {container}"
             )
         return self.change(container, phase=phase, **changes)
+
+    def release(self, launcher: ResourceState) -> None:
+        """The launcher, which nobody holds, is told to go."""
+        released = replace(launcher, reserved_for=None, is_released=True)
+        self.resources[launcher.resource_id] = released
+        self.instruct(ReleaseResource(launcher.resource_id))
 
     def instruct(self, instruction: Instruction) -> None:
         """``instruction`` follows those given so far."""

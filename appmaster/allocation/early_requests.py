@@ -104,6 +104,7 @@ def _close(draft: Draft, early: EarlyRequest) -> None:
         owner is None
         or owner.phase is not ContainerPhase.QUEUED
         or owner.home != early.host
+        or early.host in owner.tried
         or not is_live
         or not separation.may_have(draft, owner, early.host)
     ):

@@ -35,7 +35,6 @@ from homeport.appmaster.allocation.draft import Draft
 from homeport.appmaster.allocation.events import LauncherCheckedIn, PlacementRequested, named
 from homeport.appmaster.allocation.instructions import (
     DeletePlacementRequest,
-    ReleaseResource,
     RequestResource,
     WritePlacementResponse,
 )
@@ -389,10 +388,7 @@ def _end(draft: Draft, placement: Placement, status: PlacementStatus, text: str)
     _withdraw(draft, placement.request.processor_id)
     launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
     if launcher is not None and draft.holder(launcher.resource_id) is None:
-        draft.resources[launcher.resource_id] = replace(
-            launcher, reserved_for=None, is_released=True
-        )
-        draft.instruct(ReleaseResource(launcher.resource_id))
+        draft.release(launcher)
     _answer(draft, placement, status, text)
 
 

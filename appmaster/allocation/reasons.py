@@ -43,6 +43,7 @@ class ReasonKind(Enum):
     SURPLUS_KEPT = "surplus-kept"
     SURPLUS_RELEASED = "surplus-released"
     CANCELLED_RELEASED = "cancelled-released"
+    CUT_OFF_RELEASED = "cut-off-released"
 
     WAITS_FOR_OWNER = "waits-for-owner"
     PERMITTED = "permitted"
@@ -119,6 +120,7 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.CANCELLED_RELEASED: (
             "A launcher on {host} is told to go, as it came of a request that was cancelled"
         ),
+        _K.CUT_OFF_RELEASED: "A launcher is told to go, as its host {host} is cut off from Kafka",
         _K.WAITS_FOR_OWNER: (
             "{Who} is not permitted on {host} until {other}, an owner of its tasks, has stopped"
         ),

@@ -6,3 +6,5 @@ EXIT_LEASE_LOST = 71
 """The lease has run out."""
 EXIT_UNAVAILABLE = 72
 """Kafka or the AM was away: nothing is wrong with the container itself."""
+EXIT_CUT_OFF = 73
+"""Kafka has not answered on this host for so long that leases would have ended with it."""

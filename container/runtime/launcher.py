@@ -38,7 +38,7 @@ from types import FrameType
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.runtime.child_process import ChildProcess
-from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST, EXIT_UNAVAILABLE
+from homeport.container.runtime.exit_codes import EXIT_CUT_OFF, EXIT_LEASE_LOST, EXIT_UNAVAILABLE
 from homeport.container.runtime.launcher_settings import LauncherSettings
 from homeport.container.runtime.lease import BeatWatch
 from homeport.container.runtime.lease_holder import LeaseHolder
@@ -61,6 +61,8 @@ PACKAGE_FOLDER = "__package"
 LAST_LINES = 20
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
+_TOLD = {EXIT_UNAVAILABLE: StopCause.UNAVAILABLE, EXIT_CUT_OFF: StopCause.CUT_OFF}
+"""What a child tells by its exit code of an end that is no failure of its own."""
 _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000
 _TAIL_BYTES = 32 * 1024
@@ -82,7 +84,7 @@ def cause_of(exit_code: int, *, ordered: bool, signalled: bool = False) -> StopC
         return StopCause.SIGNALLED
     if exit_code == -signal.SIGKILL:
         return StopCause.KILLED
-    return StopCause.UNAVAILABLE if exit_code == EXIT_UNAVAILABLE else StopCause.FAILED
+    return _TOLD.get(exit_code, StopCause.FAILED)
 
 
 def last_lines(text: bytes, count: int = LAST_LINES) -> tuple[str, ...]:

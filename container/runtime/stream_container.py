@@ -5,9 +5,9 @@ permit comes on standard input, at once or after a long wait; until then the pro
 the job, but for imports. When standard input ends without one, so does the process.
 
 Exit codes: 0 when every task has voted for the end, 143 after SIGTERM, 72 when Kafka or the AM was
-away for too long, 1 after a failure; the cause is the last line of the output. Little is imported
-before the signal handler stands, and what an end needs is imported before the start: the working
-directory may vanish under a container that is being stopped.
+away for too long, 73 when Kafka was for this host alone, 1 after a failure; the cause is the last
+line of the output. Little is imported before the signal handler stands, and what an end needs is
+imported before the start: the working directory may vanish under a container that is being stopped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
+from homeport.container.runtime.exit_codes import EXIT_CUT_OFF, EXIT_UNAVAILABLE
 from homeport.container.runtime.lease_memory import (
     LeaseMemory,
     SpareKind,
@@ -37,6 +37,7 @@ from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
 
 if TYPE_CHECKING:
     from homeport.container.runtime.container import StreamContainer
+    from homeport.container.runtime.job import ContainerJob
     from homeport.container.runtime.standby_container import StandbyContainer
     from homeport.container.storage.task_store import Reached
 
@@ -161,6 +162,8 @@ def _prepared(
     client = CoordinatorClient(environment.coordinator_url, environment.token)
     model = fetch_job_model(client, permit, stop)
     job = ContainerJob.of(model, own.processor_id)
+    if memory is not None:  # only who has a lease need care that it goes on
+        _watch_kafka(job)
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
     tell, want_spare = (unheard, unspared) if memory is None else (memory.tell, memory.want_spare)
     if job.is_standby:
@@ -193,6 +196,12 @@ def _watch(stop: StopFlag, shutdown_ms: int, kill_children: Callable[[], None]) 
         _end(STOPPED, None)
 
     threading.Thread(target=end_in_time, name="shutdown-watch", daemon=True).start()
+
+
+def _watch_kafka(job: ContainerJob) -> None:
+    from homeport.container.runtime.kafka_watch import watch_kafka  # noqa: PLC0415 - as in _prepared
+
+    watch_kafka(job, lambda cause: _end(EXIT_CUT_OFF, cause))
 
 
 def _end(code: int, cause: str | None) -> NoReturn:

@@ -47,6 +47,8 @@ class StopCause(Enum):
     LEASE_LOST = "lease-lost"
     KILLED = "killed"
     UNAVAILABLE = "unavailable"
+    CUT_OFF = "cut-off"
+    """Its host did not reach Kafka, for longer than leases are renewed without it."""
 
 
 class RestoreKind(Enum):

@@ -58,6 +58,10 @@ Assignment = tuple[tuple[str, str], ...]
 """(task, its processor), sorted."""
 
 
+_CAUSES = (StopCause.FAILED, StopCause.SIGNALLED, StopCause.FINISHED, StopCause.CUT_OFF)
+"""Of a child that ends by itself."""
+
+
 @dataclass(frozen=True)
 class Launcher:
     """A launcher process. ``ran``: all it has run or refused; ``report``: not delivered yet.
@@ -397,7 +401,7 @@ def faults(world: World) -> Moves:
         if launcher.report is not None:
             yield "report twice", fed(world, launcher.report)
         if launcher.child is not None:
-            for cause in (StopCause.FAILED, StopCause.SIGNALLED, StopCause.FINISHED):
+            for cause in _CAUSES:
                 yield f"{launcher.child} {cause.value}", _child_stopped(world, launcher, cause)
     yield from _faults_of_hosts(world)
     yield from timers(world)

@@ -119,6 +119,40 @@ def test_a_stop_that_is_nobodys_failure_is_not_charged(
     assert machine.container("0").failures == 0
 
 
+def test_a_container_whose_host_is_cut_off_from_kafka_goes_elsewhere_uncharged(
+    machine_with: MachineWith,
+) -> None:
+    """Its launcher lives, and goes; home is not asked first, and later again."""
+    machine = machine_with(retry_count=0)
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.run("0", "r0", "a", 1)
+    told = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
+    assert told == (*releases("r0"), *asks(2, "b"))
+    assert (machine.container("0").failures, machine.container("0").resource_id) == (0, None)
+    assert machine.feed(check_in("r0", "a")) == releases("r0")
+    machine.feed(expired(2))
+    assert machine.container("0").wanted in {"a", None}
+
+
+def test_an_only_host_that_is_cut_off_is_asked_again(machine: Machine) -> None:
+    """There is no other one."""
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r0", "a", 1)
+    machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
+    assert machine.phase("0") is P.REQUESTED
+    assert machine.container("0").failures == 0
+
+
+def test_a_launcher_whose_end_yarn_has_told_needs_no_word_to_go(machine: Machine) -> None:
+    """Its child was cut off, and is waited for, when the launcher is gone."""
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.run("0", "r0", "a", 1)
+    machine.feed(ResourceEnded(RequestId(1), story="gone"))
+    told = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
+    assert not [i for i in told if i in releases("r0")]
+    assert machine.container("0").wanted == "b"
+
+
 def test_a_container_may_fail_while_it_starts(machine: Machine) -> None:
     """The same rules; home stays where the state is."""
     machine.deploy({"0": "gone"}, "a")

@@ -41,6 +41,7 @@ ENVIRONMENT = {
         (-11, False, StopCause.FAILED),
         (72, False, StopCause.UNAVAILABLE),
         (72, True, StopCause.UNAVAILABLE),
+        (73, False, StopCause.CUT_OFF),
     ],
 )
 def test_the_cause_depends_on_the_code_and_on_who_wanted_it(
