@@ -236,16 +236,16 @@ class LocalCluster:
             write_record(self._layout.state, record)
 
     def restart_resource_manager(
-        self, progress: Progress = _quiet, *, orderly: bool = False
+        self, progress: Progress = _quiet, *, orderly: bool = False, away_s: float = 0.0
     ) -> None:
         """A new ResourceManager on the same ports has taken over from the old one's records.
 
-        Applications and their containers go on.
+        Applications and their containers go on, for ``away_s`` without any.
         """
         with self._changing(progress):
             record, watch, layout = self._record(), Stopwatch(progress), self._layout
             record = outages.restart_resource_manager(
-                layout, record, self._daemons(record), watch, orderly=orderly
+                layout, record, self._daemons(record), watch, orderly=orderly, away_s=away_s
             )
             write_record(layout.state, record)
 

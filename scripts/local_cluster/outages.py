@@ -7,6 +7,7 @@ returns the cluster's record as it is afterwards; a daemon that was stopped on p
 from __future__ import annotations
 
 import signal
+import time
 from dataclasses import replace
 
 from local_cluster import processes
@@ -49,11 +50,17 @@ def start_kafka(layout: Layout, record: Record, daemons: Daemons, watch: Stopwat
 
 
 def restart_resource_manager(
-    layout: Layout, record: Record, daemons: Daemons, watch: Stopwatch, *, orderly: bool
+    layout: Layout,
+    record: Record,
+    daemons: Daemons,
+    watch: Stopwatch,
+    *,
+    orderly: bool,
+    away_s: float,
 ) -> Record:
     """A new ResourceManager has taken over applications and containers; the nodes are back at it.
 
-    Nodes that are down or paused are not waited for.
+    There was none for ``away_s``. Nodes that are down or paused are not waited for.
 
     Raises:
         ClusterError: the cluster has none, or it does not come up.
@@ -61,6 +68,7 @@ def restart_resource_manager(
     if not record.addresses.nodes:
         raise ClusterError(f"cluster {layout.name} has no nodes and so no ResourceManager")
     _stop(record.daemons[RESOURCE_MANAGER], RM_STOP_LIMIT_S if orderly else 0.0)
+    time.sleep(away_s)
     process = daemons.start(RESOURCE_MANAGER)
     nodes = {
         node

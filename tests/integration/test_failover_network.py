@@ -1,0 +1,310 @@
+"""A network that breaks in one place: who is cut off goes, and its work goes on elsewhere.
+
+Each scenario is fed all the while; a cut stays until the job works again around it, then it heals,
+and the end is good: calm, an exact result, a sound history, nothing accepted from whoever was cut
+off, nothing left running.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from failover_scenarios import LEASE_MS, Moment, Scenario, samples
+from last_writes import LastWrites, stamped_by_the_broker, told
+from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
+
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from tests.faults import Faults
+
+MakeJob = Callable[[str], Job]
+LONG_ISOLATION_MS = 20_000
+"""Long enough for the next attempt to begin while the isolated one's leases are renewed still."""
+RM_AWAY_S = 60.0
+WRITES_ON_MS = 1000
+"""A part of a lease: whoever was renewed last before it has so much less to live after it."""
+
+
+def incarnation(moment: Moment, processor: str) -> Incarnation:
+    """That of the processor in that moment."""
+    return Incarnation(ProcessorId(processor), moment.containers[processor]["epoch"])
+
+
+def on(moment: Moment, host: str) -> set[str]:
+    """The processors that ran on the host in that moment."""
+    return {p for p, c in moment.containers.items() if c["host"] == host}
+
+
+def untouched(scenario: Scenario, before: Moment, processors: set[str]) -> None:
+    """These are the processes that they were."""
+    now = scenario.job.containers()
+    for processor in processors:
+        then = before.containers[processor]
+        assert (now[processor]["epoch"], now[processor]["pid"]) == (then["epoch"], then["pid"])
+
+
+# ---------------------------------------------------------------------- an active, cut off
+
+
+def test_an_isolated_active_ends_within_its_lease_and_writes_nothing_after_the_fence(
+    make_network_job: MakeJob, faults: Faults, tell: Callable[[str], None]
+) -> None:
+    """Its host loses the AM first, goes on writing, then loses everything: no renewal comes later.
+
+    From its last accepted write to its end it is a lease at most; and the successor's fence is
+    later than both.
+    """
+    job = make_network_job("isolated")
+    with Scenario(job, **{"job.container.count": "1", "task.transaction.ms": "200"}) as scenario:
+        host, refuge = scenario.arrange([["0"], ["0-0"]])
+        stamped_by_the_broker(job)
+        before = scenario.moment()
+        gone = incarnation(before, "0")
+        faults.cut_pair(host, scenario.am_host)
+        _writes_on(job, gone, time.time() * 1000 + WRITES_ON_MS)
+        faults.cut(host)
+        scenario.succeeds(before, "0", "0-0")
+        after = scenario.moment()
+        assert faults.is_cut(host, "kafka")
+        assert after.containers["0"]["host"] == refuge
+        assert not alive(before.containers["0"]["pid"])
+        last = LastWrites.of(job, gone, incarnation(after, "0"))
+        tell(
+            f"last accepted write to own end {last.outlived_ms} ms of {LEASE_MS} ms of lease; "
+            f"to the successor's fence {last.fenced_ms - last.accepted_ms} ms; "
+            f"accepted after that {last.late_count} of {last.count} batches"
+        )
+        assert last.outlived_ms <= LEASE_MS
+        assert last.accepted_ms < last.ended_ms < last.fenced_ms
+        assert last.late_count == 0
+        assert scenario.counted_since(before) == {
+            "active failures": 1,
+            "failed over to a standby": 1,
+        }
+        faults.heal()
+        scenario.ends_well()
+
+
+def _writes_on(job: Job, writer: Incarnation, until_ms: float) -> None:
+    """It has committed a transaction after that moment, or has ended before."""
+
+    def has_written() -> bool:
+        committed = told(job, "transaction-committed", writer)
+        is_late = bool(committed) and committed[-1]["ts_ms"] > until_ms
+        return is_late or bool(told(job, "child-stopped", writer))
+
+    wait_for(has_written, job, every_s=0.05)
+
+
+# ---------------------------------------------------------------------- the AM, cut off
+
+
+@pytest.mark.long
+def test_an_isolated_am_is_followed_and_ends_by_itself(
+    make_network_job: MakeJob, faults: Faults
+) -> None:
+    """The next attempt begins while this one renews the leases of its host, and waits those out.
+
+    This one goes while it is still cut off: driver, keeper and supervisor, then its launchers.
+    Containers on other hosts come home; those of the lost host go elsewhere.
+    """
+    job = make_network_job("orphaned")
+    values = {"job.coordinator.isolation.max.ms": str(LONG_ISOLATION_MS)}
+    with Scenario(job, **values) as scenario:
+        host = _has_an_active_beside_the_am(scenario)
+        before = scenario.moment()
+        attempt = job.get("v1/status")["job"]["attempt"]
+        here = on(before, host)
+        lonely = [before.containers[p]["pid"] for p in here]
+        first = pids_of(job.application_id)
+        programs = [job.program(n) for n in ("supervisor", "lease_keeper", "application_master")]
+        faults.cut(host)
+        _answers_as_attempt(job, attempt + 1)
+        assert all(alive(pid) for pid in programs if pid is not None)
+        assert any(alive(pid) for pid in lonely), "its leases are renewed for longer than that"
+        wait_for(lambda: not any(alive(pid) for pid in lonely), job)
+        wait_for(lambda: not any(alive(pid) for pid in programs if pid is not None), job)
+        after = scenario.recovers()
+        assert faults.is_cut(host, "rm")
+        for processor, container in before.containers.items():
+            assert after[processor]["epoch"] > container["epoch"]
+        actives = {p for p, c in before.containers.items() if c["replica_of"] is None}
+        assert {p: after[p]["host"] for p in actives - here} == {
+            p: before.containers[p]["host"] for p in actives - here
+        }
+        assert host not in {c["host"] for c in after.values()}
+        numbers = samples(job)
+        for role in ("active", "standby"):
+            name = f'homeport_container_failures_total{{charged="true",role="{role}"}}'
+            assert numbers[name] == 0
+        faults.heal()
+        wait_for(lambda: not any(alive(pid) for pid in first), job)
+        assert job.get("v1/status")["job"]["attempt"] == attempt + 1
+        scenario.ends_well()
+
+
+def _has_an_active_beside_the_am(scenario: Scenario) -> str:
+    """The AM's host; an active container runs there, moved as an operator would if need be."""
+    host, hosts = scenario.am_host, scenario.hosts()
+    if not any(h == host and "-" not in p for p, h in hosts.items()):
+        free = next(p for p in hosts if "-" not in p and hosts[f"{p}-0"] != host)
+        moved = scenario.job.operator("move", free, host)
+        assert moved.returncode == 0, moved.stdout + moved.stderr
+    return host
+
+
+def _answers_as_attempt(job: Job, attempt: int) -> None:
+    """YARN's page of the application leads to that attempt, which answers."""
+    page = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
+
+    def answers() -> bool:
+        job.url = page
+        status = job.get("v1/status")
+        job.url = status["coordinator_url"]
+        return bool(status["job"]["attempt"] == attempt)
+
+    wait_for(answers, job)
+
+
+@pytest.mark.long
+def test_an_am_that_is_cut_from_one_node_starts_containers_on_all_others(
+    make_network_job: MakeJob, faults: Faults, tell: Callable[[str], None]
+) -> None:
+    """That node reaches Kafka and the ResourceManager: its containers write until they end.
+
+    A launcher there is killed too, so that YARN says that the host lives and it is asked again:
+    Skein waits for a NodeManager that does not answer. A launcher that is killed on another host
+    comes back all the same, while that lasts.
+    """
+    job = make_network_job("unheard")
+    with Scenario(job) as scenario:
+        cut_off, other = scenario.arrange([["0", "1-0"], ["1", "0-0"]])
+        stamped_by_the_broker(job)
+        before = scenario.moment()
+        launcher = parent_of(before.containers["1-0"]["pid"])
+        faults.cut_pair(scenario.am_host, cut_off)
+        os.kill(launcher, signal.SIGKILL)
+        os.kill(parent_of(before.containers["0-0"]["pid"]), signal.SIGKILL)
+        scenario.succeeds(before, *before.containers.keys() - {"1"})
+        after = scenario.moment()
+        assert faults.is_cut(scenario.am_host, cut_off)
+        assert on(before, cut_off) == {"0", "1-0"}
+        assert not on(after, cut_off)
+        last = LastWrites.of(job, incarnation(before, "0"), incarnation(after, "0"))
+        tell(
+            f"last accepted write to own end {last.outlived_ms} ms of {LEASE_MS} ms of lease; "
+            f"to the successor's fence {last.fenced_ms - last.accepted_ms} ms; "
+            f"accepted after that {last.late_count} of {last.count} batches"
+        )
+        assert last.outlived_ms <= LEASE_MS
+        assert last.accepted_ms <= last.ended_ms < last.fenced_ms
+        assert last.late_count == 0
+        assert other in {c["host"] for c in after.containers.values()}
+        faults.heal()
+        scenario.ends_well()
+
+
+# ---------------------------------------------------------------------- Kafka, out of reach
+
+
+@pytest.mark.long
+def test_a_node_that_is_cut_from_kafka_alone_gives_its_containers_away(
+    make_network_job: MakeJob, faults: Faults
+) -> None:
+    """Their leases are renewed, as the AM hears both; they end as their host does not reach Kafka.
+
+    Nothing is charged, and nobody else is touched.
+    """
+    job = make_network_job("dry")
+    with Scenario(job) as scenario:
+        dry, _ = scenario.arrange([["0", "1-0"], ["1", "0-0"]])
+        before = scenario.moment()
+        faults.cut_pair(dry, "kafka")
+        scenario.succeeds(before, "0", "1-0")
+        after = scenario.moment()
+        assert faults.is_cut(dry, "kafka")
+        assert not on(after, dry)
+        assert after.containers["0"]["host"] == before.containers["0-0"]["host"]
+        untouched(scenario, before, {"1"})
+        assert scenario.counted_since(before) == {
+            "active failures": 1,
+            "standby failures": 1,
+            "failed over to a standby": 1,
+        }
+        causes = {f["cause"] for f in job.get("v1/status")["failures"]}
+        assert causes == {"cut-off"}
+        faults.heal()
+        scenario.ends_well()
+
+
+# ---------------------------------------------------------------------- one way only
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("sender", "receiver"),
+    [("node", "am"), ("am", "node"), ("node", "kafka"), ("kafka", "node")],
+)
+def test_what_is_lost_one_way_only_is_recovered_from_as_if_both_were(
+    make_network_job: MakeJob, faults: Faults, sender: str, receiver: str
+) -> None:
+    """Questions that get no answer, and answers to questions that did not come, are none."""
+    job = make_network_job(f"from-{sender}-to-{receiver}")
+    with Scenario(job) as scenario:
+        node, _ = scenario.arrange([["0", "1-0"], ["1", "0-0"]])
+        before = scenario.moment()
+        place = {"node": node, "am": scenario.am_host, "kafka": "kafka"}
+        faults.cut_one_way(place[sender], place[receiver])
+        scenario.succeeds(before, "0", "1-0")
+        after = scenario.moment()
+        assert faults.is_cut(place[sender], place[receiver])
+        assert not on(after, node)
+        untouched(scenario, before, {"1"})
+        counted = scenario.counted_since(before)
+        assert counted == {
+            "active failures": 1,
+            "standby failures": 1,
+            "failed over to a standby": 1,
+        }
+        faults.heal()
+        scenario.ends_well()
+
+
+# ---------------------------------------------------------------------- the ResourceManager
+
+
+@pytest.mark.long
+def test_without_a_resource_manager_for_a_minute_nobody_ends(make_network_job: MakeJob) -> None:
+    """Who needs no new container comes back at once; who does, when the ResourceManager is back."""
+    job = make_network_job("unmanaged")
+    with Scenario(job) as scenario, ThreadPoolExecutor(1) as pool:
+        before = scenario.moment()
+        attempt = job.get("v1/status")["job"]["attempt"]
+        back = pool.submit(job.cluster.restart_resource_manager, away_s=RM_AWAY_S)
+        wait_for(lambda: not _is_managed(job), job)
+        os.kill(before.containers["0"]["pid"], signal.SIGKILL)
+        wait_for(lambda: job.containers()["0"]["epoch"] > before.containers["0"]["epoch"], job)
+        wait_for(lambda: job.containers()["0"]["phase"] == "running", job)
+        assert not back.done()
+        os.kill(parent_of(before.containers["1-0"]["pid"]), signal.SIGKILL)
+        back.result()
+        scenario.succeeds(before, "0", "1-0")
+        untouched(scenario, before, {"1", "0-0"})
+        assert job.get("v1/status")["job"]["attempt"] == attempt
+        assert scenario.counted_since(before)["active failures"] == 1
+        scenario.ends_well()
+
+
+def _is_managed(job: Job) -> bool:
+    """Whether the ResourceManager answers."""
+    try:
+        job.application()
+    except UnavailableError:
+        return False
+    return True

@@ -1,0 +1,93 @@
+"""An incarnation that was cut off: when its last write was accepted, when it ended, who followed.
+
+Times are of one machine's wall clock: the broker's own, of each batch that it takes (where the
+topics are stamped by it), and those of the histories that the job's processes write.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from accepted_writes import accepted_batches, writers_of
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from yarn_jobs import Job
+
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+Fact = dict[str, Any]
+
+
+def stamped_by_the_broker(job: Job) -> None:
+    """From now on a batch of the job's topics tells when the broker took it, not when it was made.
+
+    Shapes: a batch's ``timestamp_ms``, in ms since 1970.
+    """
+    entry = ConfigEntry(
+        "message.timestamp.type",
+        "LogAppendTime",
+        incremental_operation=AlterConfigOpType.SET,
+    )
+    topics = (f"{job.name}-out", f"{job.name}-counts", f"__samza_checkpoint_ver_1_for_{job.name}_1")
+    wanted = [
+        ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry]) for topic in topics
+    ]
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    for done in admin.incremental_alter_configs(wanted).values():
+        done.result(30)
+
+
+def told(job: Job, event: str, incarnation: Incarnation) -> list[Fact]:
+    """What the histories of all nodes tell under that name of an incarnation, in order of time."""
+    wanted = (event, incarnation.processor_id, incarnation.epoch)
+    found: list[Fact] = []
+    for node in job.cluster.nodes:
+        folder = job.cluster.state_dir(node) / f"{job.name}-1" / ".history"
+        for path in folder.glob("*.jsonl"):
+            facts = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+            found += [f for f in facts if (f["event"], f["processor_id"], f["epoch"]) == wanted]
+    return sorted(found, key=lambda fact: int(fact["ts_ms"]))
+
+
+@dataclass(frozen=True)
+class LastWrites:
+    """How an incarnation ended. Units: ms since 1970.
+
+    ``accepted_ms``: when the broker took its last batch of records. ``ended_ms``: when its launcher
+    had waited for it. ``fenced_ms``: when its successor had fenced it. ``late_count``: batches of
+    it that the broker took after that; ``count``: all.
+    """
+
+    accepted_ms: int
+    ended_ms: int
+    fenced_ms: int
+    late_count: int
+    count: int
+
+    @classmethod
+    def of(cls, job: Job, gone: Incarnation, successor: Incarnation) -> LastWrites:
+        """Those of ``gone``, which has ended, and whose successor runs."""
+        writers = writers_of(job, {successor.processor_id: successor.epoch})
+        times = [
+            batch.timestamp_ms
+            for batches in accepted_batches(job).values()
+            for batch in batches
+            if not batch.is_marker and writers.get(batch.producer_id) == gone
+        ]
+        (end,) = told(job, "child-stopped", gone)
+        (fence,) = told(job, "fenced", successor)
+        fenced_ms = int(fence["ts_ms"])
+        late = [t for t in times if t > fenced_ms]
+        return cls(max(times), int(end["ts_ms"]), fenced_ms, len(late), len(times))
+
+    @property
+    def outlived_ms(self) -> int:
+        """How long it lived after its last accepted write."""
+        return self.ended_ms - self.accepted_ms
