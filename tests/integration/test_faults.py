@@ -394,7 +394,8 @@ def test_two_networks_at_once_and_nothing_of_either_is_left(namespaces: None) ->
     with contextlib.ExitStack() as stack:
         for cluster in clusters:
             stack.callback(cluster.down, keep_logs=False)
-            cluster.up()
+        with ThreadPoolExecutor(len(clusters)) as threads:
+            list(threads.map(LocalCluster.up, clusters))
         first, second = clusters
         blocks = {cluster._record().addresses.block for cluster in clusters}
         assert len(blocks) == 2
