@@ -67,7 +67,7 @@ def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job
     job.produce(60)
     job.run()
     before = job.wait_until_running()
-    node = next(n["host"] for n in job.cluster.status()["nodes"] if n["address"] in job.url)
+    node = job.am_host()
     (jvm,) = [p for p, line in pids_of(job.application_id).items() if is_jvm(line)]
     old = programs(job, ".supervisor", ".lease_keeper", ".application_master")
     assert len(old) == 3

@@ -168,7 +168,7 @@ def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[s
     job.produce(600)
     job.run()
     before = job.wait_until_running()
-    am_host = next(n["host"] for n in job.cluster.status()["nodes"] if n["address"] in job.url)
+    am_host = job.am_host()
     moved = next(p for p, c in before.items() if c["host"] != am_host)
     lost = before[moved]["host"]
     foreseen = _what_if(job, lost)

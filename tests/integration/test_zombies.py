@@ -180,7 +180,7 @@ def hit_container_and_launcher(watched: Watched, number: signal.Signals) -> None
 def pause_a_node(watched: Watched) -> None:
     """Launcher, container and NodeManager stand still together; the container wakes up first."""
     job = watched.job
-    am_host = next(n["host"] for n in job.cluster.status()["nodes"] if n["address"] in job.url)
+    am_host = job.am_host()
     moved = {p: c for p, c in job.wait_until_running().items() if c["host"] != am_host}
     node = next(iter(moved.values()))["host"]
     victims = {p: watched.container(p) for p, c in moved.items() if c["host"] == node}

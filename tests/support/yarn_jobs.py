@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from local_cluster.cluster import LocalCluster
 JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
 LIMIT_S = 120.0
 PARTITIONS = 6
+KEYS = 50
 TASK = """
 from homeport.container.api import BatchTask
 
@@ -95,6 +97,7 @@ class Job:
             "cluster-manager.container.lease.ms": "6000",
             "job.coordinator.isolation.max.ms": "6000",
         }
+        self.produced = Counter[str]()
         self.path = folder / f"{name}.properties"
         self.url = ""
         self.application_id = ""
@@ -105,15 +108,21 @@ class Job:
         """The environment of a shell that uses the cluster."""
         return {**os.environ, **self.cluster.env()}
 
-    def produce(self, count: int, first: int = 0) -> None:
-        """The input topic exists and has so many more records, numbered from ``first``."""
+    def produce(self, count: int, first: int = 0, keys: int = KEYS) -> None:
+        """The input topic exists and has so many more records, numbered from ``first``.
+
+        Their ``keys`` take turns.
+        """
         topic = f"{self.name}-in"
         admin = AdminClient({"bootstrap.servers": self.servers})
         if topic not in admin.list_topics(timeout=10).topics:
             admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
-        producer = Producer({"bootstrap.servers": self.servers})
+        room = {"queue.buffering.max.messages": max(count, 1)}
+        producer = Producer({"bootstrap.servers": self.servers, **room})
         for number in range(first, first + count):
-            producer.produce(topic, key=f"key {number % 50}", value=str(number))
+            key = f"key {number % keys}"
+            producer.produce(topic, key=key, value=str(number))
+            self.produced[key] += 1
         assert producer.flush(30) == 0
 
     def call(
@@ -260,8 +269,13 @@ class Job:
     def expects(self, count: int) -> None:
         """Once all is counted, each of the 50 keys has its share, and none has more."""
         wait_for(lambda: sum(self.counts().values()) >= count, self)
-        right = {f"key {k}": len(range(k, count, 50)) for k in range(50)}
+        right = {f"key {k}": len(range(k, count, KEYS)) for k in range(KEYS)}
         assert self.counts() == {k: n for k, n in right.items() if n}
+
+    def counts_all(self) -> None:
+        """Once all that was produced is counted, each key has its share, and none has more."""
+        wait_for(lambda: sum(self.counts().values()) >= self.produced.total(), self)
+        assert self.counts() == self.produced
 
     def judge_history(self) -> None:
         """What the job's processes wrote down on all nodes is sound: scripts/check-history."""
@@ -280,14 +294,23 @@ class Job:
         return [x["instructions"] for x in told if x["cause"].startswith(event)]
 
     def driver_events(self, name: str) -> list[dict[str, Any]]:
-        """The events of that name in the history of the job's drivers; of each in their order."""
-        found = []
+        """The events of that name in the history of the job's drivers, in their order."""
+        return [event for event in self.history(name) if event["role"] == "driver"]
+
+    def history(self, name: str) -> list[dict[str, Any]]:
+        """What the job's processes wrote down under that name, on all nodes, in its order."""
+        found: list[dict[str, Any]] = []
         for node in self.cluster.nodes:
             folder = self.cluster.state_dir(node) / f"{self.name}-1" / ".history"
-            for path in sorted(folder.glob("driver-*.jsonl")):
-                lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-                found += [x for x in lines if x["event"] == name]
-        return found
+            for path in folder.glob("*.jsonl"):
+                lines = path.read_text(encoding="utf-8").splitlines()
+                found += [x for x in map(json.loads, lines) if x["event"] == name]
+        return sorted(found, key=lambda line: int(line["boot_ms"]))
+
+    def am_host(self) -> str:
+        """The node whose loss would be the AM's."""
+        nodes = self.cluster.status()["nodes"]
+        return next(str(n["host"]) for n in nodes if n["address"] in self.url)
 
     def application(self) -> Application:
         """What YARN says of the job's application."""

@@ -1,0 +1,175 @@
+"""A job with hot standbys on a real YARN cluster: what tests of it share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from failover_scenarios import samples
+from store_copies import entries, offset
+from topic_records import last_offsets
+from yarn_jobs import PARTITIONS, Job, wait_for
+
+Containers = dict[str, dict[str, Any]]
+
+MANAGER = "samza_ContainerProcessManagerMetrics"
+_FAILURES = re.compile(r'homeport_container_failures_total\{.*role="(\w+)"\}')
+
+
+def standby_job(
+    make_job: Callable[[str], Job], name: str, *, containers: int = 2, replicas: int = 1
+) -> Job:
+    """A job of so many active containers with so many standbys each; it is not run yet."""
+    job = make_job(name)
+    job.values |= {"job.container.count": str(containers), "task.commit.ms": "500"}
+    job.values |= hot_standby(replicas)
+    return job
+
+
+def hot_standby(replicas: int = 1) -> dict[str, str]:
+    """What switches it on."""
+    return {
+        "job.hotstandby.enabled": "true",
+        "job.hotstandby.replicationcount": str(replicas),
+    }
+
+
+def hosts_of(containers: Containers) -> dict[str, str]:
+    """{processor: its host}."""
+    return {processor: container["host"] for processor, container in containers.items()}
+
+
+def are_apart(containers: Containers) -> None:
+    """Invariant-1: no two replicas of one active container, itself included, are on one host."""
+    taken = Counter((c["replica_of"] or p, c["host"]) for p, c in containers.items())
+    assert set(taken.values()) == {1}, hosts_of(containers)
+
+
+def kinds(container: dict[str, Any]) -> set[str]:
+    """How its stores were restored at its last start."""
+    return {how["kind"] for tasks in container["restored"].values() for how in tasks.values()}
+
+
+def records_read(container: dict[str, Any]) -> int:
+    """How many changelog records its last start has read."""
+    stores = container["restored"].values()
+    return sum(how["records"] for tasks in stores for how in tasks.values())
+
+
+def becomes_calm(job: Job, scratch: Path) -> None:
+    """All is counted, nobody is behind, and each standby holds what its active does."""
+    job.counts_all()
+    heads = last_offsets(job.servers, f"{job.name}-counts", PARTITIONS)
+    replicas = _replicas(job)
+    wait_for(
+        lambda: all(
+            offset(directory) >= heads[partition]
+            for partition, *places in replicas
+            for directory in places
+        ),
+        job,
+    )
+    wait_for(lambda: set(_lags(job)) == {(0, 0.0)}, job)
+    found: set[bytes] = set()
+
+    def are_equal() -> bool:
+        for _, active, standby in replicas:
+            held = entries(active, scratch)
+            assert entries(standby, scratch) == held
+            found.update(held)
+        return True
+
+    wait_for(are_equal, job)
+    assert len(found) == len(job.produced)
+
+
+def _lags(job: Job) -> list[tuple[int, float]]:
+    """Records and seconds that each standby is behind, by the status."""
+    containers = job.containers().values()
+    return [(c["lag"], c["lag_seconds"]) for c in containers if c["role"] == "standby"]
+
+
+def _replicas(job: Job) -> list[tuple[int, Path, Path]]:
+    """(changelog partition, directory of the active, of a standby) of each task and standby."""
+    containers = job.containers()
+    model = job.get("")["containers"]
+    found = []
+    for processor, container in containers.items():
+        if container["replica_of"] is None:
+            continue
+        active = containers[container["replica_of"]]
+        for task, told in model[container["replica_of"]]["tasks"].items():
+            places = (directory_of(job, active, task), directory_of(job, container, task))
+            found.append((told["changelog-partition"], *places))
+        assert len(model[processor]["tasks"]) == len(model[container["replica_of"]]["tasks"])
+    assert len(found) % PARTITIONS == 0
+    return found
+
+
+def directory_of(job: Job, container: dict[str, Any], task: str) -> Path:
+    """Where a container has the store of an active task, or would have it."""
+    folder = job.cluster.state_dir(container["host"]) / f"{job.name}-1" / "counts"
+    return folder / task.replace(" ", "_")
+
+
+@contextlib.contextmanager
+def standing_still(pid: int) -> Iterator[None]:
+    """The process does nothing inside the block, not even end."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What STANDBY wants published ("Additional metrics"), from one driver's beginning.
+
+    ``lost_choices``: failovers whose standby could not be had after all.
+    """
+
+    active_failures: int = 0
+    standby_failures: int = 0
+    failovers: int = 0
+    not_to_a_standby: int = 0
+    lost_choices: int = 0
+
+    def __add__(self, other: Published) -> Published:
+        """Of two drivers, one after the other."""
+        return Published(
+            self.active_failures + other.active_failures,
+            self.standby_failures + other.standby_failures,
+            self.failovers + other.failovers,
+            self.not_to_a_standby + other.not_to_a_standby,
+            self.lost_choices + other.lost_choices,
+        )
+
+
+def published(job: Job) -> Published:
+    """What ``/metrics`` says now."""
+    numbers = samples(job)
+    failures = Counter[str]()
+    for name, value in numbers.items():
+        if (told := _FAILURES.fullmatch(name)) is not None:
+            failures[told[1]] += int(value)
+    return Published(
+        failures["active"],
+        failures["standby"],
+        int(numbers[f"{MANAGER}_failovers_to_standby_total"]),
+        int(numbers[f"{MANAGER}_failovers_to_any_host_total"]),
+        int(numbers["homeport_failed_failovers_total"]),
+    )
+
+
+def chosen(job: Job, active: str = "0") -> list[str | None]:
+    """Whose place the active was to take, choice after choice, by the history; None: nobody's."""
+    return [e["standby"] for e in job.history("failover-decided") if e["active"] == active]
