@@ -79,6 +79,17 @@ def network_cluster(namespaces: None, request: pytest.FixtureRequest) -> Iterato
 
 
 @pytest.fixture(scope="session")
+def running_cluster(
+    request: pytest.FixtureRequest,
+) -> Callable[[str, int], contextlib.AbstractContextManager[LocalCluster]]:
+    """Starts a cluster for a block, of this role and with so many nodes.
+
+    A module that has a fixture ``cluster`` made with it has a cluster of its own for its jobs.
+    """
+    return lambda role, nodes: running(role, nodes, request)
+
+
+@pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
     """Bootstrap servers of a broker: the cluster's if any test of the run needs a cluster."""
     if any("cluster" in getattr(item, "fixturenames", ()) for item in request.session.items):
