@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaException
 
+from homeport.config.sections import SystemConfig
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.lease_memory import boot_ms
 from homeport.job_coordinator.kafka import clients
@@ -28,27 +29,35 @@ _LOOKS = 10
 _LOG = logging.getLogger(__name__)
 
 
-def limit_ms(job: ContainerJob) -> int:
-    """How long a container can keep its lease while Kafka answers nobody: G + L + M."""
+def silence_of(job: ContainerJob) -> Silence:
+    """For as long as a container can keep its lease while Kafka answers nobody: G + L + M."""
     lease_ms = job.cluster.lease_ms
-    return job.job.isolation_max_ms + lease_ms + lease_ms // 5
+    return Silence(job.job.isolation_max_ms + lease_ms + lease_ms // 5)
 
 
-def watch_kafka(job: ContainerJob, end: Callable[[str], object]) -> None:
-    """From now on ``end`` is called, with the cause, once this host does not reach Kafka."""
-    silence = Silence(limit_ms(job))
-    target, arguments = _watch, (job, silence, end)
-    threading.Thread(target=target, args=arguments, name="kafka-watch", daemon=True).start()
+def watch_kafka(
+    system: SystemConfig, topic: str, silence: Silence, end: Callable[[str], object]
+) -> None:
+    """``end`` is called, once and with the cause, when this host does not reach the system.
+
+    Args:
+        system: the brokers.
+        topic: what they are asked about: one, as all of them may be many.
+        silence: how long they may be silent.
+        end: is called by a thread of its own.
+    """
+    arguments = (system, topic, silence, end)
+    threading.Thread(target=_watch, args=arguments, name="kafka-watch", daemon=True).start()
 
 
-def _watch(job: ContainerJob, silence: Silence, end: Callable[[str], object]) -> None:
-    system = job.transaction_system
+def _watch(
+    system: SystemConfig, topic: str, silence: Silence, end: Callable[[str], object]
+) -> None:
     pause, admin = threading.Event(), clients.admin(system)
     while True:
         pause.wait(silence.limit_ms / _LOOKS / 1000)
         try:
-            # One topic: all of them may be many.
-            admin.list_topics(job.job.coordinator_topic, timeout=_ASK_S)
+            admin.list_topics(topic, timeout=_ASK_S)
             is_answered = True
         except KafkaException as error:
             if silence.since_ms is None:

@@ -199,9 +199,10 @@ def _watch(stop: StopFlag, shutdown_ms: int, kill_children: Callable[[], None]) 
 
 
 def _watch_kafka(job: ContainerJob) -> None:
-    from homeport.container.runtime.kafka_watch import watch_kafka  # noqa: PLC0415 - as in _prepared
+    from homeport.container.runtime.kafka_watch import silence_of, watch_kafka  # noqa: PLC0415 - as in _prepared
 
-    watch_kafka(job, lambda cause: _end(EXIT_CUT_OFF, cause))
+    system, topic = job.transaction_system, job.job.coordinator_topic
+    watch_kafka(system, topic, silence_of(job), lambda cause: _end(EXIT_CUT_OFF, cause))
 
 
 def _end(code: int, cause: str | None) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import signal
 import subprocess
 import time
@@ -18,9 +19,11 @@ from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.container.kafka.log_reader import LogReader
+from homeport.container.runtime.kafka_watch import watch_kafka
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, set_config
+from homeport.job_coordinator.model.silence import Silence
 from local_cluster import processes
 from local_cluster.cluster import LocalCluster
 from local_cluster.daemons import KAFKA
@@ -115,6 +118,31 @@ def test_a_broker_that_stands_still_tells_no_end_of_a_changelog(broker: LocalClu
         with standing_still(broker), pytest.raises(UnavailableError, match="did not tell"):
             reader.ends([("changes", 0)])
         soon(lambda: reader.ends([("changes", 0)]))
+
+
+def test_a_broker_that_is_silent_for_the_limit_is_told_once_and_not_before(
+    broker: LocalCluster,
+) -> None:
+    """While it answers nothing is told, nor for a pause that is shorter than the limit."""
+    told: queue.SimpleQueue[str] = queue.SimpleQueue()
+    silence = Silence(4000)
+    watch_kafka(system_of(broker), "any", silence, told.put)
+    with standing_still(broker):
+        until(lambda: silence.since_ms is not None)
+    until(lambda: silence.since_ms is None)
+    assert told.empty()
+    with standing_still(broker):
+        cause = told.get(timeout=SOON_S)
+    assert cause.startswith(f"Kafka at {broker.bootstrap_servers} has not answered on this host ")
+    assert told.empty()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Returns when it holds."""
+    deadline = time.monotonic() + SOON_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_restarted_resource_manager_disturbs_nobody(make_job: Callable[[str], Job]) -> None:
