@@ -36,6 +36,7 @@ from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
 from homeport.job_coordinator.kafka.connection import CHANGING
 from homeport.job_coordinator.kafka.offsets import told_offset
+from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin
 
 _LOG = logging.getLogger(__name__)
@@ -245,11 +246,8 @@ class _OpenTransaction:
 
     def __init__(self, system: SystemConfig, topic: str, partition: int, head: int) -> None:
         self._system = system
-        self._place = f"{topic} partition {partition}"
-        self._tool = (
-            f"kafka-transactions.sh --bootstrap-server {system.bootstrap_servers} {{}} "
-            f"--topic {topic} --partition {partition}"
-        )
+        self._topic = topic
+        self._partition = partition
         self._head = head
         self._stable: int | None = None
         self._since_s = 0.0
@@ -266,23 +264,21 @@ class _OpenTransaction:
         if stable != self._stable:
             self._stable, self._since_s = stable, now_s
         waited_s = now_s - self._since_s
+        place = f"{self._topic} partition {self._partition}"
         _LOG.warning(
-            "reading %s waits for a transaction that is open from offset %d on (last stable offset "
-            "%d, head %d), for %.0f s so far",
-            self._place,
+            "reading %s waits for a transaction that is open: its last stable offset has been %d "
+            "for %.0f s, its head is %d",
+            place,
             stable,
-            stable,
-            self._head,
             waited_s,
+            self._head,
         )
         if waited_s >= longest_transaction_s(self._system):
             raise HangingTransactionError(
                 f"Kafka at {self._system.bootstrap_servers} (system {self._system.name!r}): "
-                f"reading {self._place}: its last stable offset has been {stable} for "
-                f"{waited_s:.0f} s, its head is {self._head}: a transaction that began there has "
-                f"no end in this partition; if `{self._tool.format('find-hanging')}` names it and "
-                "it was not committed, "
-                f"`{self._tool.format('abort')} --start-offset {stable}` ends it"
+                f"reading {place}: its last stable offset has been {stable} for {waited_s:.0f} s, "
+                f"its head is {self._head}: "
+                f"{how_to_end(self._system, self._topic, self._partition, stable)}"
             )
 
 

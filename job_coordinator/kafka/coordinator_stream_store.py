@@ -29,11 +29,12 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import OffsetSpec
 
-from homeport.config.errors import InvariantViolation
+from homeport.config.errors import HomeportError, InvariantViolation
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import CHANGING
 from homeport.job_coordinator.kafka.offsets import told_offset
+from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.record_writer import (
     PlainWriter,
     RecordWriter,
@@ -185,8 +186,7 @@ class CoordinatorStreamStore:
             while self._end_offset < head:
                 self._take_some(consumer, found)
                 if self._end_offset < head and time.monotonic() > deadline:
-                    why = f"head {head} not reached within {self._timeout_s:g} s"
-                    raise clients.unavailable(self._system, f"reading topic {self._topic!r}", why)
+                    raise self._late(head)
             return tuple(found)
 
     def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
@@ -260,13 +260,25 @@ class CoordinatorStreamStore:
             why = f"no answer within {self._timeout_s:g} s"
             raise clients.unavailable(self._system, what, why) from None
 
-    def _asked_head(self) -> int:
+    def _late(self, head: int) -> HomeportError:
+        """The one line for a head that was not reached in time, and what is in the way of it."""
+        why = f"head {head} not reached within {self._timeout_s:g} s"
+        try:
+            stable = self._asked_head(IsolationLevel.READ_COMMITTED)
+        except (KafkaException, TimeoutError):
+            stable = head
+        if stable < head:
+            story = how_to_end(self._system, self._topic, 0, stable)
+            why = f"{why}, its last stable offset is {stable}: {story}"
+        return clients.unavailable(self._system, f"reading topic {self._topic!r}", why)
+
+    def _asked_head(self, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
         partition = TopicPartition(self._topic, 0)
         # the library gives this method no type
         latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         futures = self._admin.list_offsets(
             {partition: latest},
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            isolation_level=level,
             request_timeout=self._timeout_s,
         )
         return told_offset(futures[partition], self._timeout_s + 1)

@@ -21,10 +21,12 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
+from restored_stores import wait_until
 from topic_records import topic_records
 from yarn_jobs import Job, wait_for
 
 from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
@@ -46,6 +48,14 @@ for number in range({keys}):
     key = f"own.key.{{number * int(step) % {keys}}}"
     write(config, message_of(WritableType.SET_CONFIG, key, f"{{name}} {{number}}"))
 """
+
+
+def _is_read(stream: CoordinatorStreamStore) -> bool:
+    try:
+        stream.bootstrap()
+    except UnavailableError:
+        return False
+    return True
 
 
 def config_of(kafka: str) -> Config:
@@ -188,3 +198,25 @@ def test_a_driver_skips_garbage_and_refuses_a_stream_that_may_lose_records(
         f"topic = '{topic}': its cleanup.policy is 'delete' and must be 'compact'; "
         "set cleanup.policy=compact on the topic"
     )
+
+
+def test_a_transaction_that_holds_up_the_stream_is_told(kafka: str) -> None:
+    """With the last stable offset, the head, and what an operator can do; then reading goes on."""
+    config = config_of(kafka)
+    system = SystemConfig.of(config, "kafka")
+    topic = JobConfig.of(config).coordinator_topic
+    TopicAdmin(system).ensure(coordinator_topic_spec(JobConfig.of(config)))
+    writer = Producer({"bootstrap.servers": kafka, "transactional.id": f"holder-{topic}"})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    writer.produce(topic, b"{}", b"no message", 0)
+    assert writer.flush(30) == 0
+    with CoordinatorStreamStore(system, topic, source="t", timeout_s=1) as stream:
+        told = (
+            "head 1 not reached within 1 s, its last stable offset is 0: a transaction that began "
+            f"there has no end in this partition; `kafka-transactions.sh --bootstrap-server {kafka}"
+        )
+        with pytest.raises(UnavailableError, match=re.escape(told)):
+            stream.bootstrap()
+        writer.abort_transaction(30)
+        wait_until(lambda: _is_read(stream))
