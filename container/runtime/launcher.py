@@ -15,8 +15,8 @@ that word is the evidence of a stop on which the AM starts a successor (safety P
 * A child that does not beat is killed (safety C3).
 * The child is spawned from the main thread with parent-death signal SIGKILL: the signal follows the
   thread, not the process (safety C5). Child and launcher share the process group, which is what
-  YARN signals. It gets its permit on its standard input, and so may have been spawned long before,
-  as a ``spare``.
+  YARN signals; a standby leaves it (``niceness``) and is signalled by its launcher alone. It gets
+  its permit on its standard input, and so may have been spawned long before, as a ``spare``.
 * Everything is imported at start and the child's log stays open, because YARN may remove both
   folders early.
 """

@@ -10,20 +10,17 @@ Source: STANDBY, part 1; design, sections 7 and 9.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
-from homeport.container.runtime.lease_memory import LEASE_THREAD, SpareKind
+from homeport.container.runtime.lease_memory import SpareKind
+from homeport.container.runtime.niceness import give_way
 from homeport.container.runtime.predecessors import open_stores
 from homeport.container.runtime.restore_report import RestoreReport
 from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
@@ -38,7 +35,6 @@ from homeport.job_coordinator.http.messages import Restored, Started
 
 _LOG = logging.getLogger(__name__)
 
-_NICENESS = 10
 _POLL_S = 0.5
 _LOOK_S = 1.0
 _QUICKEST_LOOK_S = 0.1
@@ -84,7 +80,7 @@ class StandbyContainer:
             HomeportError: the container has failed; what was committed stays.
             StopRequestedError: told to stop before it followed.
         """
-        _give_way()
+        give_way()
         with self._phases.phase("kafka"):
             start_up.await_kafka(self._job, self._stop)
         with self._phases.phase("fence"):
@@ -164,22 +160,6 @@ class StandbyContainer:
         moved = self._storage.commit()
         if moved:
             self._history("commit", stores=moved)
-
-
-def _give_way() -> None:
-    """Every thread is nicer by ten, but the one that watches the lease; those to come are, too.
-
-    Libraries start some when they are imported, and niceness is each thread's own; those of a spare
-    are so nice already.
-    """
-    wanted = os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS
-    spared = {own.native_id for own in threading.enumerate() if own.name == LEASE_THREAD}
-    for thread in Path("/proc/self/task").iterdir():
-        number = int(thread.name)
-        if number not in spared:
-            # One that ends in this moment is nice enough.
-            with contextlib.suppress(ProcessLookupError):
-                os.setpriority(os.PRIO_PROCESS, number, wanted)
 
 
 class _Progress:

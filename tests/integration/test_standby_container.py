@@ -299,6 +299,12 @@ def _niceness(pid: int) -> list[int]:
     return found
 
 
+def _session_niceness(pid: int) -> str | None:
+    """Of the process's autogroup; None where the kernel has none."""
+    told = Path(f"/proc/{pid}/autogroup")
+    return told.read_text().split()[-1] if told.exists() else None
+
+
 def test_a_standby_gives_way_in_all_that_it_does(make: Make) -> None:
     """Every thread is nicer by ten, those of RocksDB, of Kafka's client and of workers too.
 
@@ -327,4 +333,7 @@ def test_a_standby_gives_way_in_all_that_it_does(make: Make) -> None:
     assert set(threads[1:]) == {10}
     assert of_workers == {10}
     assert set(_niceness(active.process.pid)) == {0}
+    # Where sessions share the processor evenly, its own is nice too, and not that of its launcher.
+    assert _session_niceness(standby.process.pid) in {"10", None}
+    assert _session_niceness(active.process.pid) in {"0", None}
     assert (active.stop(), standby.stop()) == (143, 143)
