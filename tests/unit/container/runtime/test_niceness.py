@@ -1,0 +1,38 @@
+"""A process that gives way has a session of its own for it, and dies with its parent still."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CHILD = """
+import os, sys, time
+from pathlib import Path
+from homeport.container.parent_death import die_with_parent
+from homeport.container.runtime.niceness import give_way
+die_with_parent(os.getppid())
+give_way()
+told = Path("/proc/self/autogroup")
+session = told.read_text().split()[-1] if told.exists() else "10"
+print(os.getpid(), os.getsid(0), os.getpriority(os.PRIO_PROCESS, 0), session, flush=True)
+time.sleep(600)
+"""
+PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+LIMIT_S = 60
+
+
+def test_it_leaves_the_session_of_its_parent_and_dies_with_it() -> None:
+    """Its threads and its session are nice; the parent's session stays as it is (safety C5)."""
+    with subprocess.Popen([sys.executable, "-c", PARENT, CHILD], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pid, sid, niceness, session = map(int, parent.stdout.readline().split())
+        assert (sid, niceness, session) == (pid, os.getpriority(os.PRIO_PROCESS, 0) + 10, 10)
+        assert os.getsid(parent.pid) == os.getsid(0)
+        parent.kill()
+    deadline = time.monotonic() + LIMIT_S
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
