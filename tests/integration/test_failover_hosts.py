@@ -6,6 +6,7 @@ Source: STANDBY, part 3 and "Additional metrics"; safety L5, C1, C2, C6, P1 to P
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 
@@ -91,6 +92,34 @@ def test_the_host_of_standbys_dies_then_that_of_actives(
 
 
 @pytest.mark.long
+def test_the_hosts_of_an_active_and_of_its_standby_die(
+    make_network_job: MakeJob, faults: Faults
+) -> None:
+    """The state comes from the changelog: the active could not be failed to a standby.
+
+    Which of the two hosts is known to be silent first, is chance. Where it is the active's, its
+    standby is chosen, and the choice is lost: a standby that makes way is no failure.
+    """
+    with Scenario(make_network_job("one-pair")) as scenario:
+        lost, also_lost, _ = scenario.arrange([("0",), ("0-0", "1"), ("1-0",)])
+        forget_what_was_elsewhere(scenario, "0")
+        before = scenario.moment()
+        faults.kill(lost)
+        faults.kill(also_lost)
+        scenario.succeeds(before, "0", "0-0", "1", "1-0")
+        after = scenario.recovers()
+        took_the_place(before, after, "1")
+        assert kinds(after, "0") == {RestoreKind.FULL.value}
+        both = {"active failures": 2, "could not be failed to a standby": 1}
+        assert scenario.counted_since(before) in (
+            both | {"failed over to a standby": 1, "standby failures": 1},
+            both | {"failed over to a standby": 2, "choices lost": 1},
+        )
+        faults.heal()
+        scenario.ends_well()
+
+
+@pytest.mark.long
 def test_two_hosts_are_lost_within_one_lease(make_network_job: MakeJob, faults: Faults) -> None:
     """Half of all hosts is not more than half: both are given up, and both actives fail over.
 
@@ -168,6 +197,16 @@ def test_a_host_that_was_cut_off_comes_back(make_network_job: MakeJob, faults: F
         faults.heal()
         comes_back(scenario, before, launchers)
         scenario.ends_well()
+
+
+def forget_what_was_elsewhere(scenario: Scenario, active: str) -> None:
+    """Its state lies where it and its standby run, and on no host that either has left."""
+    job, containers = scenario.job, scenario.recovers()
+    owners = {containers[active]["host"], containers[f"{active}-0"]["host"]}
+    for node in set(job.cluster.nodes) - owners:
+        for task in job.get("")["containers"][active]["tasks"]:
+            folder = job.cluster.state_dir(node) / f"{job.name}-1" / "counts"
+            shutil.rmtree(folder / task.replace(" ", "_"), ignore_errors=True)
 
 
 def have_ended_themselves(scenario: Scenario, before: Moment, *processors: str) -> None:
