@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from check_history.reading import read_jobs
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from flights_demo.job import DemoJob
 from flights_demo.timeline import Lost, first_output_ms, moments
@@ -194,11 +194,13 @@ class Feeder:
             {
                 "bootstrap.servers": servers,
                 "group.id": "bench",
+                "enable.auto.commit": False,
                 "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
             }
         )
-        self._outputs.subscribe([OUTPUT])
+        # Of no group, which would want to hear of it again and again.
+        places = [TopicPartition(OUTPUT, p, OFFSET_BEGINNING) for p in range(PARTITIONS)]
+        self._outputs.assign(places)
 
     def close(self) -> None:
         """The connections are closed."""
