@@ -104,8 +104,15 @@ def rows_of(configuration: Configuration, found: Sequence[Failure]) -> Iterator[
     totals = [failure.total_s for failure in found]
     yield spread(f"{name}: SIGKILL to first committed output", totals, "s", limit_s, parts)
     for phase, values in phases.items():
-        has_tail = phase == "restore" and STANDBYS[0] in configuration.overrides
-        yield spread(f"  {phase}", values, "s", _OPEN_LIMIT_S if has_tail else None)
+        yield spread(f"  {phase}", values, "s")
+    has_tail = STANDBYS[0] in configuration.overrides
+    stores = [failure.stores_s for failure in found]
+    yield spread(
+        "  stores opened and brought to their heads",
+        stores,
+        "s",
+        _OPEN_LIMIT_S if has_tail else None,
+    )
     yield spread("  changelog records read", [failure.records for failure in found], "")
     yield spread("  load average of the minute before", [failure.load for failure in found], "")
     yield spread("  cores busy meanwhile", [100 * failure.busy for failure in found], "%")

@@ -55,11 +55,13 @@ class Failure:
     """One failure and its recovery. Units: seconds; by phase, as the status tells it.
 
     ``total_s``: from the SIGKILL to the successor's first committed output, by the history.
+    ``stores_s``: of that, until its stores were open, validated and at their changelogs' heads.
     ``records``: what it read of its changelogs. ``load``, ``busy``: of the machine, meanwhile.
     """
 
     total_s: float
     phases_s: dict[str, float]
+    stores_s: float
     records: int
     kind: str
     load: float
@@ -126,6 +128,7 @@ class Job:
         return Failure(
             total_s=(output_ms - killed_ms) / 1000,
             phases_s={name: ms / 1000 for name, ms in recovery["phases_ms"].items()},
+            stores_s=now["seconds"]["stores"] + now["seconds"]["restore"],
             records=sum(how["records"] for how in restored),
             kind=recovery["kind"],
             load=load,

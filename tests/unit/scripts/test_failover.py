@@ -23,7 +23,7 @@ def test_runs_are_for_what_is_repeated(capsys: pytest.CaptureFixture[str]) -> No
 
 def _failure(total_s: float, records: int = 3) -> Failure:
     phases = dict.fromkeys(PHASES, total_s / len(PHASES))
-    return Failure(total_s, phases, records, "failover", 5.0, 0.5)
+    return Failure(total_s, phases, 0.25, records, "failover", 5.0, 0.5)
 
 
 def test_failures_become_medians_and_ranges() -> None:
@@ -33,17 +33,17 @@ def test_failures_become_medians_and_ranges() -> None:
     assert (rows[0].value, rows[0].target, rows[0].reached) == ("10 s (8 to 80)", "<= 8.6 s", False)
     assert dict(rows[0].parts) == dict.fromkeys(PHASES, 1.25)
     shown = {row.what.strip(): row for row in rows[1:]}
-    assert shown["restore"].reached
+    assert shown["stores opened and brought to their heads"].reached
     assert shown["detect"].reached is None
     assert shown["changelog records read"].value == "3 (3 to 9)"
     assert shown["cores busy meanwhile"].value == "50 % (50 to 50)"
-    assert len(rows) == 1 + len(PHASES) + 3
+    assert len(rows) == 1 + len(PHASES) + 4
 
 
 def test_a_run_is_one_line() -> None:
     """With its phases; one that it has not had is nought."""
     no_standby, _, _ = HOST_LOST
-    failure = Failure(1.5, {"detect": 1.25}, 12_345, "elsewhere", 4.25, 0.875)
+    failure = Failure(1.5, {"detect": 1.25}, 0.25, 12_345, "elsewhere", 4.25, 0.875)
     assert line_of(no_standby, 2, 5, failure) == (
         "  no standby, 2 of 5: 1.50 s (detect 1.25, decide 0.00, stop 0.00, resource 0.00, start "
         "0.00, fence 0.00, restore 0.00, first-batch 0.00); 12,345 records read; load 4.2, cores "
