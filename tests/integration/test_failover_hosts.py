@@ -143,7 +143,8 @@ def test_two_hosts_are_lost_within_one_lease(make_network_job: MakeJob, faults: 
 def test_all_hosts_fall_silent_at_once(make_network_job: MakeJob, faults: Faults) -> None:
     """The AM is cut off from every other host: it suspects itself, and excludes none (safety L5).
 
-    What it cannot reach ends by itself; after the heal everything goes on.
+    What it cannot reach ends by itself, and what YARN grants it there cannot be started; after the
+    heal everything goes on.
     """
     with Scenario(make_network_job("all-silent")) as scenario:
         scenario.arrange([("0",), ("0-0", "1"), ("1-0",)])
@@ -155,6 +156,8 @@ def test_all_hosts_fall_silent_at_once(make_network_job: MakeJob, faults: Faults
         wait_for(lambda: bool(job.get("v1/status")["suspects_itself"]), job)
         assert job.get("v1/status")["excluded_hosts"] == []
         have_ended_themselves(scenario, before)
+        # Of each pair one at least is not for the AM's host.
+        wait_for(lambda: in_phase(job, "allocated") >= 2, job)
         faults.heal()
         scenario.succeeds(before, "0", "0-0", "1", "1-0")
         counted = scenario.counted_since(before)
@@ -227,3 +230,8 @@ def comes_back(scenario: Scenario, before: Moment, launchers: list[int]) -> None
         "standby failures": 1,
         "failed over to a standby": 1,
     }
+
+
+def in_phase(job: Job, phase: str) -> int:
+    """How many containers are in that phase."""
+    return sum(c["phase"] == phase for c in job.containers().values())
