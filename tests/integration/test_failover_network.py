@@ -24,7 +24,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.faults import Faults
 
 MakeJob = Callable[[str], Job]
-LONG_ISOLATION_MS = 20_000
+LONG_ISOLATION_MS = 60_000
 """Long enough for the next attempt to begin while the isolated one's leases are renewed still."""
 RM_AWAY_S = 60.0
 WRITES_ON_MS = 1000
