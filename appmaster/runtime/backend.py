@@ -29,7 +29,7 @@ from homeport.appmaster.runtime.attempt_files import StartedLedger
 from homeport.appmaster.runtime.clocks import boot_ms
 from homeport.appmaster.runtime.driver import Driver
 from homeport.appmaster.runtime.launcher_table import LauncherEntry
-from homeport.appmaster.runtime.polling import poll_interval_ms
+from homeport.appmaster.runtime.polling import Hurry, is_overdue, poll_interval_ms
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import (
@@ -65,6 +65,7 @@ class DriverBackend:
         self._resources = resources
         self._history = history
         self._started = started
+        self._hurry = Hurry()
         self._told: set[Incarnation] = set()
         for known in started.read():
             self._told.add(known.incarnation)
@@ -127,14 +128,31 @@ class DriverBackend:
                 return self._order(OrderKind.STOP, incarnation)
             case ReleaseResource():
                 return self._order(OrderKind.EXIT)
-        return self._order(OrderKind.WAIT)
+        return self._order(OrderKind.WAIT, is_awaited=self._is_awaited(message))
+
+    def _is_awaited(self, message: CheckIn) -> bool:
+        """Whether the launcher is soon to get an order, as far as can be seen."""
+        state = self._driver.state
+        if message.running is None:
+            return state.holder(message.resource_id) is not None
+        standby = state.container(message.running.processor_id)
+        if standby is None or standby.replica_of is None:
+            return False
+        active = state.container(standby.replica_of)
+        if active is None or active.resource_id is None:
+            return False
+        launcher = self._driver.launchers.find(active.resource_id)
+        lease_ms = self._driver.settings.lease_ms
+        return launcher is not None and is_overdue(
+            launcher.heard_ms, boot_ms(), self._interval_ms, lease_ms
+        )
 
     async def _order_to_run(self, permit: PermitContainer) -> Order:
         if not await self._driver.leases.grants(permit.incarnation):
-            return self._order(OrderKind.WAIT)  # the permit comes again
+            return self._order(OrderKind.WAIT, is_awaited=True)  # the permit comes again
         return Order(
             OrderKind.RUN,
-            self._next_ms,
+            self._next_ms(is_awaited=True),
             self._driver.settings.lease_ms,
             permit.incarnation,
             permit.model_version,
@@ -142,11 +160,18 @@ class DriverBackend:
             self._driver.leases.url,
         )
 
-    def _order(self, kind: OrderKind, incarnation: Incarnation | None = None) -> Order:
-        return Order(kind, self._next_ms, self._driver.settings.lease_ms, incarnation)
+    def _order(
+        self, kind: OrderKind, incarnation: Incarnation | None = None, *, is_awaited: bool = False
+    ) -> Order:
+        next_ms = self._next_ms(is_awaited=is_awaited)
+        return Order(kind, next_ms, self._driver.settings.lease_ms, incarnation)
+
+    def _next_ms(self, *, is_awaited: bool) -> int:
+        interval_ms = self._interval_ms
+        return self._hurry.next_ms(interval_ms, boot_ms()) if is_awaited else interval_ms
 
     @property
-    def _next_ms(self) -> int:
+    def _interval_ms(self) -> int:
         settings, launchers = self._driver.settings, len(self._driver.launchers)
         return poll_interval_ms(settings.check_in_interval_ms, launchers, settings.lease_ms)
 

@@ -70,6 +70,7 @@ from homeport.appmaster.runtime.lease_desk import LeaseDesk
 from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.runtime.model_change import ModelChange
 from homeport.appmaster.runtime.placement_desk import PlacementDesk
+from homeport.appmaster.runtime.polling import lease_pause_ms
 from homeport.appmaster.runtime.publisher import Publisher
 from homeport.appmaster.runtime.remembered import records_of
 from homeport.appmaster.runtime.resource_desk import ResourceDesk
@@ -88,7 +89,6 @@ from homeport.job_coordinator.model.job_model import JobModel
 _AT_ONCE = 50
 """Events whose records share a transaction: each takes longer than many steps."""
 _POLL_S = 0.5
-_LEASES_POLL_S = 0.25
 _RETRY_S = 1.0
 _FAREWELL_S = 5.0
 
@@ -387,7 +387,7 @@ class Driver:
                 if self.runs(incarnation):
                     self._lose_launcher_of(incarnation)
                 self.gone(incarnation, StopCause.LEASE_LOST.value)
-            await asyncio.sleep(_LEASES_POLL_S)
+            await asyncio.sleep(lease_pause_ms(self.leases.due_ms) / 1000)
 
     def _lose_launcher_of(self, incarnation: Incarnation) -> None:
         """Gives up the launcher that ran it."""

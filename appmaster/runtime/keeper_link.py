@@ -50,12 +50,14 @@ class KeeperReport:
     """``revoked`` will never be renewed again and have stopped; ``url`` is for launchers.
 
     ``renewed_ms``: when each of those that ever were was renewed last, on CLOCK_BOOTTIME, which the
-    driver has too.
+    driver has too. ``due_ms``: in how many ms the first of the others can run out; None: not
+    said.
     """
 
     url: str
     revoked: tuple[Incarnation, ...]
     renewed_ms: Mapping[Incarnation, int] = field(default_factory=dict)
+    due_ms: int | None = None
 
 
 def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
@@ -63,7 +65,8 @@ def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
     revoked = incarnations_from_json(body, "revoked")
     renewed = [optional_field(item, "renewed_ms", int) for item in body["revoked"]]
     told = {i: at_ms for i, at_ms in zip(revoked, renewed, strict=True) if at_ms is not None}
-    return KeeperReport(required_field(body, "url", str), revoked, told)
+    due_ms = optional_field(body, "due_ms", int)
+    return KeeperReport(required_field(body, "url", str), revoked, told, due_ms)
 
 
 class Keeper(Protocol):

@@ -21,11 +21,13 @@ log = logging.getLogger("driver")
 class LeaseDesk:
     """One question at a time; a keeper that is away is asked again by the next one.
 
-    ``url``: where launchers renew; None until the keeper has answered.
+    ``url``: where launchers renew; None until the keeper has answered. ``due_ms``: as of the last
+    answer, when the next lease can run out.
     """
 
     def __init__(self, keeper: Keeper) -> None:
         self.url: str | None = None
+        self.due_ms: int | None = None
         self._keeper = keeper
         self._over: set[Incarnation] = set()
         self._pool = ThreadPoolExecutor(1, "leases")
@@ -39,7 +41,7 @@ class LeaseDesk:
         report = await self._ask(partial(self._keeper.revoked, asked))
         if report is None:
             return {}
-        self.url = report.url
+        self.url, self.due_ms = report.url, report.due_ms
         self._over.update(report.revoked)
         return {incarnation: report.renewed_ms.get(incarnation) for incarnation in report.revoked}
 

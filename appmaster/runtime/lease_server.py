@@ -114,19 +114,23 @@ class LeaseServer:
         return self._report([i for i in asked if not self._table.register(i, now_ms)])
 
     async def _revoked(self, request: web.Request) -> web.StreamResponse:
-        asked = await _incarnations(request)
-        return self._report(self._table.revoked(asked, boot_ms()))
+        asked, now_ms = await _incarnations(request), boot_ms()
+        revoked = self._table.revoked(asked, now_ms)
+        return self._report(revoked, self._table.due_ms(asked, now_ms))
 
     async def _stopped(self, request: web.Request) -> web.StreamResponse:
         for incarnation in await _incarnations(request):
             self._table.stopped(incarnation)
         return self._report(())
 
-    def _report(self, revoked: tuple[Incarnation, ...] | list[Incarnation]) -> web.Response:
+    def _report(
+        self, revoked: tuple[Incarnation, ...] | list[Incarnation], due_ms: int | None = None
+    ) -> web.Response:
         told = incarnations_to_json(revoked)
         for item, incarnation in zip(told, revoked, strict=True):
             item["renewed_ms"] = self._table.renewed_ms(incarnation)
-        return web.Response(body=compact_json({"url": self._url, "revoked": told}))
+        body = {"url": self._url, "revoked": told, "due_ms": due_ms}
+        return web.Response(body=compact_json(body))
 
 
 async def _incarnations(request: web.Request) -> tuple[Incarnation, ...]:

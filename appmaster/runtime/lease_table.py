@@ -88,6 +88,12 @@ class LeaseTable:
                 found.append(incarnation)
         return tuple(found)
 
+    def due_ms(self, asked: Iterable[Incarnation], now_ms: int) -> int | None:
+        """In how many ms the first of ``asked`` can run out; None where none of them runs."""
+        leases = [self._leases[i] for i in asked if i in self._leases]
+        left = [lease.expires_ms - now_ms for lease in leases if not lease.is_revoked]
+        return max(0, min(left)) if left else None
+
 
 def margin_ms(lease_ms: int) -> int:
     """M: how much longer the AM's side waits than the launcher."""

@@ -49,20 +49,18 @@ class RecordRefusedError(TransactionError):
 
 def fence(system: SystemConfig, transactional_id: str) -> None:
     """Whoever holds ``transactional_id`` commits nothing more; its open transaction is aborted."""
-    TransactionalProducer(system, transactional_id).close()
+    holder = TransactionalProducer(system, transactional_id)
+    holder.initialise()
+    holder.close()
 
 
 class TransactionalProducer:
     """One transaction at a time: ``begin``, ``send``, ``deliver``, ``commit``. Not thread-safe."""
 
     def __init__(self, system: SystemConfig, transactional_id: str) -> None:
-        """Initialises the id.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-            TransactionError: Kafka refuses the id.
-        """
+        """It connects; nothing can be sent before ``initialise``."""
         self._system = system
+        self._transactional_id = transactional_id
         self._reports: dict[tuple[str, int], int] = {}
         self._failure: KafkaError | None = None
         self._beyond: dict[tuple[str, int], int] = {}
@@ -73,14 +71,27 @@ class TransactionalProducer:
         self._began = 0.0
         properties["error_cb"] = self._connection.heard
         self._producer = producer(system, properties)
+
+    def initialise(self) -> None:
+        """Whoever held the id commits nothing more, and transactions can begin.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+            TransactionError: Kafka refuses the id.
+        """
+        # Asked while it is still connecting, the library tries again half a second later (measured:
+        # 0.07 or 0.53 s; 0.01 s after an answer).
+        self._connection.answers(self._producer)
         try:
             self._producer.init_transactions(_INIT_S)
         except KafkaException as error:
             cause = error_of(error)
             if cause.retriable():
-                what = f"initialising {transactional_id}"
-                raise unavailable(system, what, cause.str()) from None
-            raise TransactionError(f"init of {transactional_id} failed: {cause.str()}") from None
+                what = f"initialising {self._transactional_id}"
+                raise unavailable(self._system, what, cause.str()) from None
+            raise TransactionError(
+                f"init of {self._transactional_id} failed: {cause.str()}"
+            ) from None
 
     def await_broker(self, pause: Callable[[float], None]) -> None:
         """A broker answers. Costs nothing where no connection was lost since the last time.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.storage.task_store import Reached, passed
 from homeport.container.storage.typed_store import TypedStore
 from homeport.container.storage.value_guard import ValueGuard
+from homeport.container.table_order import use_arrow_once
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Restored, Started
@@ -100,13 +102,18 @@ class StreamContainer:
             StopRequestedError: told to stop before the first input.
         """
         with self._phases.phase("prepare"):
+            threading.Thread(target=use_arrow_once, name="arrow", daemon=True).start()
             self._start_spark()
             task_class = load_task_class(require_task_class(self._job.task.task_class))
-        with self._phases.phase("kafka"):
-            start_up.await_kafka(self._job, self._stop)
-        with self._phases.phase("fence"):
-            producer = start_up.fence_and_begin(self._job, self._permit, self._history, self._stop)
-        with start_up.open_coordinator_stream(self._job, self._phases) as stream:
+        with start_up.open_coordinator_stream(self._job) as stream:
+            with self._phases.phase("kafka"):
+                start_up.await_kafka(self._job, self._stop)
+            with self._phases.phase("fence"):
+                producer = start_up.fence_and_begin(
+                    self._job, self._permit, self._history, self._stop
+                )
+            with self._phases.phase("coordinator-stream"):
+                stream.bootstrap()
             start_up.require_newest(stream, self._permit)
             start_up.report_fenced(stream, self._permit)
             changelogs = self._watched_changelogs(stream)

@@ -35,7 +35,8 @@ from homeport.job_coordinator.http.messages import Restored, Started
 
 _LOG = logging.getLogger(__name__)
 
-_POLL_S = 0.5
+_POLL_S = 0.1
+"""An order to stop waits no longer for what has not come; fetches go by times of their own."""
 _LOOK_S = 1.0
 _QUICKEST_LOOK_S = 0.1
 _LOOKS_IN_A_RETENTION = 10
@@ -81,11 +82,13 @@ class StandbyContainer:
             StopRequestedError: told to stop before it followed.
         """
         give_way()
-        with self._phases.phase("kafka"):
-            start_up.await_kafka(self._job, self._stop)
-        with self._phases.phase("fence"):
-            start_up.fence_and_only_read(self._job, self._permit, self._history, self._stop)
-        with start_up.open_coordinator_stream(self._job, self._phases) as stream:
+        with start_up.open_coordinator_stream(self._job) as stream:
+            with self._phases.phase("kafka"):
+                start_up.await_kafka(self._job, self._stop)
+            with self._phases.phase("fence"):
+                start_up.fence_and_only_read(self._job, self._permit, self._history, self._stop)
+            with self._phases.phase("coordinator-stream"):
+                stream.bootstrap()
             start_up.require_newest(stream, self._permit)
             start_up.report_fenced(stream, self._permit)
             self._restore()

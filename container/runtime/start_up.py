@@ -164,10 +164,11 @@ def fence_and_begin(
     job: ContainerJob, permit: Permit, history: History, stop: StopFlag
 ) -> TransactionalProducer:
     """All incarnations of the permit's list are fenced and the own id is initialised."""
-    _fence_listed(job, permit, stop)
-    producer = TransactionalProducer(
+    producer = TransactionalProducer(  # which connects while the others are fenced
         job.transaction_system, job.transactional_id(permit.incarnation)
     )
+    _fence_listed(job, permit, stop)
+    producer.initialise()
     _tell_fenced(job, permit, history)
     return producer
 
@@ -195,12 +196,11 @@ def _tell_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
     history("fenced", fenced=fenced, tasks=[task.task_name for task in job.tasks])
 
 
-def open_coordinator_stream(job: ContainerJob, phases: Phases) -> CoordinatorStreamStore:
-    """The coordinator stream, read to its head; it writes plainly (safety K2)."""
+def open_coordinator_stream(job: ContainerJob) -> CoordinatorStreamStore:
+    """The coordinator stream, not read yet; it connects, and writes plainly (safety K2)."""
     system = job.systems[job.job.coordinator_system]
-    with phases.phase("coordinator-stream"):
-        stream = CoordinatorStreamStore(system, job.job.coordinator_topic, source="homeport")
-        stream.bootstrap()
+    stream = CoordinatorStreamStore(system, job.job.coordinator_topic, source="homeport")
+    stream.connect()
     return stream
 
 

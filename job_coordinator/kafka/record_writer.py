@@ -173,7 +173,8 @@ class PlainWriter:
         self._sending = _Sending(system, topic, timeout_s, {**limit})
 
     def open(self) -> None:
-        """Nothing to do: there is no one to fence."""
+        """Its client connects: there is no one to fence."""
+        self._sending.producer()
 
     def write(self, records: Sequence[Record]) -> None:
         """All ``records`` are acknowledged when this returns.

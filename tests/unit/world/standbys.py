@@ -49,7 +49,8 @@ def _hold_place(container: StreamContainer) -> bool:
     job, permit, stop = container._job, container._permit, container._stop
     start_up.await_kafka(job, stop)
     producer = start_up.fence_and_begin(job, permit, container._history, stop)
-    with start_up.open_coordinator_stream(job, container._phases) as stream:
+    with start_up.open_coordinator_stream(job) as stream:
+        stream.bootstrap()
         start_up.require_newest(stream, permit)
         start_up.report_fenced(stream, permit)
         container._write_locality(stream)

@@ -111,3 +111,17 @@ def test_renewals_depend_on_rank_and_on_a_fetch_within_the_limit() -> None:
     guard.fetched_ms = 31_000
     guard.is_outranked = True
     assert not guard.may_renew(31_000)
+
+
+def test_it_says_when_the_next_lease_can_run_out() -> None:
+    """Of those asked for that still have one; what is past is due now."""
+    table = LeaseTable(LEASE_MS, 0)
+    assert table.due_ms([A, B], 0) is None
+    table.register(A, 0)
+    table.register(B, 3000)
+    assert table.due_ms([A, B], 4000) == SPAN_MS - 4000
+    assert table.due_ms([B], 4000) == SPAN_MS - 1000
+    assert table.due_ms([A], SPAN_MS + 1) == 0
+    table.stopped(A)
+    assert table.due_ms([A, B], 4000) == SPAN_MS - 1000
+    assert table.due_ms([A], 4000) is None

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
-from homeport.appmaster.runtime.polling import CHECK_INS_PER_S, poll_interval_ms
+from homeport.appmaster.runtime.polling import (
+    CHECK_INS_PER_S,
+    HURRIED_MS,
+    HURRIES_PER_S,
+    Hurry,
+    is_overdue,
+    lease_pause_ms,
+    poll_interval_ms,
+)
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
 LEASE_MS = 10_000
@@ -39,3 +47,27 @@ def test_the_table_counts_the_launchers_that_are_not_gone() -> None:
     assert len(table) == 2
     table.forget(ResourceId("r1"))
     assert len(table) == 1
+
+
+def test_a_launcher_that_is_awaited_comes_sooner_while_there_are_few() -> None:
+    """Beyond what the driver can answer they come as always, until a second has passed."""
+    hurry = Hurry()
+    given = [hurry.next_ms(500, n) for n in range(HURRIES_PER_S + 2)]
+    assert given == [HURRIED_MS] * HURRIES_PER_S + [500, 500]
+    assert hurry.next_ms(500, 999) == 500
+    assert hurry.next_ms(500, 1000) == HURRIED_MS
+    assert Hurry().next_ms(HURRIED_MS // 2, 0) == HURRIED_MS // 2
+
+
+def test_a_launcher_is_overdue_a_quarter_of_a_lease_after_its_time() -> None:
+    """Long before its lease has run out, and not for one poll that was late."""
+    assert not is_overdue(0, 500 + LEASE_MS // 4, 500, LEASE_MS)
+    assert is_overdue(0, 501 + LEASE_MS // 4, 500, LEASE_MS)
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "pause_ms"), [(None, 250), (9000, 250), (250, 250), (40, 40), (3, 10), (0, 10)]
+)
+def test_the_keeper_is_asked_when_a_lease_can_run_out(due_ms: int | None, pause_ms: int) -> None:
+    """Often enough to tell it of those who may run, and not without a pause."""
+    assert lease_pause_ms(due_ms) == pause_ms

@@ -144,7 +144,8 @@ def looks_before_it_fences(patch: pytest.MonkeyPatch) -> None:
     require, begin = start_up.require_newest, start_up.fence_and_begin
 
     def look_and_begin(job: ContainerJob, permit: Permit, *rest: Any) -> TransactionalProducer:  # noqa: ANN401 - as the product's
-        with start_up.open_coordinator_stream(job, start_up.Phases()) as stream:
+        with start_up.open_coordinator_stream(job) as stream:
+            stream.bootstrap()
             require(stream, permit)
         return begin(job, permit, *rest)
 

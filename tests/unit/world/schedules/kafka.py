@@ -97,8 +97,8 @@ def containers_write_in_transactions(patch: pytest.MonkeyPatch) -> None:
     """A container writes its locality in a transaction of an id of its own."""
     open_plainly = start_up.open_coordinator_stream
 
-    def open_stream(job: ContainerJob, phases: start_up.Phases) -> CoordinatorStreamStore:
-        stream = open_plainly(job, phases)
+    def open_stream(job: ContainerJob) -> CoordinatorStreamStore:
+        stream = open_plainly(job)
         id_ = f"homeport.j.1.locality.{job.tasks[0].task_name}"
         stream._writer = TransactionalWriter(job.transaction_system, stream._topic, 30.0, id_)
         return stream
