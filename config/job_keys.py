@@ -152,7 +152,7 @@ JOB_HOT_STANDBY_REPLICATION_COUNT = IntKey(
 JOB_HOT_STANDBY_PREWARM = BoolKey(
     name="job.hotstandby.prewarm",
     default=False,
-    meaning="standbys prepare a start",
+    meaning="beside each standby a Spark with the job's pipeline waits for the failover",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

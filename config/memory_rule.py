@@ -19,6 +19,10 @@ A *spare*, a process with its imports done that waits beside a container for the
 share: it lives of what the others leave, and gives way to them. It is started where they leave its
 ``SPARE_MB`` and an eighth more, and ended where less than half of that eighth is left. Measured:
 130 MB with pandas, which Arrow imports, and 138 with what a pipeline imports.
+
+A spare that holds the pipeline's JVM waits beside a standby alone, which has none. Heap and what is
+beside it have their shares already; Python's must hold two processes, ``STANDBY_MB`` and
+``WARM_SPARE_MB``. From 1280 MB on it does, unless the heap was made larger.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ LAUNCHER_MB = 32
 JVM_BESIDE_HEAP_MB = 256
 SMALLEST_HEAP_MB = 512
 SPARE_MB = 144
+STANDBY_MB = 128
+WARM_SPARE_MB = 160
 _RESERVE_PART = 8
 _ROCKSDB_PART = 8
 _PYTHON_PART = 4
@@ -73,3 +79,8 @@ def has_room_for_spare(container_mb: int, used_mb: int) -> bool:
 def must_spare_go(container_mb: int, used_mb: int) -> bool:
     """Whether a spare is too much; ``used_mb`` is its own memory and that of all others."""
     return used_mb + container_mb // (2 * _RESERVE_PART) > container_mb
+
+
+def fits_warm_spare(shares: MemoryShares) -> bool:
+    """Whether a spare with a JVM and a standby fit into one container together."""
+    return shares.python_mb >= STANDBY_MB + WARM_SPARE_MB

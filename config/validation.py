@@ -13,6 +13,7 @@ from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
+from homeport.config.memory_rule import STANDBY_MB, WARM_SPARE_MB, fits_warm_spare
 from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import (
     ClusterManagerConfig,
@@ -57,6 +58,7 @@ def validate(config: Config) -> tuple[str, ...]:
     systems = _check_systems(config, job, task, storage, broadcast)
     _check_dead_letter(config, task)
     _check_standby(config, job, storage)
+    _check_prewarm(config, task)
     _check_sizes(config)
     YarnConfig.of(config)
     return (
@@ -67,7 +69,7 @@ def validate(config: Config) -> tuple[str, ...]:
             for key in s.ignored
         ),
         *store_warnings(config, storage),
-        *_standby_warnings(config),
+        *_standby_warnings(config, task),
         *_memory_warnings(config, task),
     )
 
@@ -275,11 +277,31 @@ def _check_standby(config: Config, job: JobConfig, storage: StorageConfig) -> No
         )
 
 
-def _standby_warnings(config: Config) -> tuple[str, ...]:
+def _standby_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
     key = keys.JOB_HOT_STANDBY_PREWARM
     if not key.read(config):
         return ()
-    return (f"{key.name} has no effect: a standby of this version prepares no start",)
+    if not StandbyConfig.of(config).enabled:
+        return (f"{key.name} has no effect: hot standby is off",)
+    if task.pipeline_class is None:
+        return (f"{key.name} has no effect: without a pipeline no Spark is started",)
+    return ()
+
+
+def _check_prewarm(config: Config, task: TaskConfig) -> None:
+    key, enabled = keys.JOB_HOT_STANDBY_PREWARM, StandbyConfig.of(config).enabled
+    if not key.read(config) or not enabled or task.pipeline_class is None:
+        return
+    if not fits_warm_spare(task.memory):
+        container_mb = keys.CONTAINER_MEMORY_MB.read(config)
+        raise ConfigError(
+            key.name,
+            "true",
+            f"a standby and a spare with a Spark need {STANDBY_MB + WARM_SPARE_MB} MB of Python's "
+            f"share, which is {task.memory.python_mb} of {container_mb} MB",
+            f"set {keys.CONTAINER_MEMORY_MB.name} to 1280 or more, or "
+            f"{keys.TASK_SPARK_DRIVER_MEMORY_MB.name} lower",
+        )
 
 
 def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from homeport.container.api import StreamTask
-from homeport.container.classes import load_pipeline, load_task_class, require_task_class
+from homeport.container.classes import load_task_class, require_task_class
 from homeport.container.kafka.changelog_watch import ChangelogWatch
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
@@ -19,9 +17,10 @@ from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.first_work import FirstWork
 from homeport.container.runtime.garbage import spare_collections
+from homeport.container.runtime.getting_ready import GettingReady
 from homeport.container.runtime.hanging_transactions import ending_what_hangs
 from homeport.container.runtime.job import ContainerJob
-from homeport.container.runtime.lease_memory import SpareKind
+from homeport.container.runtime.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.runtime.loop_parts import LoopParts, LoopSettings
 from homeport.container.runtime.predecessors import open_stores
 from homeport.container.runtime.restore_report import RestoreReport
@@ -31,27 +30,23 @@ from homeport.container.runtime.task_factory import make_tasks
 from homeport.container.runtime.task_instance import Context, Outputs
 from homeport.container.runtime.work_report import WorkReport
 from homeport.container.spark.micro_batch import SparkPipeline
-from homeport.container.spark.session import LocalSpark, SparkSettings
+from homeport.container.spark.prepared import MAX_ROWS_SPARK, PipelineSettings, start_pipeline
+from homeport.container.spark.session import LocalSpark
 from homeport.container.storage.task_store import Reached, passed
 from homeport.container.storage.typed_store import TypedStore
 from homeport.container.storage.value_guard import ValueGuard
 from homeport.container.table_order import use_arrow_once
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Restored, Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.metadata.changelog_topics import ChangelogTopicManager
 from homeport.job_coordinator.model.ids import TaskName
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _LOG = logging.getLogger(__name__)
 
 MAX_ROWS = 50_000
 """Of a micro-batch, at most; of another number where there is Spark, or a StreamTask."""
-_MAX_ROWS_SPARK = 100_000
 _MAX_ROWS_STREAM = 2_000
 """Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
 
@@ -66,14 +61,14 @@ class StreamContainer:
         environment: Environment,
         client: CoordinatorClient,
         stop: StopFlag,
-        tell: Callable[[ContainerReport], None],
-        want_spare: Callable[[SpareKind], None],
+        launcher: LeaseMemory | NoLauncher,
+        ready: GettingReady,
         reached: Reached = passed,
     ) -> None:
-        """Nothing is begun.
+        """Nothing is begun, but what ``ready`` has.
 
-        ``tell``: hands on what the AM and its users are to see of the work. ``want_spare``: asks
-        for a process that can be the next incarnation. ``reached``: is told of each step of a
+        ``launcher``: is told what the AM and its users are to see of the work, and asked for a
+        process that can be the next incarnation. ``reached``: is told of each step of a
         transaction and of a commit when it is done.
         """
         self._job = job
@@ -81,9 +76,10 @@ class StreamContainer:
         self._environment = environment
         self._client = client
         self._stop = stop
-        self._tell = tell
-        self._want_spare = want_spare
-        self._report = WorkReport(tell)
+        self._tell = launcher.tell
+        self._want_spare = launcher.want_spare
+        self._ready = ready
+        self._report = WorkReport(launcher.tell)
         self._reached = reached
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
@@ -149,7 +145,9 @@ class StreamContainer:
             FirstWork(self._phases.elapsed_s, self._report.first_work),
             self._report,
         )
-        is_stream_task = issubclass(task_class, StreamTask)
+        return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
+
+    def _work(self, parts: LoopParts, *, is_stream_task: bool) -> bool:
         loop = RunLoop(parts, self._loop_settings(is_stream_task=is_stream_task), self._stop)
         spare_collections()
         is_finished = loop.run()
@@ -162,27 +160,11 @@ class StreamContainer:
             self._spark.stop()
 
     def _start_spark(self) -> None:
-        task = self._job.task
-        name = task.pipeline_class
-        if name is None:
-            return
-        cores = self._job.cluster.container_cpu_cores
-        settings = SparkSettings(
-            app_name=f"{self._job.job.name}-{self._job.job.id}",
-            cores=cores,
-            heap_mb=task.memory.heap_mb,
-            work_dir=self._environment.work_dir / f"spark-{self._permit.incarnation.epoch}",
-            own=task.spark_conf,
-            max_rows=_MAX_ROWS_SPARK,
-        )
-
-        def prepare(session: SparkSession) -> SparkPipeline:
-            function = load_pipeline(name)
-            pipeline = SparkPipeline(session, function, name, unordered=task.pipeline_unordered)
-            pipeline.warm_up()
-            return pipeline
-
-        self._spark = LocalSpark(settings, prepare)
+        work_dir = self._environment.work_dir / f"spark-{self._permit.incarnation.epoch}"
+        settings = PipelineSettings.of(self._job.config, work_dir)
+        if settings is not None:
+            self._spark = self._ready.take(settings) or start_pipeline(settings)
+        self._ready.stop()
 
     def _pipeline(self) -> SparkPipeline | None:
         if self._spark is None:
@@ -248,7 +230,7 @@ class StreamContainer:
         return LoopSettings(
             limits=TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
             commit_ms=task.commit_ms,
-            max_rows=max_rows if self._spark is None else _MAX_ROWS_SPARK,
+            max_rows=max_rows if self._spark is None else MAX_ROWS_SPARK,
             grouper=self._job.job.ssp_grouper_factory,
             checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
             window_ms=self._job.records.window_ms if is_stream_task else None,

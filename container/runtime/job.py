@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.records_section import RecordsConfig
@@ -113,7 +114,10 @@ class ContainerJob:
     @property
     def spare(self) -> SpareKind:
         """The kind of spare that shortens the next start on this host."""
-        return SpareKind.PLAIN if self.task.pipeline_class is None else SpareKind.SPARK
+        if self.task.pipeline_class is None:
+            return SpareKind.PLAIN
+        is_warm = self.is_standby and keys.JOB_HOT_STANDBY_PREWARM.read(self.config)
+        return SpareKind.WARM if is_warm else SpareKind.SPARK
 
     @property
     def records(self) -> RecordsConfig:

@@ -51,6 +51,8 @@ class SpareKind(IntEnum):
     """Its imports."""
     SPARK = 2
     """Spark's imports too."""
+    WARM = 3
+    """A Spark that has met the pipeline, too."""
 
 
 _SPARE_KINDS = frozenset(SpareKind)
@@ -147,12 +149,18 @@ def watch_lease(
     return memory
 
 
-def unspared(_kind: SpareKind) -> None:
-    """A child without a launcher has nobody who could keep a spare."""
-
-
 def unheard(_report: ContainerReport) -> None:
     """What a child without a launcher tells is heard by nobody."""
+
+
+class NoLauncher:
+    """What a child has in the place of a ``LeaseMemory`` where nobody launched it."""
+
+    def tell(self, report: ContainerReport) -> None:
+        """It is heard by nobody."""
+
+    def want_spare(self, kind: SpareKind) -> None:
+        """Nobody can keep one."""
 
 
 def _watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:

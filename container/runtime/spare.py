@@ -22,6 +22,8 @@ from homeport.container.runtime.lease_memory import SpareKind, boot_ms
 
 _REST_MS = 3000
 """From the hand-over, or the end, of one to the start of the next: who starts comes first."""
+_SHORTAGE_MS = 60_000
+"""From the end of one whose memory was needed to the start of the next."""
 _LOOK_MS = 1000
 _MUTE_MS = 2000
 """One that has not beaten for so long stands still, and is of no use."""
@@ -78,6 +80,7 @@ class Spare:
                 self.end("another kind is wanted")
             elif self._is_time_to_look(now_ms) and must_spare_go(self._memory_mb, used_mb()):
                 self.end("its memory is needed")
+                self._not_before_ms = now_ms + _SHORTAGE_MS
         elif (
             wanted is not SpareKind.NONE
             and now_ms >= self._not_before_ms

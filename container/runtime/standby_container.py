@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
-from homeport.container.runtime.lease_memory import SpareKind
+from homeport.container.runtime.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.runtime.niceness import give_way
 from homeport.container.runtime.predecessors import open_stores
 from homeport.container.runtime.restore_report import RestoreReport
@@ -53,21 +52,20 @@ class StandbyContainer:
         environment: Environment,
         client: CoordinatorClient,
         stop: StopFlag,
-        tell: Callable[[ContainerReport], None],
-        want_spare: Callable[[SpareKind], None],
+        launcher: LeaseMemory | NoLauncher,
     ) -> None:
         """Nothing is begun.
 
-        ``tell``: hands on what the AM and its users are to see of the work. ``want_spare``: asks
-        for a process that can take the place of this one, for the active container above all.
+        ``launcher``: is told what the AM and its users are to see of the work, and asked for a
+        process that can take the place of this one, for the active container above all.
         """
         self._job = job
         self._permit = permit
         self._environment = environment
         self._client = client
         self._stop = stop
-        self._tell = tell
-        self._want_spare = want_spare
+        self._tell = launcher.tell
+        self._want_spare = launcher.want_spare
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
         self._restored: dict[str, dict[str, Restored]] = {}

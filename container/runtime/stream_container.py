@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
-import importlib
 import logging
 import os
 import signal
@@ -27,11 +25,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from homeport.container.runtime.exit_codes import EXIT_CUT_OFF, EXIT_UNAVAILABLE
+from homeport.container.runtime.getting_ready import GettingReady
 from homeport.container.runtime.lease_memory import (
     LeaseMemory,
+    NoLauncher,
     SpareKind,
-    unheard,
-    unspared,
     watch_lease,
 )
 from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
@@ -48,7 +46,6 @@ FINISHED = 0
 STOPPED = 143
 FAILED = 1
 
-_NICENESS = 10
 _PIECE = 65536
 
 
@@ -67,27 +64,28 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
 
     signal.signal(signal.SIGTERM, terminated)
     parser = argparse.ArgumentParser(prog="stream_container")
-    kinds = [kind.name.lower() for kind in SpareKind]
+    kinds = [known.name.lower() for known in SpareKind]
     parser.add_argument(
         "--ready", choices=kinds, default=kinds[0], help="what is done while no permit is there"
     )
-    ready = SpareKind[parser.parse_args(arguments).ready.upper()]
+    kind = SpareKind[parser.parse_args(arguments).ready.upper()]
     logging.basicConfig(
         stream=sys.stdout,
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    permit = _await_permit(stop, ready)
+    ready = GettingReady()
+    ready.begin(kind)
+    permit = _await_permit(stop)
     if permit is None:
+        ready.stop()
         _end(STOPPED, None)
-    _end(*_run(permit, stop, memory, reached))
+    _end(*_run(permit, stop, memory, ready, reached))
 
 
-def _await_permit(stop: StopFlag, ready: SpareKind) -> str | None:
+def _await_permit(stop: StopFlag) -> str | None:
     """The permit from standard input; None where there is to be none."""
-    if ready is not SpareKind.NONE:
-        threading.Thread(target=_import_all, args=[ready], name="imports", daemon=True).start()
     text = bytearray()
     while not stop.wait_for_input(0):
         piece = os.read(0, _PIECE)
@@ -97,22 +95,11 @@ def _await_permit(stop: StopFlag, ready: SpareKind) -> str | None:
     return None
 
 
-def _import_all(ready: SpareKind) -> None:
-    """What a start imports is there. Gives way to all that runs on the host."""
-    os.nice(_NICENESS)  # of this thread alone
-    for module in ("container", "standby_container"):
-        importlib.import_module(f"homeport.container.runtime.{module}")
-    importlib.import_module("homeport.container.table_order").use_arrow_once()
-    if ready is SpareKind.SPARK:
-        importlib.import_module("pyspark.sql")
-    gc.collect()
-    gc.freeze()  # the start need not look at all this again
-
-
 def _run(
     permit_text: str,
     stop: StopFlag,
     memory: LeaseMemory | None,
+    ready: GettingReady,
     reached: Reached | None = None,
 ) -> tuple[int, str | None]:
     """(exit code, cause in one line). ``memory``: where the launcher finds reports."""
@@ -121,7 +108,7 @@ def _run(
 
     container: StreamContainer | StandbyContainer | None = None
     try:
-        container = _prepared(permit_text, stop, memory, reached)
+        container = _prepared(permit_text, stop, memory, ready, reached)
         _watch(stop, container.shutdown_ms, container.kill_children)
         if container.run():
             return FINISHED, None
@@ -137,13 +124,18 @@ def _run(
         if not stop.is_set():
             return FAILED, _failed(error, f"{type(error).__name__}: {error}", with_story=True)
     finally:
+        ready.stop()
         if container is not None:
             container.kill_children()
     return STOPPED, None
 
 
 def _prepared(
-    permit_text: str, stop: StopFlag, memory: LeaseMemory | None, reached: Reached | None
+    permit_text: str,
+    stop: StopFlag,
+    memory: LeaseMemory | None,
+    ready: GettingReady,
+    reached: Reached | None,
 ) -> StreamContainer | StandbyContainer:
     """The container of the permit's processor: what the JobModel says it is there for."""
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
@@ -169,16 +161,16 @@ def _prepared(
     if memory is not None:  # only who has a lease need care that it goes on
         _watch_kafka(job)
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
-    tell, want_spare = (unheard, unspared) if memory is None else (memory.tell, memory.want_spare)
+    launcher = memory or NoLauncher()
     if job.is_standby:
+        ready.stop()
         from homeport.container.runtime.standby_container import StandbyContainer  # noqa: PLC0415 - as said above
 
-        return StandbyContainer(job, permit, environment, client, stop, tell, want_spare)
+        return StandbyContainer(job, permit, environment, client, stop, launcher)
     from homeport.container.runtime.container import StreamContainer  # noqa: PLC0415 - as said above
 
-    if reached is None:
-        return StreamContainer(job, permit, environment, client, stop, tell, want_spare)
-    return StreamContainer(job, permit, environment, client, stop, tell, want_spare, reached)
+    told = () if reached is None else (reached,)
+    return StreamContainer(job, permit, environment, client, stop, launcher, ready, *told)
 
 
 def _failed(error: Exception, cause: str, *, with_story: bool) -> str:

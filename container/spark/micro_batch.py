@@ -21,6 +21,15 @@ _LOG = logging.getLogger(__name__)
 
 _BATCHES_PER_COLLECTION = 10
 _KEY = "task.pipeline.class"
+_MADE_UP = {
+    "task": "",
+    "key": b"key",
+    "value": b"value",
+    "system": "",
+    "stream": "",
+    "partition": 0,
+    "timestamp": 0,
+}
 
 
 class SparkPipeline:
@@ -46,6 +55,17 @@ class SparkPipeline:
         No user's rows are at stake: it runs over no rows at all.
         """
         self.run(BATCH_SCHEMA.empty_table())
+
+    def exercise(self) -> None:
+        """The JVM has taken rows in, worked on them and given them out.
+
+        Over no rows it plans next to nothing. These are made up, so no function of the job's own
+        sees them.
+        """
+        table = pa.Table.from_pylist([_MADE_UP | {"offset": n} for n in range(1000)], BATCH_SCHEMA)
+        frame = self._session.createDataFrame(table)
+        text = "upper(decode(value, 'UTF-8')) AS text"
+        frame.where("offset >= 0").selectExpr("task", "offset", "key", text).toArrow()
 
     def run(self, table: pa.Table) -> pa.Table:
         """The pipeline's rows, sorted by task, stream, partition, offset unless it is unordered.

@@ -170,6 +170,11 @@ class LocalSpark:
         """Whether the JVM runs."""
         return self._process.poll() is None
 
+    def is_sound(self) -> bool:
+        """Whether it runs, and nothing has gone wrong with the pipeline so far."""
+        failed = self._pipeline.done() and self._pipeline.exception() is not None
+        return self.is_alive() and not failed
+
     def stop(self) -> None:
         """The JVM is gone, and what it left on the disk too.
 

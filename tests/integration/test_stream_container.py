@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -419,6 +420,50 @@ def test_a_pipeline_runs_in_spark_before_the_task(make: Make) -> None:
     assert job.table("out") == {word: str(n).encode() for word, n in kept.items()}
     assert living(container.process.pid) == []
     assert list((job.folder / "work-1").iterdir()) == []
+
+
+def _warm(job: Job, name: str) -> tuple[Running, int]:
+    """A spare whose Spark has begun; the pid of that."""
+    program = "homeport.container.runtime.stream_container"
+    spare = job.spare(name, [program, "--ready", "warm"])
+    work = job.folder / f"work-{name}"
+    job.until(lambda: bool(list(work.glob("spark-spare-*/gateway"))), spare)
+    tasks = Path(f"/proc/{spare.process.pid}/task").glob("*/children")
+    (jvm,) = [int(child) for task in tasks for child in task.read_text().split()]
+    return spare, jvm
+
+
+def test_a_spare_with_a_spark_takes_it_along(make: Make) -> None:
+    """The JVM that ran before the permit came is the container's, and goes with it."""
+    job = make(PIPELINE, task_pipeline_class="user_job:words")
+    job.produce([(p, None, b"word-%d" % (i % 3)) for i in range(60) for p in (0, 1)])
+    spare, jvm = _warm(job, "warm")
+    assert not (job.folder / "stores").exists()
+    spare.permit(job.permit(1))
+    job.until(lambda: job.processed() == 120, spare)
+    assert f"Spark stands, pid {jvm};" in spare.log.read_text(encoding="utf-8")
+    kept = Counter(f"WORD-{i % 3}" for i in range(0, 60, 2))
+    assert job.table("out") == {word: str(n).encode() for word, n in kept.items()}
+    assert spare.stop() == 143
+    assert living(spare.process.pid) == []
+
+
+def test_a_spark_that_is_of_no_use_goes(make: Make) -> None:
+    """With a spare that is told to end, and where it has died before the permit came."""
+    job = make(PIPELINE, task_pipeline_class="user_job:words")
+    told, _ = _warm(job, "told")
+    assert told.stop() == 143
+    assert living(told.process.pid) == []
+    job.produce([(0, None, b"word"), (1, None, b"word")])
+    spare, jvm = _warm(job, "bereft")
+    os.kill(jvm, signal.SIGKILL)
+    spare.permit(job.permit(1))
+    job.until(lambda: job.processed() == 2, spare)
+    log = spare.log.read_text(encoding="utf-8")
+    assert "the Spark that was made ready is of no use" in log
+    assert f"Spark stands, pid {jvm};" not in log
+    assert spare.stop() == 143
+    assert living(spare.process.pid) == []
 
 
 def test_a_pipeline_that_loses_the_task_is_refused_before_any_input(make: Make) -> None:

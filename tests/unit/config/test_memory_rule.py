@@ -8,6 +8,7 @@ from homeport.config.memory_rule import (
     SPARE_MB,
     MemoryShares,
     divide,
+    fits_warm_spare,
     has_room_for_spare,
     must_spare_go,
 )
@@ -60,3 +61,10 @@ def test_a_spare_lives_of_what_the_others_leave(container_mb: int) -> None:
     assert not must_spare_go(container_mb, most_mb + SPARE_MB)
     assert not must_spare_go(container_mb, container_mb - container_mb // 16)
     assert must_spare_go(container_mb, container_mb - container_mb // 16 + 1)
+
+
+def test_from_1280_mb_on_a_standby_and_a_spark_fit_beside_each_other() -> None:
+    """As long as the heap is that of the rule; Python's share must hold two processes."""
+    assert fits_warm_spare(divide(1280, has_pipeline=True))
+    assert not fits_warm_spare(divide(1024, has_pipeline=True))
+    assert not fits_warm_spare(divide(1536, has_pipeline=True, heap_mb=800))

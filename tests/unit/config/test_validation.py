@@ -194,15 +194,48 @@ def test_a_key_of_samzas_that_would_change_the_result_is_refused() -> None:
 
 
 def test_what_has_no_effect_is_a_warning() -> None:
-    """Java-only client properties, and a start that nobody makes, are told."""
+    """Java-only client properties, and a Spark that nobody would take, are told."""
     more = {
         "systems.kafka.consumer.key.deserializer": "x.Y",
         "job.hotstandby.prewarm": "true",
     }
     assert validate(_GOOD.merged(more)) == (
         "systems.kafka.consumer.key.deserializer has no effect: librdkafka has nothing like it",
-        "job.hotstandby.prewarm has no effect: a standby of this version prepares no start",
+        "job.hotstandby.prewarm has no effect: hot standby is off",
     )
+
+
+_PREWARMED = {
+    "job.hotstandby.enabled": "true",
+    "job.hotstandby.prewarm": "true",
+    "job.host-affinity.enabled": "true",
+    "stores.s.factory": "rocksdb",
+    "stores.s.changelog": "kafka.changes",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "string",
+}
+
+
+def test_without_a_pipeline_no_spark_is_made_ready() -> None:
+    """A warning, as the job runs all the same."""
+    assert validate(_GOOD.merged(_PREWARMED)) == (
+        "job.hotstandby.prewarm has no effect: without a pipeline no Spark is started",
+    )
+
+
+def test_a_spark_beside_a_standby_must_fit_into_the_container() -> None:
+    """Of one whose heap leaves Python too little, the keys to change are named."""
+    config = _GOOD.merged({**_PREWARMED, "task.pipeline.class": "my.pipeline:function"})
+    assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
+    for more in (
+        {"cluster-manager.container.memory.mb": "1024"},
+        {
+            "cluster-manager.container.memory.mb": "1536",
+            "task.spark.driver.memory.mb": "800",
+        },
+    ):
+        with pytest.raises(ConfigError, match="need 288 MB of Python's share"):
+            validate(config.merged(more))
 
 
 @pytest.mark.parametrize(

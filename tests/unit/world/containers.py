@@ -29,6 +29,7 @@ from homeport.container.runtime import (
     stop_witness,
     stream_container,
 )
+from homeport.container.runtime.getting_ready import GettingReady
 from homeport.container.runtime.lease_memory import FD_VARIABLE, watch_lease
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.container.storage import engine, managers
@@ -210,7 +211,7 @@ class Hosts:
         permit = stdin.text
         if not permit or stop.is_set():
             return stream_container.STOPPED
-        code, cause = stream_container._run(permit, stop, memory)
+        code, cause = stream_container._run(permit, stop, memory, GettingReady())
         if cause is not None:
             self.clock.tell(f"error: {cause}")
         return code

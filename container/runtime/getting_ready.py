@@ -1,0 +1,110 @@
+"""GettingReady: what a process of the stream container's program does while it has no permit.
+
+It imports, and on a standby's host it may start a Spark for the job's pipeline, which takes the
+configuration, as the AM tells it, and the job's package. It touches nothing else of the job. Which
+incarnation it will be shows later, and so may a configuration that has changed: then the Spark is
+of no use, and goes. Little is imported here, as nothing is before the signal handler stands.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import logging
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homeport.container.runtime.lease_memory import SpareKind
+
+if TYPE_CHECKING:
+    from homeport.container.spark.prepared import PipelineSettings
+    from homeport.container.spark.session import LocalSpark
+
+_LOG = logging.getLogger(__name__)
+
+_NICENESS = 10
+_ROUNDS = 5
+"""How often a JVM that has time is exercised: the first rounds are the slow ones."""
+
+
+class GettingReady:
+    """``begin``, then ``take`` or ``stop``. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._spark: LocalSpark | None = None
+        self._settings: PipelineSettings | None = None
+
+    def begin(self, kind: SpareKind) -> None:
+        """What ``kind`` says is being done, by threads."""
+        if kind is SpareKind.NONE:
+            return
+        imports = threading.Thread(target=_import_all, args=[kind], name="imports", daemon=True)
+        imports.start()
+        if kind is SpareKind.WARM:
+            # By a thread of its own: a JVM that began nice would stay so for good.
+            threading.Thread(
+                target=self._start_spark, args=[imports], name="warm-up", daemon=True
+            ).start()
+
+    def take(self, wanted: PipelineSettings) -> LocalSpark | None:
+        """The Spark, which is the caller's from now on; None where there is none of use.
+
+        Afterwards there is no other.
+        """
+        with self._lock:
+            self._is_over = True
+            spark, settings = self._spark, self._settings
+            if spark is not None and settings is not None:
+                if settings.serves(wanted) and spark.is_sound():
+                    self._spark = None
+                    return spark
+                _LOG.info("the Spark that was made ready is of no use")
+        self.stop()
+        return None
+
+    def stop(self) -> None:
+        """There is no Spark here, and there will be none."""
+        with self._lock:
+            self._is_over = True
+            spark, self._spark = self._spark, None
+        if spark is not None:
+            spark.stop()
+
+    def _start_spark(self, imports: threading.Thread) -> None:
+        imports.join()
+        from homeport.config.config import Config  # noqa: PLC0415 - little is imported at first
+        from homeport.config.errors import HomeportError  # noqa: PLC0415 - as above
+        from homeport.container.runtime.environment import Environment  # noqa: PLC0415 - as above
+        from homeport.container.spark.prepared import (  # noqa: PLC0415 - as above
+            PipelineSettings,
+            start_pipeline,
+        )
+        from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415 - as above
+
+        try:
+            environment = Environment.of(os.environ, Path.cwd())
+            client = CoordinatorClient(environment.coordinator_url, environment.token)
+            work_dir = environment.work_dir / f"spark-spare-{os.getpid()}"
+            settings = PipelineSettings.of(Config(client.config()), work_dir)
+            with self._lock:
+                if settings is not None and not self._is_over:
+                    self._spark, self._settings = start_pipeline(settings, _ROUNDS), settings
+        except HomeportError as error:
+            # Whoever starts here says so too, if it still is so then.
+            _LOG.warning("no Spark is made ready: %s", error)
+
+
+def _import_all(kind: SpareKind) -> None:
+    """What a start imports is there. Gives way to all that runs on the host."""
+    os.nice(_NICENESS)  # of this thread alone
+    for module in ("container", "standby_container"):
+        importlib.import_module(f"homeport.container.runtime.{module}")
+    importlib.import_module("homeport.container.table_order").use_arrow_once()
+    if kind in {SpareKind.SPARK, SpareKind.WARM}:
+        importlib.import_module("pyspark.sql")
+    gc.collect()
+    gc.freeze()  # the start need not look at all this again
