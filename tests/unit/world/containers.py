@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import homeport.container.runtime.kafka_watch  # noqa: F401 - what a child imports late is replaced too
 from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.runtime import (
     container,
