@@ -188,15 +188,24 @@ def test_a_host_that_stood_still_comes_back(make_network_job: MakeJob, faults: F
 
 
 @pytest.mark.long
-def test_a_host_that_was_cut_off_comes_back(make_network_job: MakeJob, faults: Faults) -> None:
-    """Its containers have ended by themselves before another ran; its launchers are sent away."""
-    with Scenario(make_network_job("cut-off")) as scenario:
+@pytest.mark.parametrize("until", ["soon", "lost"])
+def test_a_host_that_was_cut_off_comes_back(
+    make_network_job: MakeJob, faults: Faults, until: str
+) -> None:
+    """Its containers have ended by themselves before another ran; its launchers are sent away.
+
+    It comes back as soon as others have its work, or when YARN has given it up.
+    """
+    with Scenario(make_network_job(f"cut-{until}")) as scenario:
+        job = scenario.job
         lost, _ = scenario.arrange([("0", "1-0"), ("0-0", "1")])
         before = scenario.moment()
         launchers = [parent_of(before.containers[p]["pid"]) for p in ("0", "1-0")]
         faults.cut(lost)
         have_ended_themselves(scenario, before, "0", "1-0")
         scenario.succeeds(before, "0", "0-0", "1-0")
+        if until == "lost":
+            wait_for(lambda: yarns_word(job, lost) == "LOST", job)
         faults.heal()
         comes_back(scenario, before, launchers)
         scenario.ends_well()
@@ -235,3 +244,9 @@ def comes_back(scenario: Scenario, before: Moment, launchers: list[int]) -> None
 def in_phase(job: Job, phase: str) -> int:
     """How many containers are in that phase."""
     return sum(c["phase"] == phase for c in job.containers().values())
+
+
+def yarns_word(job: Job, node: str) -> str:
+    """What the ResourceManager calls the node."""
+    states: dict[str, str] = {n["host"]: n["state"] for n in job.cluster.status()["nodes"]}
+    return states[node]
