@@ -16,7 +16,7 @@ def test_successors_of_an_isolated_host_work_and_what_was_there_has_ended(
 
     They ended by their own deadline, still isolated; the result is exact before and after healing.
     """
-    job = make_network_job("isolated")
+    job = make_network_job("out-of-sight")
     job.values |= {
         "job.container.count": "2",
         "job.hotstandby.enabled": "true",

@@ -269,7 +269,8 @@ def test_of_two_submissions_at_one_instant_one_is_refused(make_job: Callable[[st
     job.expects(500)
     status = job.get("v1/status")
     assert {c["epoch"] for c in status["containers"]} == {1}
-    assert (status["job"]["attempt"], status["failures"]) == (1, [])
+    # Not which attempt: a busy machine may take longer to start one than YARN waits for it.
+    assert status["failures"] == []
     assert len(job.rest.applications("twice_1")) == 1
     assert job.kill() == f"stopped {job.application_id} in order"
     job.judge_history()

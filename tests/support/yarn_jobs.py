@@ -21,7 +21,10 @@ from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceM
 from homeport.config.config import Config
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
 from local_cluster.cluster import LocalCluster
 
 JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
@@ -232,12 +235,19 @@ class Job:
 
     def written_ms(self, key: str) -> int:
         """When the coordinator stream's record of the key was written, in ms since 1970."""
+        return self._record(key).timestamp_ms
+
+    def written(self, key: str) -> str | None:
+        """The value of the coordinator stream's last record of the key."""
+        return self._record(key).value("value")
+
+    def _record(self, key: str) -> CoordinatorStreamMessage:
         config = Config(self.values)
         system = SystemConfig.of(config, "kafka")
         topic = JobConfig.of(config).coordinator_topic
         with CoordinatorStreamStore(system, topic, source="test") as store:
             store.bootstrap()
-            return store.latest(MessageType.SET_CONFIG)[key].timestamp_ms
+            return store.latest(MessageType.SET_CONFIG)[key]
 
     def counts(self) -> dict[str, int]:
         """{key: how often it was counted} as committed to the changelog; read to its end."""
