@@ -26,7 +26,7 @@ def test_a_driver_that_is_killed_ten_times_disturbs_nobody(make_job: Callable[[s
     job.wait_until_running()
     job.settled()
     before, epochs = job.pids(), {p: c["epoch"] for p, c in job.containers().items()}
-    version = job.get("v1/status")["job"]["model_version"]
+    was = job.get("v1/status")["job"]
     restored = {p: c["restored"] for p, c in job.containers().items()}
     assert all(restored.values())
     for kill in range(1, KILLS + 1):
@@ -40,8 +40,10 @@ def test_a_driver_that_is_killed_ten_times_disturbs_nobody(make_job: Callable[[s
     assert {p: c["epoch"] for p, c in job.containers().items()} == epochs
     assert {p: c["restored"] for p, c in job.containers().items()} == restored
     status = job.get("v1/status")
-    assert status["job"]["model_version"] == version
-    assert status["job"]["attempt"] == 1
+    # Not the first one always: a busy machine may start one later than YARN waits for it.
+    assert [status["job"][name] for name in ("model_version", "attempt")] == [
+        was[name] for name in ("model_version", "attempt")
+    ]
     assert status["failures"] == []
     assert job.kill() == f"stopped {job.application_id} in order"
 
