@@ -184,7 +184,7 @@ def test_what_is_merged_after_a_restore_is_told(make: Callable[[int], RestoredSt
     stores.restore(commit_s=0)
     assert stores.progress[-1].merging > 0
     assert stores.progress[-1].remaining <= 1
-    assert {progress.merging for progress in stores.progress[:-1]} == {0}
+    assert {progress.merging for progress in stores.progress[:-1]} <= {0}
 
 
 def test_a_damaged_store_is_restored_alone(make: Callable[[int], RestoredStores]) -> None:
