@@ -80,8 +80,8 @@ class LogReader:
             PartitionError: a topic or partition does not exist.
         """
         # The library gives these two no types.
-        earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped there
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
         oldest = self._offsets(partitions, earliest)
         heads = self._offsets(partitions, latest)
         return {place: ChangelogRange(oldest[place], heads[place]) for place in partitions}
@@ -93,7 +93,7 @@ class LogReader:
             UnavailableError: Kafka does not answer.
             PartitionError: a topic or partition does not exist.
         """
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
         return self._offsets(partitions, latest, IsolationLevel.READ_COMMITTED)
 
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:

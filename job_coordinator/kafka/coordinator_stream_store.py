@@ -284,7 +284,7 @@ class CoordinatorStreamStore:
     def _asked_head(self, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
         partition = TopicPartition(self._topic, 0)
         # the library gives this method no type
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
         futures = self._admin.list_offsets(
             {partition: latest},
             isolation_level=level,

@@ -427,7 +427,9 @@ def test_network_that_cannot_be_made_leaves_nothing(
 
     def refuse_the_last(command: list[str], told: str = "") -> str:
         if "client" in command:
-            made.extend(networks.remains(read_record(cluster._layout.state).network or ""))  # type: ignore[union-attr]
+            record = read_record(cluster._layout.state)
+            assert record is not None
+            made.extend(networks.remains(record.network or ""))
             raise ClusterError("ip link add failed with code 2: no more links today")
         return real(command, told)
 

@@ -87,7 +87,7 @@ def _stand_still(broker: LocalCluster, seconds: float) -> None:
 def _stable_and_head(job: Job, name: str) -> tuple[int, int]:
     admin = AdminClient({"bootstrap.servers": job.servers})
     place = TopicPartition(job.topic(name), 0)
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:

@@ -20,8 +20,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from accepted_writes import accepted_trespasses
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from topic_records import committed
 from yarn_jobs import LIMIT_S, PARTITIONS, Job, parent_of, pids_of, wait_for
 
 from homeport.appmaster.yarn.resource_manager_rest import ENDED_STATES
@@ -287,7 +288,7 @@ def samples(job: Job) -> dict[str, float]:
 
 def told_once(job: Job, produced: int) -> None:
     """The output has of each key ever higher counts, up to its last: no transaction came twice."""
-    faults = told_amiss(_committed(job.servers, f"{job.name}-out"), produced)
+    faults = told_amiss(_told(job.servers, f"{job.name}-out"), produced)
     assert not faults, faults
 
 
@@ -305,29 +306,10 @@ def told_amiss(told: Iterable[tuple[str, int]], produced: int) -> dict[str, list
     }
 
 
-def _committed(servers: str, topic: str) -> Iterator[tuple[str, int]]:
+def _told(servers: str, topic: str) -> Iterator[tuple[str, int]]:
     """Key and number of each committed record, in the order of each partition."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "nobody",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
-        ended = 0
-        while ended < PARTITIONS:
-            record = consumer.poll(_POLL_S)
-            assert record is not None, f"{topic} cannot be read to its end"
-            if record.error() is not None:
-                ended += 1
-            else:
-                yield (record.key() or b"").decode(), int(record.value() or b"")
-    finally:
-        consumer.close()
+    for record in committed(servers, topic, PARTITIONS):
+        yield (record.key() or b"").decode(), int(record.value() or b"")
 
 
 def has_no_strays(job: Job) -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from topic_records import committed
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.config.config import Config
@@ -251,30 +252,9 @@ class Job:
 
     def counts(self) -> dict[str, int]:
         """{key: how often it was counted} as committed to the changelog; read to its end."""
-        topic = f"{self.name}-counts"
-        found: dict[str, int] = {}
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": "nobody",
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "enable.auto.commit": False,
-            }
-        )
-        try:
-            consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
-            ended = 0
-            while ended < PARTITIONS:
-                record = consumer.poll(10)
-                assert record is not None, f"{topic} cannot be read to its end"
-                if record.error() is not None:
-                    ended += 1
-                elif (value := record.value()) is not None:
-                    found[(record.key() or b"").decode()] = int(value)
-        finally:
-            consumer.close()
-        return found
+        records = committed(self.servers, f"{self.name}-counts", PARTITIONS)
+        values = (((record.key() or b"").decode(), record.value()) for record in records)
+        return {key: int(value) for key, value in values if value is not None}
 
     def expects(self, count: int) -> None:
         """Once all is counted, each of the 50 keys has its share, and none has more."""
