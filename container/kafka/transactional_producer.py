@@ -204,11 +204,25 @@ class TransactionalProducer:
         try:
             yield
         except KafkaException as error:
-            self._give_up("sending", error_of(error))
+            self._give_up("sending", self._reason(error_of(error)))
         except SystemError:
             # The library raises a fatal error inside of a delivery report, which Python then calls
             # an error of its own; what it was, the abort will say.
             self._give_up("sending: a fatal error", None)
+
+    def _reason(self, error: KafkaError) -> KafkaError:
+        """Why the transaction has failed, where ``error`` says only that it has.
+
+        Once Kafka has refused a record, the next one that is handed over hears no more than
+        "Erroneous state"; whoever would begin a transaction is told why it cannot.
+        """
+        if error.code() != KafkaError._STATE:  # noqa: SLF001 - the client's public constant
+            return error
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as answer:
+            return error_of(answer)
+        return error
 
     def _require_progress(self) -> None:
         for (topic, partition), offset in self._reports.items():
