@@ -27,6 +27,13 @@ def _topic(kafka: str) -> str:
     return name
 
 
+def _send_on(producer: TransactionalProducer, topic: str) -> None:
+    """Records are handed over until that fails."""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        producer.send([Send(topic, None, b"y", 0)])
+
+
 def test_a_record_refused_while_others_are_handed_over_is_the_reason(
     kafka: str, topic: str
 ) -> None:
@@ -42,11 +49,9 @@ def test_a_record_refused_while_others_are_handed_over_is_the_reason(
     producer = TransactionalProducer(SystemConfig.of(config, "kafka"), topic)
     producer.initialise()
     producer.begin()
-    deadline = time.monotonic() + DEADLINE_S
+    producer.send([Send(topic, None, b"x" * 1_500_000, 0)])
     with pytest.raises(RecordRefusedError, match="Message size too large"):
-        producer.send([Send(topic, None, b"x" * 1_500_000, 0)])
-        while time.monotonic() < deadline:
-            producer.send([Send(topic, None, b"y", 0)])
+        _send_on(producer, topic)
     producer.begin()
     producer.send([Send(topic, None, b"y", 0)])
     producer.deliver()
