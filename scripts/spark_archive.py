@@ -7,6 +7,10 @@ stamp with their names, sizes and dates, the Java version and the flags says whe
 
 Made with ``spark.driver.extraJavaOptions``, not JDK_JAVA_OPTIONS, which Spark's launcher JVM would
 read too. The dump is written when the JVM ends, which is after ``SparkSession.stop``.
+
+Beside it, in ``spark.command``, stands what Spark's own start scripts made of it all: Java and its
+arguments, one in each line, without those that differ from start to start. Whoever has them can do
+without the scripts, which start a JVM just to find them out.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -23,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from local_setup import children
@@ -39,6 +45,7 @@ SPARK_CONF: Mapping[str, str] = {
 }
 """The settings of the stream container, so that the classes it needs are the classes archived."""
 
+_MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
 _END_SECONDS = 180.0
 _MAKE_SECONDS = 600.0
 _TOP_LAYER = "shared objects file (top)"
@@ -52,6 +59,11 @@ class ArchiveError(Exception):
 def archive_path(prefix: Path) -> Path:
     """Where the archive of the environment ``prefix`` is, if it was made."""
     return prefix / "share" / "homeport" / "spark.jsa"
+
+
+def command_path(prefix: Path) -> Path:
+    """Where the command of Spark's JVM in the environment ``prefix`` is, if it was made."""
+    return archive_path(prefix).with_suffix(".command")
 
 
 def ensure_spark_archive(progress: Callable[[str], None], prefix: Path | None = None) -> Path:
@@ -85,9 +97,10 @@ def ensure_spark_archive(progress: Callable[[str], None], prefix: Path | None = 
 
 
 def is_current(prefix: Path) -> bool:
-    """Whether the archive of ``prefix`` is there and fits its jars and this Java."""
+    """Whether archive and command of ``prefix`` are there and fit its jars and this Java."""
     archive = archive_path(prefix)
-    return archive.is_file() and _text(archive.with_suffix(".stamp")) == _fingerprint(prefix)
+    are_there = archive.is_file() and command_path(prefix).is_file()
+    return are_there and _text(archive.with_suffix(".stamp")) == _fingerprint(prefix)
 
 
 def _fingerprint(prefix: Path) -> str:
@@ -122,16 +135,26 @@ def _make(prefix: Path, archive: Path) -> None:
     partial = archive.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     try:
-        _child(prefix, f"{JVM_FLAGS} -XX:ArchiveClassesAtExit={partial}")
+        run = _child(prefix, f"{JVM_FLAGS} -XX:ArchiveClassesAtExit={partial}")
         if not partial.is_file():
             raise ArchiveError("the JVM ended without writing the Spark class-data archive")
+        command_path(prefix).write_text("\n".join(run.command) + "\n", encoding="utf-8")
         partial.replace(archive)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _child(prefix: Path, options: str) -> tuple[float, float]:
-    """Seconds until the session stood and until its first batch was done, in a process of its own.
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One start of a session: seconds until it stood, until its first batch was done; its JVM."""
+
+    stood_s: float
+    first_s: float
+    command: tuple[str, ...]
+
+
+def _child(prefix: Path, options: str) -> _Run:
+    """A session is started in a process of its own, does its batches and ends.
 
     Raises:
         ArchiveError: it failed or did not end in time.
@@ -150,11 +173,19 @@ def _child(prefix: Path, options: str) -> tuple[float, float]:
         except subprocess.TimeoutExpired as error:
             raise ArchiveError(f"Spark did not end within {_MAKE_SECONDS:.0f} s") from error
         output = _text(log)
-    found = re.search(r"^seconds (\S+) (\S+)$", output, re.MULTILINE)
+    found = re.search(r"^run (\S+) (\S+) (\[.*\])$", output, re.MULTILINE)
     if code != 0 or found is None:
         end = "\n".join(output.splitlines()[-25:])
         raise ArchiveError(f"Spark failed with code {code}:\n{end}")
-    return float(found[1]), float(found[2])
+    lasting = _lasting(json.loads(found[3]), options, scratch)
+    return _Run(float(found[1]), float(found[2]), lasting)
+
+
+def _lasting(arguments: list[str], options: str, scratch: str) -> tuple[str, ...]:
+    """Of a JVM's arguments Java and those that are the same at each start."""
+    own = {*options.split(), f"-Djava.io.tmpdir={scratch}"}
+    jvm = arguments[: arguments.index(_MAIN_CLASS)]
+    return tuple(a for a in jvm if a not in own and not a.startswith("-Xmx"))
 
 
 @contextmanager
@@ -188,6 +219,9 @@ def _run(options: str) -> None:
     with _session(options) as session:
         assert isinstance(session, SparkSession)  # noqa: S101 - for the type checker
         stood = time.monotonic() - start
+        gateway = session.sparkContext._gateway  # noqa: SLF001 - the only way to the JVM's process
+        assert gateway is not None  # noqa: S101 - for the type checker
+        arguments = Path(f"/proc/{gateway.proc.pid}/cmdline").read_text(encoding="utf-8")
         values = [b'{"id": %d, "name": "n%d", "x": %d.5}' % (n, n, n) for n in range(1000)]
         rows = pa.table(
             {
@@ -213,7 +247,7 @@ def _run(options: str) -> None:
             first = first or time.monotonic() - start
         counted = session.createDataFrame(rows).groupBy("task").agg(f.count("*"), f.max("offset"))
         counted.toArrow()
-    print(f"seconds {stood:.2f} {first:.2f}")
+    print(f"run {stood:.2f} {first:.2f} {json.dumps(arguments.split(chr(0)))}")
 
 
 def _measure(progress: Callable[[str], None], rounds: int) -> None:
@@ -233,8 +267,11 @@ def _measure(progress: Callable[[str], None], rounds: int) -> None:
             ("flags", JVM_FLAGS),
             ("flags and archive", f"{JVM_FLAGS} -XX:SharedArchiveFile={archive}"),
         ):
-            stood, first = _child(prefix, options)
-            print(f"{name}: session {stood:.2f} s, first batch done {first:.2f} s", flush=True)
+            run = _child(prefix, options)
+            print(
+                f"{name}: session {run.stood_s:.2f} s, first batch done {run.first_s:.2f} s",
+                flush=True,
+            )
 
 
 def main() -> int:

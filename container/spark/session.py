@@ -28,6 +28,7 @@ import javaproperties
 
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.secret_names import is_secret
+from homeport.container.spark.jvm import JVM_FLAGS, archive_path, jvm_command
 
 if TYPE_CHECKING:
     from py4j.clientserver import JavaClient
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-# Serial and C1: several times less processor time at a start. The archive is bound to both.
-_JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 _START_S = 180.0
 _LEFT_OUT = frozenset(
     {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "CONTAINER_ID", "LOCAL_DIRS"}
@@ -70,7 +69,7 @@ class SparkSettings:
 def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
     """Spark's properties, as measured for micro-batches of Arrow tables."""
     scratch = settings.work_dir
-    flags = [_JVM_FLAGS, f"-Djava.io.tmpdir={scratch}"]
+    flags = [JVM_FLAGS, f"-Djava.io.tmpdir={scratch}"]
     if archive is not None:
         flags.append(f"-XX:SharedArchiveFile={archive}")
     ours = {
@@ -107,12 +106,6 @@ def properties_file(given: Mapping[str, str]) -> str:
     """
     told = {key: value for key, value in given.items() if not is_secret(key)}
     return javaproperties.dumps(told, timestamp=False)
-
-
-def archive_path() -> Path | None:
-    """The class-data archive of this environment; None where none was made."""
-    path = Path(sys.prefix) / "share" / "homeport" / "spark.jsa"
-    return path if path.is_file() else None
 
 
 class LocalSpark:
@@ -202,22 +195,21 @@ class LocalSpark:
         home = Path(spec.submodule_search_locations[0])
         told = self._scratch / "spark.properties"
         told.touch(0o600)
-        text = properties_file(properties(self._settings, self._archive))
-        told.write_text(text, encoding="utf-8")
-        command = [str(home / "bin" / "spark-submit"), "--properties-file", str(told)]
+        wanted = properties(self._settings, self._archive)
+        told.write_text(properties_file(wanted), encoding="utf-8")
+        command = [*jvm_command(home, wanted), "--properties-file", str(told), "pyspark-shell"]
         environment = {
             **{name: value for name, value in os.environ.items() if name not in _LEFT_OUT},
             "SPARK_HOME": str(home),
             "SPARK_CONNECT_MODE": "0",
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONHASHSEED": "0",  # as Spark's script sets it
             "SPARK_LOCAL_DIRS": str(self._scratch),
-            "SPARK_LAUNCHER_OPTS": _JVM_FLAGS,
+            "SPARK_LAUNCHER_OPTS": JVM_FLAGS,
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._info),
         }
         try:
-            return subprocess.Popen(
-                [*command, "pyspark-shell"], stdin=subprocess.PIPE, env=environment
-            )
+            return subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
         except OSError as error:
             raise SparkError(f"{command[0]} cannot be run: {error.strerror}") from None
 

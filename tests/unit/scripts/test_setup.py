@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 import ci_main
 import spark_archive
-from homeport.container.spark import session
+from homeport.container.spark import jvm
 from local_cluster import network
 from local_setup import environment, prerequisites
 from local_setup.progress import Progress
@@ -44,7 +44,15 @@ def test_build_tools_are_pinned_first() -> None:
 
 def test_archive_and_container_agree_on_the_jvm() -> None:
     """The archive is dumped under the flags of the container's JVM, which would ignore it else."""
-    assert session._JVM_FLAGS == spark_archive.JVM_FLAGS
+    assert jvm.JVM_FLAGS == spark_archive.JVM_FLAGS
+
+
+def test_the_command_of_a_jvm_is_kept_without_what_a_start_says() -> None:
+    """Heap, scratch folder and flags are said anew each time."""
+    started = ["/j/bin/java", "-cp", "/s/jars/*", "-Xmx1g", "--add-opens=a=B", "-XX:X", "-Dk=1"]
+    started += ["-Djava.io.tmpdir=/t", "org.apache.spark.deploy.SparkSubmit", "--conf", "a=b", "s"]
+    kept = spark_archive._lasting(started, "-XX:X -Dk=1", "/t")
+    assert kept == ("/j/bin/java", "-cp", "/s/jars/*", "--add-opens=a=B")
 
 
 def test_the_installed_package_is_hashed_without_compiled_files() -> None:

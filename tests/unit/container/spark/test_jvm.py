@@ -1,0 +1,96 @@
+"""The command of Spark's JVM: what the set-up found, or Spark's own script."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from homeport.container.spark.jvm import jvm_command
+
+HOME = Path("/none/pyspark")
+PROPERTIES = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:A -Dk='a b'"}
+SCRIPT = [str(HOME / "bin" / "spark-submit")]
+
+
+@pytest.fixture(name="java")
+def _java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Java that the set-up has found, with the command written down."""
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch()
+    folder = tmp_path / "share" / "homeport"
+    folder.mkdir(parents=True)
+    lines = [str(java), "-cp", f"{HOME}/jars/*", "--add-opens=a=B"]
+    (folder / "spark.command").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return java
+
+
+def test_what_the_set_up_found_is_used_with_what_the_job_says(java: Path) -> None:
+    """Memory and options of this start follow the arguments that are always the same."""
+    assert jvm_command(HOME, PROPERTIES) == [
+        *[str(java), "-cp", f"{HOME}/jars/*", "--add-opens=a=B"],
+        *["-Xmx512m", "-XX:A", "-Dk=a b", "org.apache.spark.deploy.SparkSubmit"],
+    ]
+
+
+def test_without_a_set_up_the_script_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment that was made otherwise works too."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert jvm_command(HOME, PROPERTIES) == SCRIPT
+
+
+def test_a_java_that_has_gone_is_not_used(java: Path) -> None:
+    """The script looks for another one."""
+    java.unlink()
+    assert jvm_command(HOME, PROPERTIES) == SCRIPT
+
+
+@pytest.mark.usefixtures("java")
+def test_an_environment_that_was_moved_is_started_by_its_script() -> None:
+    """The class path that the set-up found would lead to nothing."""
+    moved = Path("/moved/pyspark")
+    assert jvm_command(moved, PROPERTIES) == [str(moved / "bin" / "spark-submit")]
+
+
+def test_the_java_of_the_environment_is_the_one(
+    java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However its folder is spelt; another one is the script's to start."""
+    alias = tmp_path / "alias"
+    alias.symlink_to(java.parent.parent)
+    monkeypatch.setenv("JAVA_HOME", str(alias))
+    assert jvm_command(HOME, PROPERTIES)[0] == str(java)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "other"))
+    assert jvm_command(HOME, PROPERTIES) == SCRIPT
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.driver.defaultJavaOptions",
+        "spark.driver.extraClassPath",
+        "spark.driver.extraLibraryPath",
+    ],
+)
+@pytest.mark.usefixtures("java")
+def test_what_only_the_script_heeds_is_left_to_it(key: str) -> None:
+    """A class path of the job's own, for one."""
+    assert jvm_command(HOME, PROPERTIES | {key: "x"}) == SCRIPT
+
+
+def test_files_of_configuration_are_read_by_the_script(java: Path) -> None:
+    """Which an installation of Spark may have."""
+    home = java.parents[2] / "pyspark"
+    (home / "conf").mkdir(parents=True)
+    written = java.parents[2] / "share" / "homeport" / "spark.command"
+    written.write_text(f"{java}\n-cp\n{home}/jars/*\n", encoding="utf-8")
+    script = [str(home / "bin" / "spark-submit")]
+    assert jvm_command(home, PROPERTIES) == script
+    (home / "conf").rmdir()
+    assert jvm_command(home, PROPERTIES) != script
