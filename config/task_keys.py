@@ -56,7 +56,10 @@ TASK_TRANSACTION_MS = IntKey(
     default=1000,
     minimum=1,
     unit="ms",
-    meaning="time between transactions: outputs, changelog and checkpoint become visible",
+    meaning=(
+        "time between transactions: outputs, changelog and checkpoint become visible; the first"
+        " after a start ends with its first batch"
+    ),
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )

@@ -116,6 +116,8 @@ class StreamContainer:
             with ending_what_hangs(self._job, stream, self._stop.pause):
                 starts, processed = self._restore()
             producer.expect_beyond(self._storage.positions())
+            # It connects while Spark starts; nothing is taken from it before the locality stands.
+            source = InputConsumer(self._job.systems, starts)
             pipeline = self._pipeline()
             outputs = Outputs(
                 self._job.systems, self._job.output_systems, self._job.job.default_system
@@ -127,7 +129,6 @@ class StreamContainer:
             self._write_locality(stream)
         self._report_started()
         self._want_spare(self._job.spare)
-        source = InputConsumer(self._job.systems, starts)
         parts = LoopParts(
             source,
             pipeline,

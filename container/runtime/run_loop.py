@@ -40,6 +40,7 @@ class RunLoop:
         self._progress = _Progress()
         self._windows = _Windows(settings.window_ms)
         self._had_record = False
+        self._has_ended_one = False
 
     def run(self) -> bool:
         """Whether every task has voted for the end, with all that was processed committed.
@@ -138,6 +139,9 @@ class RunLoop:
             return False
         if self._parts.requests.commit:
             return True
+        if self._open.touched and not self._has_ended_one:
+            # Its readers have waited for a whole recovery: the first batch is not held back.
+            return True
         age_ms = (time.monotonic() - self._open.began) * 1000
         size = (
             self._parts.outputs.size_bytes + self._parts.storage.size_bytes + self._open.input_bytes
@@ -146,6 +150,7 @@ class RunLoop:
 
     def _end_transaction(self) -> None:
         self._transactions.end(self._open, self._processed)
+        self._has_ended_one = True
         self._drop()
 
     def _drop(self) -> None:

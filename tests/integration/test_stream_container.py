@@ -100,6 +100,20 @@ def _waits(job: Job, name: str) -> Running:
     return spare
 
 
+def test_the_first_batch_of_a_start_is_not_held_back(make: Make) -> None:
+    """Its transaction ends with it, however long others may take."""
+    job = make(task_transaction_ms="600000")
+    job.produce(_words(100))
+    container = job.start(1)
+    job.until(lambda: job.processed() > 0, container)
+    first = job.processed()
+    container.stop(signal.SIGKILL)
+    job.produce(_words(50, 100))
+    again = job.start(2, [1])
+    job.until(lambda: job.processed() > first, again)
+    assert again.stop() == 143
+
+
 def test_a_spare_is_the_next_incarnation_and_nothing_before(make: Make) -> None:
     """Until its permit comes it has no file, no connection and no say; then it goes on exactly."""
     job = make()
