@@ -41,6 +41,7 @@ from homeport.appmaster.allocation import (
     exclusion,
     model_change,
     placement,
+    separation,
 )
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation import standby_container_manager as standbys
@@ -403,7 +404,8 @@ def _child_failed(
     """It goes on at the same launcher, unless that is gone too, or was where a command wants it.
 
     Of a host that does not reach Kafka it goes away, and its launcher too: while that had its
-    lease renewed, our own attempt reached Kafka, so that it is the host that is cut off.
+    lease renewed, our own attempt reached Kafka, so that it is the host that is cut off. Nobody of
+    its group asks there first.
     """
     next_phase = ContainerPhase.ASSIGNED
     is_moving = placement.is_launching(draft, container)
@@ -415,8 +417,10 @@ def _child_failed(
         id_ = str(launcher.resource_id)
         draft.because(ReasonKind.CUT_OFF_RELEASED, host=launcher.host, detail=id_)
     if is_cut_off:
-        tried = allocator.with_tried(container, launcher.host)
-        container = draft.change(container, tried=tried)
+        # Its standby, too: where that makes way for it, it would be placed on this very host.
+        for other in (container, *separation.others(draft, container)):
+            draft.change(other, tried=allocator.with_tried(other, launcher.host))
+        container = draft.containers[container.processor_id]
     if launcher.ended is not None or is_moving or is_cut_off:
         container = draft.change(container, resource_id=None)
         next_phase = ContainerPhase.QUEUED

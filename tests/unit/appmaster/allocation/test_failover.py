@@ -122,6 +122,15 @@ def test_what_the_cluster_took_back_is_failed_over_at_once(pair: Machine) -> Non
     assert pair.container("0").failures == pair.container("0-0").failures == 0
 
 
+def test_who_makes_way_does_not_go_where_its_active_was_cut_off_from_kafka(pair: Machine) -> None:
+    """It would end there likewise: a failure of a standby that nobody needed."""
+    records = news(pair, stopped("0", 1, StopCause.CUT_OFF, 73))
+    assert records == chooses(FIRST, B)
+    assert pair.feed(MADE_WAY) == (*waits_no_more(), *asks(3, "c"))
+    pair.run("0-0", "r3", "c", 3)
+    assert pair.container("0-0").tried == ()
+
+
 @pytest.mark.parametrize("lost", [live("b", "c"), LauncherSilent(ResourceId("r0"))], ids=str)
 def test_a_host_that_is_lost_or_silent_is_not_tried(pair: Machine, lost: Event) -> None:
     """The ResourceManager's word, or the keeper's: the failover begins with the evidence."""
