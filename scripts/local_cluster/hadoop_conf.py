@@ -22,6 +22,9 @@ NODE_VCORES = 64
 #: Small containers stay small; also the step in which requests are rounded up.
 MINIMUM_ALLOCATION_MB = 64
 NODE_EXPIRY_MS = 10_000
+#: An attempt on a node that is gone is given up with the node. This time is for those that start:
+#: on a busy machine they may take more than 20 s to register, and one given up counts.
+ATTEMPT_EXPIRY_MS = 60_000
 #: Time a container has between SIGTERM and SIGKILL. Orderly stops go through the application
 #: master and need none of it. It counts when YARN ends a container by itself: long enough to finish
 #: a transaction, and shorter than the start of a second application master, so that containers of
@@ -132,7 +135,7 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
         **_scheduler(layout),
         **_recovery(layout),
         "yarn.nm.liveness-monitor.expiry-interval-ms": NODE_EXPIRY_MS,
-        "yarn.am.liveness-monitor.expiry-interval-ms": 20_000,
+        "yarn.am.liveness-monitor.expiry-interval-ms": ATTEMPT_EXPIRY_MS,
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
         "yarn.resourcemanager.am.max-attempts": APPLICATION_ATTEMPTS,
         # Nodes start together with the ResourceManager; the default waits 30 s between tries.
