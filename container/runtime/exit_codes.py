@@ -8,3 +8,5 @@ EXIT_UNAVAILABLE = 72
 """Kafka or the AM was away: nothing is wrong with the container itself."""
 EXIT_CUT_OFF = 73
 """Kafka has not answered on this host for so long that leases would have ended with it."""
+EXIT_OVERTAKEN = 74
+"""The coordinator stream says that it must not begin: the order to stop reached it there first."""

@@ -38,7 +38,12 @@ from types import FrameType
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.runtime.child_process import ChildProcess
-from homeport.container.runtime.exit_codes import EXIT_CUT_OFF, EXIT_LEASE_LOST, EXIT_UNAVAILABLE
+from homeport.container.runtime.exit_codes import (
+    EXIT_CUT_OFF,
+    EXIT_LEASE_LOST,
+    EXIT_OVERTAKEN,
+    EXIT_UNAVAILABLE,
+)
 from homeport.container.runtime.launcher_settings import LauncherSettings
 from homeport.container.runtime.lease import BeatWatch
 from homeport.container.runtime.lease_holder import LeaseHolder
@@ -61,7 +66,11 @@ PACKAGE_FOLDER = "__package"
 LAST_LINES = 20
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
-_TOLD = {EXIT_UNAVAILABLE: StopCause.UNAVAILABLE, EXIT_CUT_OFF: StopCause.CUT_OFF}
+_TOLD = {
+    EXIT_UNAVAILABLE: StopCause.UNAVAILABLE,
+    EXIT_CUT_OFF: StopCause.CUT_OFF,
+    EXIT_OVERTAKEN: StopCause.ORDERED,
+}
 """What a child tells by its exit code of an end that is no failure of its own."""
 _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000

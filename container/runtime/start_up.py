@@ -24,7 +24,7 @@ from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.predecessors import longest_stop_s
-from homeport.container.runtime.stop_flag import StopFlag
+from homeport.container.runtime.stop_flag import OvertakenError, StopFlag
 from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.container.storage.managers import ContainerStorage
 from homeport.container.storage.restore_workers import RestoreWorkers
@@ -49,10 +49,6 @@ _MIB = 1024 * 1024
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
 History = Callable[..., None]
-
-
-class OvertakenError(HomeportError):
-    """A newer incarnation has been permitted: this one must not begin."""
 
 
 class Phases:
@@ -204,17 +200,18 @@ def open_coordinator_stream(job: ContainerJob) -> CoordinatorStreamStore:
     return stream
 
 
-def require_newest(stream: CoordinatorStreamStore, permit: Permit) -> None:
+def require_newest(stream: CoordinatorStream, permit: Permit) -> None:
     """Nothing where the permit is the newest of its processor.
 
     Raises:
-        OvertakenError: it is not.
+        OvertakenError: a later permit or JobModel has raised the processor's epoch.
+        HomeportError: the stream does not know the permit.
     """
     own = permit.incarnation
     newest = EpochManager(stream).read_processor_epochs().get(own.processor_id)
     if newest is None or newest.epoch < own.epoch:
         said = "none" if newest is None else f"only epoch {newest.epoch}"
-        raise OvertakenError(
+        raise HomeportError(
             f"the coordinator stream knows no permit for processor {own.processor_id} "
             f"epoch {own.epoch}, {said}: the permit is not from this job's AM"
         )
@@ -223,7 +220,7 @@ def require_newest(stream: CoordinatorStreamStore, permit: Permit) -> None:
             f"processor {own.processor_id} epoch {own.epoch} was overtaken by epoch {newest.epoch}"
         )
     if newest.model_version != permit.model_version:
-        raise OvertakenError(
+        raise HomeportError(
             f"the permit names JobModel {permit.model_version}, the coordinator stream says "
             f"{newest.model_version}"
         )

@@ -12,6 +12,10 @@ class StopRequestedError(HomeportError):
     """The container was told to stop, and stops here."""
 
 
+class OvertakenError(HomeportError):
+    """A newer epoch of the processor is in the coordinator stream: this one must not begin."""
+
+
 class StopFlag:
     """Set once, for good.
 

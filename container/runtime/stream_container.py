@@ -5,9 +5,10 @@ permit comes on standard input, at once or after a long wait; until then the pro
 the job, but for imports. When standard input ends without one, so does the process.
 
 Exit codes: 0 when every task has voted for the end, 143 after SIGTERM, 72 when Kafka or the AM was
-away for too long, 73 when Kafka was for this host alone, 1 after a failure; the cause is the last
-line of the output. Little is imported before the signal handler stands, and what an end needs is
-imported before the start: the working directory may vanish under a container that is being stopped.
+away for too long, 73 when Kafka was for this host alone, 74 when it was overtaken in its start, 1
+after a failure; the cause is the last line of the output. Little is imported before the signal
+handler stands, and what an end needs is imported before the start: the working directory may vanish
+under a container that is being stopped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from homeport.container.runtime.exit_codes import EXIT_CUT_OFF, EXIT_UNAVAILABLE
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.container.runtime.exit_codes import EXIT_CUT_OFF, EXIT_OVERTAKEN, EXIT_UNAVAILABLE
 from homeport.container.runtime.getting_ready import GettingReady
 from homeport.container.runtime.lease_memory import (
     LeaseMemory,
@@ -32,7 +34,7 @@ from homeport.container.runtime.lease_memory import (
     SpareKind,
     watch_lease,
 )
-from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
+from homeport.container.runtime.stop_flag import OvertakenError, StopFlag, StopRequestedError
 
 if TYPE_CHECKING:
     from homeport.container.runtime.container import StreamContainer
@@ -103,9 +105,6 @@ def _run(
     reached: Reached | None = None,
 ) -> tuple[int, str | None]:
     """(exit code, cause in one line). ``memory``: where the launcher finds reports."""
-    # After the signal handler stands.
-    from homeport.config.errors import HomeportError, UnavailableError  # noqa: PLC0415 - as said
-
     container: StreamContainer | StandbyContainer | None = None
     try:
         container = _prepared(permit_text, stop, memory, ready, reached)
@@ -114,15 +113,9 @@ def _run(
             return FINISHED, None
     except StopRequestedError:
         _LOG.info("stopped before the first input")
-    except UnavailableError as error:
-        if not stop.is_set():
-            return EXIT_UNAVAILABLE, _failed(error, str(error), with_story=False)
-    except HomeportError as error:
-        if not stop.is_set():
-            return FAILED, _failed(error, str(error), with_story=error.__cause__ is not None)
     except Exception as error:  # noqa: BLE001 - the process ends here, with the cause in its log
         if not stop.is_set():
-            return FAILED, _failed(error, f"{type(error).__name__}: {error}", with_story=True)
+            return _ended_by(error)
     finally:
         ready.stop()
         if container is not None:
@@ -173,9 +166,17 @@ def _prepared(
     return StreamContainer(job, permit, environment, client, stop, launcher, ready, *told)
 
 
-def _failed(error: Exception, cause: str, *, with_story: bool) -> str:
+def _ended_by(error: Exception) -> tuple[int, str]:
+    """(exit code, cause in one line); the log has the rest."""
+    if isinstance(error, OvertakenError):
+        return EXIT_OVERTAKEN, str(error)
+    code = EXIT_UNAVAILABLE if isinstance(error, UnavailableError) else FAILED
+    if isinstance(error, HomeportError):
+        cause, with_story = str(error), code == FAILED and error.__cause__ is not None
+    else:
+        cause, with_story = f"{type(error).__name__}: {error}", True
     _LOG.error("the container has failed", exc_info=error if with_story else None)
-    return " ".join(cause.split())
+    return code, " ".join(cause.split())
 
 
 def _watch(stop: StopFlag, shutdown_ms: int, kill_children: Callable[[], None]) -> None:

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException, Producer
 from stream_containers import COUNTER, DEADLINE_S, P0, Job, Running, living, make_job
 
 from homeport.container.progress import offset_file
+from homeport.container.runtime.exit_codes import EXIT_OVERTAKEN
 from homeport.container.runtime.lease_memory import SpareKind
 from homeport.job_coordinator.http.messages import RestoreKind, Started
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
@@ -316,13 +317,17 @@ def test_a_fenced_container_ends_with_the_reason(make: Make) -> None:
 
 
 def test_an_overtaken_permit_is_not_used(make: Make) -> None:
-    """A permit below the newest epoch in the coordinator stream ends the container at once."""
+    """Below the newest epoch in the stream: it ends at once, unfailed, and leaves no record."""
     job = make()
     permit = job.permit(1)
     job.permit(2, fence=[1])
     container = job.start(1, permit=permit)
-    assert container.process.wait(DEADLINE_S) == 1
+    assert container.process.wait(DEADLINE_S) == EXIT_OVERTAKEN
     assert container.last_line() == "error: processor 0 epoch 1 was overtaken by epoch 2"
+    stream = job.coordinator_stream()
+    assert EpochManager(stream).read_fenced() == {}
+    assert LocalityManager(stream).read_tasks() == {}
+    stream.close()
 
 
 def test_an_empty_topic_and_records_without_key_or_value(make: Make) -> None:

@@ -42,6 +42,8 @@ ENVIRONMENT = {
         (72, False, StopCause.UNAVAILABLE),
         (72, True, StopCause.UNAVAILABLE),
         (73, False, StopCause.CUT_OFF),
+        (74, False, StopCause.ORDERED),
+        (74, True, StopCause.ORDERED),
     ],
 )
 def test_the_cause_depends_on_the_code_and_on_who_wanted_it(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError, WireError
+from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Permit
-from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
+from homeport.container.runtime.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
@@ -74,3 +76,35 @@ def test_who_is_told_to_stop_does_not_go_on_asking() -> None:
     stop.set()
     with pytest.raises(StopRequestedError):
         start_up.fetch_job_model(_Client(UnavailableError("refused"), MODEL), PERMIT, stop)
+
+
+def _knows(*permits: tuple[int, int]) -> InMemoryCoordinatorStream:
+    """A stream with permits of the processor, each (epoch, JobModel version)."""
+    stream = InMemoryCoordinatorStream()
+    for epoch, version in permits:
+        record = ProcessorEpoch(epoch, version, ())
+        EpochManager(stream).write_processor_epoch(PERMIT.incarnation.processor_id, record)
+    stream.catch_up()
+    return stream
+
+
+def test_the_newest_permit_is_used_and_one_that_was_overtaken_is_not() -> None:
+    """Whatever raised the epoch: another permit, or a JobModel that has the processor no more."""
+    start_up.require_newest(_knows((3, 7), (4, 7)), PERMIT)
+    for version in (7, 8):
+        with pytest.raises(OvertakenError, match="processor p/1 epoch 4 was overtaken by epoch 5"):
+            start_up.require_newest(_knows((4, 7), (5, version)), PERMIT)
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [((), "knows no permit .* none"), ((3, 7), "only epoch 3"), ((4, 6), "names JobModel 7")],
+)
+def test_a_permit_that_the_stream_does_not_know_is_a_failure(
+    known: tuple[int, int] | tuple[()], said: str
+) -> None:
+    """Nobody was overtaken: what no record allows must not go unseen."""
+    stream = _knows(known) if known else _knows()
+    with pytest.raises(HomeportError, match=said) as caught:
+        start_up.require_newest(stream, PERMIT)
+    assert not isinstance(caught.value, OvertakenError)
