@@ -63,6 +63,7 @@ from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -200,6 +201,7 @@ def job_coordinator(
         desk=ModelDesk(stream, shelf),
         look=look,
         history=history,
+        topics=InputTopicManager(stream, container.rank.submission),
     )
 
 

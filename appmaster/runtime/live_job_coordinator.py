@@ -36,6 +36,7 @@ from homeport.config.config_diff import ConfigDiff
 from homeport.config.errors import ConfigError, UnavailableError, WireError
 from homeport.config.sections import TaskConfig
 from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import ProcessorId
 
 _T = TypeVar("_T")
@@ -76,6 +77,7 @@ class LiveJobCoordinator:
         desk: computes the next one.
         look: asks Kafka for the inputs of a configuration.
         history: where changes are written down before they are published.
+        topics: where the ids of the inputs' topics are kept.
     """
 
     def __init__(
@@ -86,13 +88,15 @@ class LiveJobCoordinator:
         desk: ModelDesk,
         look: Callable[[Config], InputsSeen],
         history: HistoryWriter,
+        topics: InputTopicManager,
     ) -> None:
         self._configuration = configuration
         self.shelf = shelf
         self._desk = desk
         self._look = look
         self._history = history
-        self._inputs = InputWatch()
+        self._topics = topics
+        self._inputs = InputWatch(topics.read())
         self._suspected: str | None = None
         self._heard: Config | None = None
         self._settled: Config | None = None
@@ -182,6 +186,7 @@ class LiveJobCoordinator:
             log.warning("perhaps, and looked at again: %s", fault)
             self._looked_s = now_s - interval_s + min(_CONFIRM_S, interval_s)
             return
+        await self._computed(partial(self._topics.write, self._inputs.topic_ids))
         grown = InputWatch.grown(model, seen, TaskConfig.of(model.config).inputs)
         if grown is not None:
             await self._expand(job, grown, seen)

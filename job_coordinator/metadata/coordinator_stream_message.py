@@ -56,6 +56,7 @@ class MessageType(StrEnum):
     SET_JOB_END = "set-job-end"
     SET_STATE_RESET = "set-state-reset"
     SET_CHANGELOG_TOPIC = "set-changelog-topic"
+    SET_INPUT_TOPIC = "set-input-topic"
 
 
 class Namespace(StrEnum):
@@ -354,10 +355,7 @@ def set_processor_epoch(
 def set_fenced(
     processor_id: str, epoch: int, fenced: list[dict[str, object]]
 ) -> CoordinatorStreamMessage:
-    """The incarnation ``epoch`` of the processor has fenced ``fenced``, and was the newest then.
-
-    None of those can begin to write any more (safety I3).
-    """
+    """The incarnation ``epoch``, then the newest, has fenced ``fenced`` for good (safety I3)."""
     values = {"epoch": str(epoch), "fenced": _json(fenced).decode()}
     return CoordinatorStreamMessage(MessageType.SET_FENCED, processor_id, values)
 
@@ -416,6 +414,12 @@ def set_changelog_topic(topic: str, topic_id: str, store: str) -> CoordinatorStr
     """``topic``, as system.stream, is the changelog of ``store``, and has that id at the broker."""
     values = {"topic-id": topic_id, "store": store}
     return CoordinatorStreamMessage(MessageType.SET_CHANGELOG_TOPIC, topic, values)
+
+
+def set_input_topic(topic: str, topic_id: str, submission: int) -> CoordinatorStreamMessage:
+    """That submission reads ``topic``, as system.stream, which has that id at the broker."""
+    values = {"submission": str(submission), "topic-id": topic_id}
+    return CoordinatorStreamMessage(MessageType.SET_INPUT_TOPIC, topic, values)
 
 
 def set_job_model_version(version: int, digest: str) -> CoordinatorStreamMessage:
@@ -491,8 +495,5 @@ def host(message: CoordinatorStreamMessage) -> str | None:
 
 
 def epoch(message: CoordinatorStreamMessage) -> int | None:
-    """The epoch of the incarnation that wrote a locality record.
-
-    None where the writer knew none.
-    """
+    """The epoch of the incarnation that wrote a locality record; None where it knew none."""
     return None if message.value("epoch") is None else number(message, "epoch")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from yarn_jobs import PARTITIONS, Job, alive, pids_of, wait_for
 
 from homeport.config.loader import load
@@ -21,6 +21,7 @@ from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 
 WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
 COUNT = "job.container.count"
@@ -57,12 +58,16 @@ def ended(child: subprocess.Popen[str]) -> str:
 
 def record(job: Job, key: str, value: str) -> None:
     """The coordinator stream has the value, and nobody has looked at it: Samza's tool does not."""
+    with coordinator_stream(job) as store:
+        store.write([wire.set_config(key, value)])
+
+
+def coordinator_stream(job: Job) -> CoordinatorStreamStore:
+    """The job's coordinator stream, not read yet."""
     config = load(str(job.path))
     section = JobConfig.of(config)
     system = SystemConfig.of(config, section.coordinator_system)
-    topic = section.coordinator_topic
-    with CoordinatorStreamStore(system, topic, source=WRITER_SOURCE) as store:
-        store.write([wire.set_config(key, value)])
+    return CoordinatorStreamStore(system, section.coordinator_topic, source=WRITER_SOURCE)
 
 
 def kill_driver(job: Job) -> None:
@@ -349,3 +354,30 @@ def test_a_job_with_state_whose_input_cannot_be_followed_fails(
     wait_for(lambda: not job.application().is_active, job)
     assert job.application().final_status == "FAILED"
     assert f"has grown from {PARTITIONS} to {PARTITIONS + 1}" in job.application().diagnostics
+
+
+def test_an_input_that_was_made_anew_is_noticed_by_a_driver_that_never_saw_it(
+    make_job: Callable[[str], Job],
+) -> None:
+    """With as many partitions, and nobody looks until the next driver does: the job ends FAILED."""
+    job = make_job("replaced")
+    topic = f"{job.name}-in"
+    job.produce(100)
+    job.run()
+    job.settled()
+    wait_for(lambda: bool(of_type(job, MessageType.SET_INPUT_TOPIC)), job)
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.delete_topics([topic])[topic].result(30)
+    wait_for(lambda: topic not in admin.list_topics(timeout=10).topics, job)
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+    kill_driver(job)
+    wait_for(lambda: not job.application().is_active, job)
+    assert job.application().final_status == "FAILED"
+    assert f"kafka.{topic} was deleted and made anew" in job.application().diagnostics
+
+
+def of_type(job: Job, kind: MessageType) -> list[str]:
+    """The keys of the coordinator stream's records of that type."""
+    with coordinator_stream(job) as store:
+        store.bootstrap()
+        return sorted(store.latest(kind))

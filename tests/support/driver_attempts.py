@@ -44,6 +44,7 @@ from homeport.job_coordinator.http.messages import (
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import Rank
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import SystemStream
@@ -222,6 +223,7 @@ class Am:
                 desk=ModelDesk(self.stream, self.shelf, lambda _: COUNTS, lambda *_: None),
                 look=lambda _: InputsSeen(COUNTS, {IN: "id"}),
                 history=writer,
+                topics=InputTopicManager(self.stream, 1),
             ),
             publish=lambda model, restart_all: publication.publish(
                 model, self.stream, lambda host: host, restart_all=restart_all

@@ -29,6 +29,7 @@ from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordin
 from homeport.job_coordinator.metadata.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskPartitionManager,
@@ -89,6 +90,7 @@ class Job:
             desk=ModelDesk(self.stream, self.shelf, self.counts, lambda *_: None),
             look=look or self.look,
             history=HistoryWriter(self.folder / "history", "driver", "nm1"),
+            topics=InputTopicManager(self.stream, 1),
         )
 
     def _told(self, model: JobModel) -> None:
@@ -376,6 +378,30 @@ def test_an_input_that_was_made_anew_ends_the_job(job: Job) -> None:
     job.play(scene)
     assert job.ends[0].result == "FAILED"
     assert "made anew" in job.ends[0].diagnostics
+
+
+def test_a_driver_that_follows_knows_the_topics_of_the_one_before(job: Job) -> None:
+    """A topic of as many partitions, made anew when no driver looked, is not the one read."""
+    seen: list[str] = []
+    topic_id = "first"
+
+    def look(_: Config) -> InputsSeen:
+        seen.append(topic_id)
+        return InputsSeen({IN: 6}, {IN: topic_id})
+
+    async def some_looks() -> None:
+        seen.clear()
+        await job.until(lambda: len(seen) > 1 or bool(job.ends))
+
+    job.live = job.coordinator(look)
+    job.play(some_looks)
+    job.stream.catch_up()
+    assert InputTopicManager(job.stream, 1).read() == {IN: "first"}
+    topic_id = "second"
+    job.live = job.coordinator(look)
+    job.play(some_looks)
+    assert [end.result for end in job.ends] == ["FAILED"]
+    assert "was deleted and made anew" in job.ends[0].diagnostics
 
 
 def test_an_input_that_is_gone_for_a_moment_ends_nothing(job: Job) -> None:

@@ -177,6 +177,11 @@ _GOLDEN = [
         b'{"topic-id":"dGhlIGlk","store":"my-store"}',
     ),
     (
+        wire.set_input_topic("kafka.my-in", "dGhlIGlk", 2),
+        b'[1,"set-input-topic","kafka.my-in"]',
+        b'{"submission":"2","topic-id":"dGhlIGlk"}',
+    ),
+    (
         wire.set_job_model_version(3, "abc"),
         b'[1,"set-job-model-version","job-model"]',
         b'{"version":"3","digest":"abc"}',
