@@ -289,8 +289,8 @@ class RocksDbStore:
 def without_wal() -> WriteOptions:
     """Writes that a crash may take back: the changelog has them."""
     options = WriteOptions()
-    # A property, which the binding's stubs take for a method.
-    options.disable_wal = True  # type: ignore[method-assign,assignment]
+    # The binding's stubs take this property for a method.
+    options.disable_wal = True  # type: ignore[method-assign,assignment]  # a property
     return options
 
 

@@ -121,7 +121,7 @@ async def _fill(
     """The socket has taken what it takes now; false where no piece is left."""
     for piece in pieces:
         # To wait here would keep the turn. The abstract writer does not name the argument.
-        await writer.write(piece, drain=False)  # type: ignore[call-arg]
+        await writer.write(piece, drain=False)  # type: ignore[call-arg]  # as said
         if transport.get_write_buffer_size():
             return True
     return False

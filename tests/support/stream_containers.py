@@ -375,7 +375,7 @@ def _create_topics(servers: str, config: Config, job: str) -> None:
 
 
 def _until_led(admin: AdminClient, place: TopicPartition) -> None:
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:

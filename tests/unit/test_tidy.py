@@ -22,7 +22,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}*-])/(?:work|root|home|Users)/(?!\.\.\.)[\
 def _files() -> list[Path]:
     """Every file of the working tree that git would keep, tracked or new, in sorted order."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607 - on PATH on purpose
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -132,3 +132,16 @@ def test_no_path_of_a_machine() -> None:
             if MACHINE_PATH.search(line):
                 found.append(f"{_shown(file)}:{number}: {line.strip()[:100]}")
     assert found == []
+
+
+def test_what_is_silenced_says_why() -> None:
+    """Each noqa and each ignored type error names its rule, and is followed by a reason."""
+    silenced = re.compile(r"# (?:noqa|type: ignore)\b")
+    reasoned = re.compile(r"# (?:noqa: [A-Z0-9, ]+ - |type: ignore\[[a-z, -]+\] +# )\S")
+    mute = [
+        f"{_shown(file)}:{number}: {line.strip()}"
+        for file in _python_files()
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if len(silenced.findall(line)) != len(reasoned.findall(line))
+    ]
+    assert mute == []

@@ -94,7 +94,7 @@ def test_another_jobs_store_in_the_same_folder_is_foreign(tmp_path: Path) -> Non
     storage.close()
     other = Config({**CONFIG, "job.name": "other", "stores.s.changelog": "kafka.other"})
     theirs = Listening()
-    theirs.read = lambda *_: iter(())  # type: ignore[method-assign]
+    theirs.read = lambda *_: iter(())  # type: ignore[method-assign]  # it has none
     theirs.records = [None, None]
     theirs.topic = ChangelogTopic("id-9", 1_000_000)
     storage = _storage(tmp_path, theirs, other, _task("Partition 0"))

@@ -207,7 +207,7 @@ def test_each_fault_of_the_files_means_a_rebuild_and_is_told(
     assert story in (result.reason or "")
     assert "\n" not in (result.reason or "")
     assert f"store s/Partition 0 is read in full: {result.reason}" in caplog.messages
-    assert dict(storage.overlay("s", TASK).scan()) == dict(log.records)  # type: ignore[arg-type]
+    assert dict(storage.overlay("s", TASK).scan()) == dict(log.records)  # type: ignore[arg-type]  # none is deleted
     storage.close()
     storage, result = opened(tmp_path, log)
     assert result == NOTHING
@@ -234,7 +234,7 @@ def test_bytes_changed_anywhere_never_change_what_is_read(tmp_path: Path, seed: 
         storage, result = opened(tmp_path / "again", log)
         assert result.refusal == "damaged-store"
         found = dict(storage.overlay("s", TASK).scan())
-    assert found == dict(log.records)  # type: ignore[arg-type]
+    assert found == dict(log.records)  # type: ignore[arg-type]  # none is deleted
     storage.close()
 
 
