@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from homeport.config.key_types import OWN, SAMZA, BoolKey, IntKey, ListKey, Liveness, TextKey
 
+APP_RUN_ID = TextKey(
+    name="app.run.id",
+    meaning="what placement requests may call this run of the job, beside its YARN application",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+)
 JOB_NAME = TextKey(
     name="job.name",
     meaning="name of the job; required",

@@ -16,8 +16,8 @@ from homeport.config.system_keys import *  # noqa: F403 - as above
 from homeport.config.task_keys import *  # noqa: F403 - as above
 
 TOPICS = (
-    *("job.", "processor.", "task.", "systems.", "serializers.", "stores.", "stores-default."),
-    *("cluster-manager.", "yarn."),
+    *("app.run.", "job.", "processor.", "task.", "systems.", "serializers."),
+    *("stores.", "stores-default.", "cluster-manager.", "yarn."),
 )
 """How the names of keys begin."""
 

@@ -19,6 +19,7 @@ from functools import partial
 from homeport.appmaster.allocation.events import PlacementRequested
 from homeport.appmaster.runtime.event_queue import EventQueue
 from homeport.appmaster.runtime.stream_desk import StreamDesk, StreamNews
+from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
@@ -30,14 +31,12 @@ from homeport.job_coordinator.model.placement import (
     PlacementStatus,
 )
 
-RUN_ID_KEY = "app.run.id"
-
 log = logging.getLogger("driver")
 
 
 def is_for(request: PlacementRequest, application: str, config: Config) -> bool:
     """Whether a request is meant for this run of the job."""
-    return request.deployment_id in {application, config.get(RUN_ID_KEY)} - {None}
+    return request.deployment_id in {application, config.get(keys.APP_RUN_ID.name)} - {None}
 
 
 class PlacementDesk:
