@@ -32,6 +32,13 @@ def test_a_job_survives_a_schedule_of_faults() -> None:
     assert f"seed {SEED}" in _passes("--chaos", str(SEED))
 
 
+def test_two_jobs_survive_twenty_kills() -> None:
+    """Containers and launchers: every plane is right, and each record counts once."""
+    printed = _passes("--kill-loop", str(SEED))
+    assert f"seed {SEED}" in printed
+    assert "fault 20 at" in printed
+
+
 def test_a_job_survives_the_loss_of_a_host() -> None:
     """Who was active there goes on where its standby was, and a timeline tells how."""
     printed = _passes("--fail-host")
