@@ -99,8 +99,3 @@ def best_launcher(
         ),
         default=None,
     )
-
-
-def asks_home(container: ContainerState) -> bool:
-    """Whether the container is asking, or queued, for the host with its state."""
-    return container.home is not None and container.wanted == container.home

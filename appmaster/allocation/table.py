@@ -26,7 +26,6 @@ Facets = tuple[Any, ...]
 
 _Filed = Map[Any, "Map[Any, None]"]
 _NOBODY: Map[Any, None] = Map()
-_NOTHING: _Filed = Map()
 
 
 class Table(ABC, Generic[K, V]):

@@ -8,7 +8,7 @@ whose imports are done when its permit comes. An end of that input without a per
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import functools
 import os
 import signal
 import subprocess
@@ -16,10 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from homeport.container.parent_death import die_with_parent
 from homeport.container.runtime.lease_memory import FD_VARIABLE, LeaseMemory
-
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class ChildProcess:
@@ -111,9 +109,4 @@ class ChildProcess:
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:
-    def hook() -> None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the signal was set
-            os._exit(1)
-
-    return hook
+    return functools.partial(die_with_parent, parent)

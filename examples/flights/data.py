@@ -17,7 +17,6 @@ from pyarrow import csv
 
 FLIGHTS = 336_776
 WITHOUT_TAIL_NUMBER = 2_512
-PLANES = 4_043
 
 
 def read_flights() -> pa.Table:

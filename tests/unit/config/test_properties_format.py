@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from homeport.config.errors import WireError
 from homeport.config.properties_format import parse_properties
 
-SLASH = "\\"
-
 
 @pytest.mark.parametrize(
     ("text", "expected"),

@@ -41,11 +41,10 @@ before it leaves and, with " answered" behind, when its answer is there; ``write
 
 from __future__ import annotations
 
-from homeport.config.errors import HomeportError
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 from tests.unit.world.am import Attempt, Cluster
-from tests.unit.world.clock import Clock, Condition, Process, StuckError
+from tests.unit.world.clock import Clock, Condition, StuckError
 from tests.unit.world.containers import Hosts
 from tests.unit.world.judges import UnsafeError, counted, judge, require
 from tests.unit.world.world import World
@@ -121,7 +120,3 @@ class Scene:
     def judge(self) -> None:
         """All judges have looked at the world as it is."""
         judge(self.world)
-
-    def failure_of(self, process: Process) -> HomeportError | None:
-        """What a process has failed with."""
-        return process.failure

@@ -9,7 +9,7 @@ from homeport.appmaster.allocation.state import (
     ContainerState,
     ResourceState,
 )
-from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from tests.unit.appmaster.allocation.conftest import SETTINGS
 
 A, B, C = Host("a"), Host("b"), Host("c")
@@ -48,10 +48,3 @@ def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_asked() -> None:
     assert constraints.best_launcher((at_b, at_c), C, A, {}) == at_c
     assert constraints.best_launcher((at_b, at_c), None, A, {B: 1}) == at_c
     assert constraints.best_launcher((at_b, at_c), A, None, {}) == at_b
-
-
-def test_asking_for_home_needs_a_home() -> None:
-    """A processor without one may be served anywhere."""
-    assert constraints.asks_home(replace(ZERO, home=A, wanted=A, request_id=RequestId(1)))
-    assert not constraints.asks_home(replace(ZERO, home=A, wanted=B))
-    assert not constraints.asks_home(ZERO)
