@@ -63,6 +63,7 @@ def a_launcher_stands_still_over_the_answer_to_a_renewal(scene: Scene) -> None:
     From then on the host reaches nobody. The keeper's side is over L + M after its answer.
     """
     scene.working()
+    scene.run(LEASE_MS)  # a permit's lease is older than one that is renewed at the usual pace
     child = scene.hosts.child("0@1")
     parent = scene.hosts.launcher_of(child)
     parent.stop_at("v1/lease answered")
