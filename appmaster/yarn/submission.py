@@ -48,6 +48,8 @@ TUNED_YARN_SITE = {
     # A node that is gone must not hold up the containers of the others.
     "yarn.client.nodemanager-connect.max-wait-ms": "2000",
     "yarn.client.nodemanager-connect.retry-interval-ms": "1000",
+    # Nor one that stands still: it takes a connection and never answers, for a minute otherwise.
+    "yarn.rpc.nm-command-timeout": "10000",
     "ipc.client.connect.timeout": "2000",
     "ipc.client.connect.max.retries.on.timeouts": "1",
 }
