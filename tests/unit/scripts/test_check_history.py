@@ -319,6 +319,18 @@ def test_offsets_that_do_not_go_on_are_found(
     assert word in output
 
 
+@pytest.mark.parametrize(("stood", "code"), [(29, 0), (28, 1)])
+def test_a_partition_may_stand_while_another_of_its_task_moves(
+    history: History, stood: int, code: int
+) -> None:
+    """Its last committed offset is told again; an earlier one is not where it stood."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    fields = {"first": {TASK: {"kafka.b.0": 0}}, "offsets": {TASK: {INPUT: stood, "kafka.b.0": 3}}}
+    for at, name in ((700, "transaction-ending"), (701, "transaction-committed")):
+        history.event(at, "container", name, ("0", 3), **fields)
+    assert history.judge() == code
+
+
 @pytest.mark.parametrize("first", [30, 40])
 def test_a_transaction_of_unknown_outcome_leaves_two_places(history: History, first: int) -> None:
     """Its successor goes on before it or after it, as Kafka knows."""
