@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -73,26 +73,40 @@ def transactional_ids(servers: str) -> dict[int, str]:
             "bootstrap.servers": servers,
             "group.id": "nobody",
             "isolation.level": "read_uncommitted",
-            "enable.partition.eof": True,
             "enable.auto.commit": False,
         }
     )
     try:
-        partitions = consumer.list_topics(STATE_TOPIC, _POLL_S).topics[STATE_TOPIC].partitions
-        consumer.assign([TopicPartition(STATE_TOPIC, p, 0) for p in partitions])
-        ended = 0
-        while ended < len(partitions):
+        ends = _ends(consumer)
+        consumer.assign([TopicPartition(STATE_TOPIC, p, 0) for p in ends])
+        while ends:
             record = consumer.poll(_POLL_S)
             assert record is not None, f"{STATE_TOPIC} cannot be read to its end"
-            error = record.error()
-            if error is not None:
-                assert error.code() == KafkaError._PARTITION_EOF, error.str()
-                ended += 1
-            elif (value := record.value()) is not None:
+            assert record.error() is None, record.error()
+            if (value := record.value()) is not None:
                 found[producer_id_of(value)] = transactional_id_of(record.key() or b"")
+            partition = record.partition() or 0
+            if (record.offset() or 0) + 1 >= ends.get(partition, 0):
+                ends.pop(partition, None)
     finally:
         consumer.close()
     return found
+
+
+def _ends(consumer: Consumer) -> dict[int, int]:
+    """{partition: its end as it is now}, of those of the coordinators' that hold anything.
+
+    No reader is told of the end of one that a job writes into all the while.
+    """
+    partitions = consumer.list_topics(STATE_TOPIC, _POLL_S).topics[STATE_TOPIC].partitions
+    ends = {}
+    for partition in partitions:
+        marks = consumer.get_watermark_offsets(TopicPartition(STATE_TOPIC, partition), _POLL_S)
+        assert marks is not None, f"{STATE_TOPIC} partition {partition} tells no end"
+        low, high = marks
+        if high > low:
+            ends[partition] = high
+    return ends
 
 
 def transactional_id_of(key: bytes) -> str:
