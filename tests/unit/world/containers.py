@@ -30,6 +30,7 @@ from homeport.container.runtime import (
     stop_witness,
     stream_container,
 )
+from homeport.container.runtime.child_process import ChildProcess
 from homeport.container.runtime.getting_ready import GettingReady
 from homeport.container.runtime.lease_memory import FD_VARIABLE, watch_lease
 from homeport.container.runtime.stop_flag import StopFlag
@@ -79,6 +80,7 @@ class Hosts:
         self.handles: dict[int, Process] = {}
         self._frozen: dict[str, int] = {}
         self._memory_fds: list[int] = []
+        self._unburied: dict[ChildProcess, tuple[int, int]] = {}
         self._token_file = cluster.folder / "token"
         self._token_file.write_text(TOKEN, encoding="utf-8")
         cluster.world.launch = self._launch
@@ -249,6 +251,18 @@ class Hosts:
         patch.setattr(engine, "RocksDbMemory", lambda *_: None)
         patch.setattr(engine, "RocksDbStore", lambda path, *_: ModelRocksDb(self, path))
         patch.setattr(managers, "StoreDirectory", self._store_directory)
+        begin, bury = ChildProcess.__init__, ChildProcess.close
+
+        def begun(child: ChildProcess, *parts: Any) -> None:  # noqa: ANN401 - the constructor's own
+            begin(child, *parts)
+            self._unburied[child] = child.memory.fd, child._log_fd
+
+        def buried(child: ChildProcess) -> None:
+            self._unburied.pop(child, None)
+            bury(child)
+
+        patch.setattr(ChildProcess, "__init__", begun)
+        patch.setattr(ChildProcess, "close", buried)
 
     def _store_directory(self, path: Path, wait: LockWait, holder: Holder | None) -> StoreDirectory:
         directory = StoreDirectory(path, wait, holder)
@@ -257,7 +271,8 @@ class Hosts:
         return directory
 
     def _close(self) -> None:
-        for fd in self._memory_fds:
+        left = [fd for fds in self._unburied.values() for fd in fds]  # their launchers were killed
+        for fd in (*self._memory_fds, *left):
             os.close(fd)
 
 
