@@ -96,9 +96,10 @@ class Attempt:
         return status
 
     def locality(self) -> Mapping[ProcessorId, Host]:
-        """Where the driver says that each processor belongs."""
+        """Where the driver says that each processor belongs; it says nothing before it serves."""
         server = self.children[1].server
-        assert server is not None
+        if server is None or server.backend is None:
+            return {}
         localities: Mapping[ProcessorId, Host] = server.backend.locality()
         return localities
 
