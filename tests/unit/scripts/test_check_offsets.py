@@ -1,0 +1,98 @@
+"""The outside judge of where input offsets go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.scripts.test_check_history import INPUT, TASK, History, broken
+
+RULE = "input offsets never go back and never skip"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """Epoch 1 was killed after offset 19; epoch 2 goes on with one transaction, up to 29."""
+    history = History(tmp_path)
+    history.start(100, ("0", 1))
+    history.transaction(200, ("0", 1), (0, 19))
+    history.stop(400, ("0", 1))
+    history.start(500, ("0", 2), fences=[("0", 1)])
+    history.transaction(600, ("0", 2), (20, 29))
+    return history
+
+
+def test_after_a_reset_of_the_state_the_input_is_read_anew(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From wherever it was told to; a driver that tells of the same reset again excuses nothing."""
+    history.event(640, "driver", "state-reset", ("0", 3), submission=2)
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.transaction(700, ("0", 3), (0, 9))
+    assert history.judge() == 0
+    history.event(740, "driver", "state-reset", ("0", 4), submission=2)
+    history.start(750, ("0", 4), fences=[("0", 3)])
+    history.transaction(800, ("0", 4), (0, 9))
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == [RULE]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "word"), [((25, 39), "went back"), ((31, 39), "skipped"), ((15, 19), "went back")]
+)
+def test_offsets_that_do_not_go_on_are_found(
+    history: History, capsys: pytest.CaptureFixture[str], offsets: tuple[int, int], word: str
+) -> None:
+    """A successor begins neither before nor beyond the record after the last committed one."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.transaction(700, ("0", 3), offsets)
+    assert history.judge() == 1
+    output = capsys.readouterr().out
+    assert broken(output) == [RULE]
+    assert word in output
+
+
+@pytest.mark.parametrize(("stood", "code"), [(29, 0), (28, 1)])
+def test_a_partition_may_stand_while_another_of_its_task_moves(
+    history: History, stood: int, code: int
+) -> None:
+    """Its last committed offset is told again; an earlier one is not where it stood."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    fields: dict[str, Any] = {
+        "first": {TASK: {"kafka.b.0": 0}},
+        "offsets": {TASK: {INPUT: stood, "kafka.b.0": 3}},
+    }
+    for at, name in ((700, "transaction-ending"), (701, "transaction-committed")):
+        history.event(at, "container", name, ("0", 3), **fields)
+    assert history.judge() == code
+
+
+@pytest.mark.parametrize("first", [30, 40])
+def test_a_transaction_of_unknown_outcome_leaves_two_places(history: History, first: int) -> None:
+    """Its successor goes on before it or after it, as Kafka knows."""
+    history.transaction(620, ("0", 2), (30, 39), is_told=False)
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.transaction(700, ("0", 3), (first, 49))
+    assert history.judge() == 0
+
+
+def test_a_place_inside_a_transaction_is_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of a transaction is never there."""
+    history.transaction(620, ("0", 2), (30, 39), is_told=False)
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.transaction(700, ("0", 3), (35, 49))
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == [RULE]
+
+
+def test_gaps_can_be_allowed(history: History) -> None:
+    """Compacted topics skip offsets; going back stays a fault."""
+    history.transaction(620, ("0", 2), (33, 39))
+    assert history.judge() == 1
+    assert history.judge("--allow-gaps") == 0
+    history.transaction(630, ("0", 2), (39, 45))
+    assert history.judge("--allow-gaps") == 1
