@@ -14,12 +14,14 @@ for module in pkgutil.iter_modules(schedules.__path__):
     importlib.import_module(f"{schedules.__name__}.{module.name}")
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
 def test_with_the_rule_the_schedule_ends_well(schedule: Schedule) -> None:
     """All rules on: the judges find nothing."""
     schedule.tell()
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
 def test_without_the_rule_the_same_schedule_is_unsafe(schedule: Schedule) -> None:
     """The rule removed: the judges find what it guards against."""
