@@ -30,6 +30,7 @@ class LeaseDesk:
         self.due_ms: int | None = None
         self._keeper = keeper
         self._over: set[Incarnation] = set()
+        self._is_closed = False
         self._pool = ThreadPoolExecutor(1, "leases")
 
     async def revoked(self, live: Iterable[Incarnation]) -> Mapping[Incarnation, int | None]:
@@ -59,12 +60,20 @@ class LeaseDesk:
         await self._ask(partial(self._keeper.stopped, incarnation))
 
     def close(self) -> None:
-        """Nothing is asked any more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Nothing is asked any more; whoever is waiting for an answer gets none, and goes on."""
+        self._is_closed = True
+        self._pool.shutdown(wait=False)
 
     async def _ask(self, call: Callable[[], _T]) -> _T | None:
+        if self._is_closed:
+            return None
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, self._put, call)
         except UnavailableError as e:
             log.warning("%s", e)
             return None
+
+    def _put(self, call: Callable[[], _T]) -> _T | None:
+        # What was in line at the closing is not cancelled: a launcher's report of its stop, which
+        # may be what ended the job, would fail on the way.
+        return None if self._is_closed else call()

@@ -14,6 +14,7 @@ from homeport.container.progress.commit import Send
 SEND_S = 30.0
 """How long records may take to be sent."""
 
+_ROOM_S = 0.05
 _LOOK_S = 5.0
 _LOOKS = 3
 _LOOK_PAUSE_S = 0.5
@@ -21,8 +22,19 @@ _LOOK_PAUSE_S = 0.5
 Delivered = Callable[[KafkaError | None, Message], None]
 
 
-def enqueue(producer: Producer, send: Send, delivered: Delivered | None) -> None:
+def enqueue(
+    producer: Producer,
+    send: Send,
+    delivered: Delivered | None,
+    look: Callable[[], None] | None = None,
+) -> None:
     """The record is in the producer's queue, and ``delivered`` will hear of it.
+
+    Args:
+        producer: whose queue it is.
+        send: the record.
+        delivered: called with the report; None: nobody asks for one.
+        look: called every now and then while the queue is full; raises to give up.
 
     Raises:
         KafkaException: the library refuses the record.
@@ -44,7 +56,9 @@ def enqueue(producer: Producer, send: Send, delivered: Delivered | None) -> None
             deadline = deadline or time.monotonic() + SEND_S
             if time.monotonic() > deadline:
                 raise TransactionError(f"sending: the queue stayed full for {SEND_S:g} s") from None
-            producer.poll(0.05)
+            producer.poll(_ROOM_S)
+            if look is not None:
+                look()
         else:
             return
 

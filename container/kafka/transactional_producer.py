@@ -21,7 +21,7 @@ from homeport.container.kafka.clients import (
     TransactionError,
     producer_properties,
 )
-from homeport.container.kafka.sending import absent, enqueue, has_topic
+from homeport.container.kafka.sending import Delivered, absent, enqueue, has_topic
 from homeport.container.progress.commit import Changes, Send
 from homeport.job_coordinator.kafka.clients import FENCED, error_of, producer, unavailable
 from homeport.job_coordinator.kafka.connection import Connection
@@ -30,6 +30,7 @@ _LOG = logging.getLogger(__name__)
 
 _INIT_S = 60.0
 _COMMIT_S = 30.0
+_LOOK_S = 0.1  # how often a delivery that takes its time is looked at
 _REFUSED = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -152,9 +153,9 @@ class TransactionalProducer:
                 try:
                     produce(topic, value, key, partition)
                 except BufferError:
-                    enqueue(self._producer, Send(topic, key, value, partition), None)
+                    self._enqueue(Send(topic, key, value, partition), None)
             for key, value in rest:
-                enqueue(self._producer, Send(topic, key, value, partition), self._delivered)
+                self._enqueue(Send(topic, key, value, partition), self._delivered)
 
     def deliver(self) -> None:
         """All that was sent is in Kafka, undecided.
@@ -163,10 +164,31 @@ class TransactionalProducer:
             FencedError, RecordRefusedError, UnavailableError, TransactionError: as ``commit``.
         """
         with self._sending():
-            remaining = self._producer.flush(_COMMIT_S)
+            remaining = self._await_reports()
             if remaining or self._failure:
                 self._give_up(f"{remaining} records not delivered", self._failure)
             self._require_progress()
+
+    def _await_reports(self) -> int:
+        """How many records are still on their way: 0, or the transaction has failed.
+
+        Once a record is refused, those behind it go nowhere until they run out of time with the
+        transaction, which would then be what is told.
+        """
+        deadline = time.monotonic() + _COMMIT_S
+        while remaining := self._producer.flush(_LOOK_S):
+            if self._is_lost() or time.monotonic() >= deadline:
+                break
+        return remaining
+
+    def _require_sound(self) -> None:
+        if self._is_lost():
+            raise KafkaException(self._failure)
+
+    def _is_lost(self) -> bool:
+        """Whether the open transaction has failed; ``_failure`` says why."""
+        self._failure = self._failure or self._verdict()
+        return self._failure is not None
 
     def commit(self) -> dict[tuple[str, int], int]:
         """All that was sent since ``begin`` is committed.
@@ -214,15 +236,20 @@ class TransactionalProducer:
         """Why the transaction has failed, where ``error`` says only that it has.
 
         Once Kafka has refused a record, the next one that is handed over hears no more than
-        "Erroneous state"; whoever would begin a transaction is told why it cannot.
+        "Erroneous state".
         """
-        if error.code() != KafkaError._STATE:  # noqa: SLF001 - the client's public constant
-            return error
+        return (self._verdict() or error) if _is_state(error) else error
+
+    def _verdict(self) -> KafkaError | None:
+        """Why the open transaction has failed; None where it has not.
+
+        Whoever would begin a transaction is told why it cannot: one is open, or one has failed.
+        """
         try:
             self._producer.begin_transaction()
-        except KafkaException as answer:
-            return error_of(answer)
-        return error
+        except KafkaException as error:
+            return None if _is_state(error_of(error)) else error_of(error)
+        return None
 
     def _require_progress(self) -> None:
         for (topic, partition), offset in self._reports.items():
@@ -246,7 +273,10 @@ class TransactionalProducer:
     def _produce(self, send: Send, *, report: bool) -> None:
         self._require_topic(send.topic)
         is_asked = report and send.partition is not None
-        enqueue(self._producer, send, self._delivered if is_asked else None)
+        self._enqueue(send, self._delivered if is_asked else None)
+
+    def _enqueue(self, send: Send, delivered: Delivered | None) -> None:
+        enqueue(self._producer, send, delivered, self._require_sound)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -269,7 +299,7 @@ class TransactionalProducer:
             raise FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
         reason = cause.str() if cause is not None else why
         try:
-            self._producer.abort_transaction(_COMMIT_S)
+            self._abort()
         except KafkaException as error:
             if _is_fenced(error_of(error)):
                 self._heed_time_out(error_of(error))
@@ -280,6 +310,14 @@ class TransactionalProducer:
         is_refused = cause is not None and cause.code() in _REFUSED
         kind = RecordRefusedError if is_refused else TransactionError
         raise kind(f"{step}: {reason}; the transaction was aborted")
+
+    def _abort(self) -> None:
+        # What waits behind a refused record goes nowhere, and an abort would wait for it, until the
+        # transaction is out of time (measured), unless its reports are taken before.
+        self._producer.purge(in_flight=False)
+        self._producer.flush(_LOOK_S)
+        self._producer.abort_transaction(_COMMIT_S)
+        self._producer.flush(_COMMIT_S)  # only reports are left, which the next is not to hear
 
     def _heed_time_out(self, cause: KafkaError) -> None:
         """Nothing where the transaction was within its time.
@@ -314,3 +352,7 @@ class TransactionalProducer:
 
 def _is_fenced(error: KafkaError) -> bool:
     return error.code() in FENCED
+
+
+def _is_state(error: KafkaError) -> bool:
+    return bool(error.code() == KafkaError._STATE)  # noqa: SLF001 - the client's public constant

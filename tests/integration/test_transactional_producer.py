@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -17,6 +18,7 @@ from homeport.container.kafka.transactional_producer import (
 from homeport.container.progress.commit import Send
 
 DEADLINE_S = 30.0
+TRANSACTION_TIMEOUT_MS = 20_000
 
 
 @pytest.fixture(name="topic")
@@ -34,26 +36,63 @@ def _send_on(producer: TransactionalProducer, topic: str) -> None:
         producer.send([Send(topic, None, b"y", 0)])
 
 
-def test_a_record_refused_while_others_are_handed_over_is_the_reason(
-    kafka: str, topic: str
-) -> None:
-    """Not the state that the refusal has put the library into."""
+@pytest.fixture(name="producer")
+def _producer(kafka: str, topic: str) -> Iterator[TransactionalProducer]:
+    """One that takes larger records than the topic does, in a transaction."""
     config = Config(
         {
             "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
             "systems.kafka.consumer.bootstrap.servers": kafka,
             "systems.kafka.producer.bootstrap.servers": kafka,
             "systems.kafka.producer.max.request.size": "5000000",
+            "systems.kafka.producer.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
         }
     )
     producer = TransactionalProducer(SystemConfig.of(config, "kafka"), topic)
     producer.initialise()
     producer.begin()
-    producer.send([Send(topic, None, b"x" * 1_500_000, 0)])
-    with pytest.raises(RecordRefusedError, match="Message size too large"):
-        _send_on(producer, topic)
+    yield producer
+    producer.close()
+
+
+def _commits(producer: TransactionalProducer, topic: str) -> bool:
+    """Whether the next transaction is as any other."""
     producer.begin()
     producer.send([Send(topic, None, b"y", 0)])
     producer.deliver()
-    assert list(producer.commit()) == [(topic, 0)]
-    producer.close()
+    return list(producer.commit()) == [(topic, 0)]
+
+
+def test_a_record_refused_while_others_are_handed_over_is_the_reason(
+    producer: TransactionalProducer, topic: str
+) -> None:
+    """Not the state that the refusal has put the library into."""
+    producer.send([Send(topic, None, b"x" * 1_500_000, 0)])
+    with pytest.raises(RecordRefusedError, match="Message size too large"):
+        _send_on(producer, topic)
+    assert _commits(producer, topic)
+
+
+def test_a_refused_record_ends_the_wait_for_those_behind_it(
+    producer: TransactionalProducer, topic: str
+) -> None:
+    """Else they would run out of the transaction's time, and that would be told for the cause."""
+    began = time.monotonic()
+    producer.send([Send(topic, None, b"x" * 1_500_000, 0)])
+    producer.send([Send(topic, None, b"y", 0)])
+    with pytest.raises(RecordRefusedError, match="Message size too large"):
+        producer.deliver()
+    assert (time.monotonic() - began) * 1000 < TRANSACTION_TIMEOUT_MS
+    assert _commits(producer, topic)
+
+
+def test_an_unreported_record_that_is_refused_ends_the_wait(
+    producer: TransactionalProducer, topic: str
+) -> None:
+    """Of a run of records only the last is reported on."""
+    began = time.monotonic()
+    producer.send([Send(topic, None, value, 0) for value in (b"x" * 1_500_000, b"y")])
+    with pytest.raises(RecordRefusedError, match="Message size too large"):
+        producer.deliver()
+    assert (time.monotonic() - began) * 1000 < TRANSACTION_TIMEOUT_MS
+    assert _commits(producer, topic)
