@@ -1,0 +1,60 @@
+"""What the desk of the leases answers, with a keeper that takes its time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from threading import Event
+
+from homeport.appmaster.runtime.keeper_link import KeeperReport
+from homeport.appmaster.runtime.lease_desk import LeaseDesk
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+FIRST, SECOND = (Incarnation(ProcessorId(name), 1) for name in "01")
+
+
+class SlowKeeper:
+    """Answers once ``may_answer`` is set; ``is_asked`` as soon as a question is there."""
+
+    def __init__(self) -> None:
+        self.is_asked, self.may_answer = Event(), Event()
+        self.told: list[Incarnation] = []
+
+    def register(self, incarnation: Incarnation) -> KeeperReport:
+        """Nobody is revoked."""
+        return self.revoked([incarnation])
+
+    def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
+        """None of them."""
+        self._answer()
+        return KeeperReport("http://keeper/", ())
+
+    def stopped(self, incarnation: Incarnation) -> None:
+        """Remembered."""
+        self._answer()
+        self.told.append(incarnation)
+
+    def _answer(self) -> None:
+        self.is_asked.set()
+        self.may_answer.wait()
+
+
+def test_at_the_closing_nobody_who_waits_is_cancelled() -> None:
+    """A launcher whose report of a stop ends the job gets its answer: what it reported is known."""
+    keeper = SlowKeeper()
+
+    async def story() -> None:
+        desk = LeaseDesk(keeper)
+        asked = asyncio.ensure_future(desk.revoked([FIRST]))
+        await asyncio.to_thread(keeper.is_asked.wait)
+        in_line = asyncio.ensure_future(desk.ended(FIRST))
+        await asyncio.sleep(0)  # it stands in line
+        desk.close()
+        late = asyncio.ensure_future(desk.ended(SECOND))
+        keeper.may_answer.set()
+        assert await asyncio.gather(asked, in_line, late) == [{}, None, None]
+        assert not await desk.grants(SECOND)
+
+    asyncio.run(story())
+    assert keeper.told == []  # nothing is asked any more
