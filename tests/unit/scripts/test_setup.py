@@ -105,3 +105,21 @@ def test_set_up_goes_on_without_the_programs_of_a_network(
 def test_closing_line_is_recognised(line: str, *, is_closing: bool) -> None:
     """CI tells pytest's last line from every other line of its output."""
     assert bool(ci_main._CLOSING.match(line)) is is_closing
+
+
+@pytest.mark.parametrize(
+    ("code", "closing", "left", "words"),
+    [
+        (0, "== 3 passed in 1.20s ==", [], []),
+        (1, "== 1 failed, 3 passed in 1.20s ==", [], []),
+        (0, "== 3 passed, 2 skipped in 1.20s ==", [], ["skipped"]),
+        (5, "== 3 deselected in 1.20s ==", ["7 java"], ["process 7 java", "no test"]),
+    ],
+)
+def test_ci_complains_of_what_pytest_lets_pass(
+    code: int, closing: str, left: list[str], words: list[str]
+) -> None:
+    """Nothing selected, something skipped or something left running is no green run."""
+    found = ci_main._complaints(code, closing, left)
+    assert len(found) == len(words)
+    assert all(word in line for word, line in zip(words, found, strict=True))
