@@ -42,7 +42,7 @@ MANAGER: Final = "org.apache.samza.metrics.ContainerProcessManagerMetrics"
 APP_MASTER: Final = "org.apache.samza.job.yarn.SamzaAppMasterMetrics"
 
 _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
-    (MANAGER, "failed-containers", "Ends of a container that nobody ordered, charged or not."),
+    (MANAGER, "failed-containers", "Ends that nobody ordered, and launches in vain."),
     (MANAGER, "released-containers", "Launchers told to go, as nobody needed them."),
     (MANAGER, "preferred-host-requests", "Requests for the host with a container's state."),
     (MANAGER, "any-host-requests", "Requests for another host, by name or any."),
@@ -125,7 +125,7 @@ class AllocatorMetrics:
     def decided(self, event: Event, decision: Decision) -> None:
         """One more decision."""
         if isinstance(event, JobModelPublished):
-            self._note_failovers_under_way(decision.state)
+            self._note_failovers_under_way(event)
         for reason in decision.reasons:
             self._reasons[reason.kind] += 1
             if reason.kind in _COUNTED_BY:
@@ -138,14 +138,13 @@ class AllocatorMetrics:
                 self._failures[role, reason.kind is ReasonKind.CHARGED] += 1
         self._count_failovers(decision.records)
 
-    def _note_failovers_under_way(self, state: AllocatorState) -> None:
+    def _note_failovers_under_way(self, event: JobModelPublished) -> None:
         """Those of an earlier driver, which has counted their choices: what comes of them is ours.
 
-        A model comes seldom enough to look at every container.
+        By the event, as its own decision may begin one: a host may be lost before any placing.
         """
-        for container in state.containers:
-            if container.failover is not None:
-                self._chosen.setdefault(container.processor_id, container.failover.standby)
+        for active, record in event.failovers.items():
+            self._chosen.setdefault(active, record.standby)
 
     def _count_failovers(self, records: Iterable[Record]) -> None:
         """A choice that is lost and the one that follows it are records of one decision.
@@ -194,7 +193,7 @@ class AllocatorMetrics:
         yield from self._present(state)
         failures = CounterMetricFamily(
             "homeport_container_failures",
-            "Ends of a container that nobody ordered; charged: to the retry keys.",
+            "Ends that nobody ordered, and launches in vain; charged: to the retry keys.",
             labels=("role", "charged"),
         )
         for role in ContainerRole:

@@ -37,6 +37,7 @@ from homeport.job_coordinator.model.placement import ANY_HOST
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,
     Machine,
+    allocated,
     check_in,
     expired,
     inc,
@@ -170,6 +171,14 @@ def test_failures_by_role_and_whether_they_are_charged(counted: Counted) -> None
     counted.feed(stopped("0", 2, StopCause.FINISHED, 0))
     assert counted.manager()["completed-containers"] == 1
     assert counted.manager()["failed-containers"] == 2
+
+
+def test_a_launch_that_no_launcher_came_of_is_a_failure(counted: Counted) -> None:
+    """YARN ended its container before a launcher spoke; nothing had run in it."""
+    counted.feed(model({"0": "a"}), live("a"), allocated(1))
+    counted.feed(ResourceEnded(RequestId(1), None))
+    assert counted.samples()["homeport_container_failures_total true active"] == 1
+    assert counted.manager()["failed-containers"] == 1
 
 
 def test_what_nobody_needs_is_released(counted: Counted) -> None:
@@ -332,6 +341,18 @@ def test_a_standby_that_fell_before_its_active(counted: Counted) -> None:
     assert _of_standbys(counted) == OfStandbys(standby_failures=1)
     counted.feed(LauncherSilent(ResourceId("r0")))
     assert _of_standbys(counted) == OfStandbys(1, 1, to_nobody=1)
+
+
+@pytest.mark.parametrize(
+    ("standby_home", "right"),
+    [("b", OfStandbys(to_standby=1)), (None, OfStandbys(to_nobody=1))],
+)
+def test_a_failover_that_begins_with_the_job_model(
+    counted: Counted, standby_home: str | None, right: OfStandbys
+) -> None:
+    """An AM attempt follows one whose host was lost: who cannot go home is its own choice."""
+    counted.feed(live("b", "c"), job({"0": "a", "0-0": standby_home}, p0=1))
+    assert _of_standbys(counted) == right
 
 
 def test_an_active_that_comes_home_is_no_failover(counted: Counted) -> None:
