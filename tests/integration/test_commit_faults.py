@@ -90,14 +90,20 @@ def _goes_on_exactly_after_an_outage(job: Job) -> None:
     That start writes the end, and ends (KAFKA-20734).
     """
     second = job.start(2, fence=[1], program="stopped_container")
-    job.until(lambda: second.process.poll() is not None or job.processed() == 40)
+    job.until(lambda: second.process.poll() is not None or _has_started(job, 2))
     if second.process.poll() is None:
         _ends_exactly(job, second)
         return
     assert second.process.wait() == EXIT_UNAVAILABLE, second.last_line()
     assert "which was aborted, has its end" in second.last_line()
-    # The second has not reported itself started, which ``successor`` would wait for.
-    _ends_exactly(job, job.start(3, fence=[2], program="stopped_container"))
+    third = job.start(3, fence=[2], program="stopped_container")
+    job.until(partial(_has_started, job, 3), third)
+    _ends_exactly(job, third)
+
+
+def _has_started(job: Job, epoch: int) -> bool:
+    """Whether that incarnation has reported itself started."""
+    return any(report.incarnation.epoch == epoch for report in job.served.backend.reports)
 
 
 @pytest.mark.long
