@@ -160,9 +160,11 @@ def test_all_hosts_fall_silent_at_once(make_network_job: MakeJob, faults: Faults
         wait_for(lambda: in_phase(job, "allocated") >= 2, job)
         faults.heal()
         scenario.succeeds(before, "0", "0-0", "1", "1-0")
+        # Whose lease ends first is chance, and so is whether a standby is chosen that still runs
+        # (it makes way, and is no failure), or can be had. What happened is counted, all of it.
         counted = scenario.counted_since(before)
-        assert counted["active failures"] == 2
-        assert "charged" not in counted
+        assert counted.pop("charged", 0) == 0
+        assert counted == scenario.told_since(before)
         scenario.ends_well()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
+from failover_scenarios import counted, more_than
 from yarn_jobs import Job, alive, wait_for
 
 from tests.faults import Faults
@@ -33,6 +35,8 @@ def test_successors_of_an_isolated_host_work_and_what_was_there_has_ended(
     moved = next(p for p, c in actives.items() if c["host"] != am_host)
     lost, refuge = before[moved]["host"], before[f"{moved}-0"]["host"]
     there = {p: c for p, c in before.items() if c["host"] == lost}
+    roles = Counter(c["role"] for c in there.values())
+    counted_before = counted(job)
 
     faults.cut(lost)
     wait_for(lambda: not any(alive(c["pid"]) for c in there.values()), job)
@@ -40,6 +44,13 @@ def test_successors_of_an_isolated_host_work_and_what_was_there_has_ended(
     after = job.wait_until_running()
     assert after[moved]["host"] == refuge
     assert lost not in {container["host"] for container in after.values()}
+    # Each that ran there has ended once; a standby on another host was there for each active.
+    right = {
+        "active failures": roles["active"],
+        "standby failures": roles["standby"],
+        "failed over to a standby": roles["active"],
+    }
+    assert more_than(counted_before, counted(job)) == {k: n for k, n in right.items() if n}
     job.produce(400, first=600)
     job.expects(1000)
 

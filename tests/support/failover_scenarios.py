@@ -12,6 +12,7 @@ import itertools
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -100,10 +101,11 @@ class Feed:
 
 @dataclass(frozen=True)
 class Moment:
-    """What there was before a fault: the containers, and what had been counted."""
+    """What there was before a fault: the containers, and what metrics and others had told."""
 
     containers: Containers
     counted: Mapping[str, int]
+    told: Mapping[str, int]
 
 
 class Scenario:
@@ -195,16 +197,25 @@ class Scenario:
 
     def moment(self) -> Moment:
         """What there is now, where all of both roles run."""
-        return Moment(self.recovers(), self._counted())
+        return Moment(self.recovers(), counted(self.job), _told_of(self.job))
 
     def counted_since(self, before: Moment) -> dict[str, int]:
         """What STANDBY's metrics have counted since, but for what is zero; by one driver."""
-        more = {name: n - before.counted[name] for name, n in self._counted().items()}
-        return {name: n for name, n in more.items() if n}
+        return more_than(before.counted, counted(self.job))
 
-    def _counted(self) -> dict[str, int]:
-        numbers = samples(self.job)
-        return {name: int(sum(numbers[s] for s in its)) for name, its in _COUNTED.items()}
+    def told_since(self, before: Moment) -> dict[str, int]:
+        """What they must have counted since, by what else tells of it: where its course is chance.
+
+        Each permit since then has followed an end. That was a failure, as is each launch that no
+        launcher came of; but a standby that ran, and whose place was chosen, has made way.
+        """
+        containers = self.recovers()
+        told = Counter(more_than(before.told, _told_of(self.job)))
+        for processor, container in containers.items():
+            role = container["role"]
+            told[f"{role} failures"] += container["epoch"] - before.containers[processor]["epoch"]
+        told["standby failures"] -= told.pop("made way", 0)
+        return {name: n for name, n in told.items() if n}
 
     def recovers(self) -> Containers:
         """All containers of both roles run, apart, and their launchers have said as what."""
@@ -284,6 +295,50 @@ def samples(job: Job) -> dict[str, float]:
     """``/metrics`` of the driver that answers: {name and labels: value}."""
     lines = (line for line in job.get_text("metrics").splitlines() if not line.startswith("#"))
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def counted(job: Job) -> dict[str, int]:
+    """What STANDBY's metrics have counted since the driver that answers began."""
+    numbers = samples(job)
+    return {name: int(sum(numbers[s] for s in its)) for name, its in _COUNTED.items()}
+
+
+def more_than(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    """By how much more there is now of each, where it is any."""
+    return {name: n - before.get(name, 0) for name, n in now.items() if n != before.get(name, 0)}
+
+
+def _told_of(job: Job) -> dict[str, int]:
+    """What history and status tell of failovers, and of launches that no launcher came of."""
+    told = Counter(choices_in(job.history("failover-decided", "failover-ended")))
+    status = job.get("v1/status")
+    roles = {c["processor_id"]: c["role"] for c in status["containers"]}
+    for failure in status["failures"]:
+        if failure["cause"].startswith("no launcher checked in"):
+            told[f"{roles[failure['processor_id']]} failures"] += 1
+    return dict(told)
+
+
+def choices_in(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """STANDBY's numbers of failovers; and how many standbys ran that were to make way.
+
+    Nobody after nobody is no further occurrence: only the list of those tried is another.
+    """
+    now: dict[str, str | None] = {}
+    told = Counter[str]()
+    for event in events:
+        active = event["active"]
+        if event["event"] == "failover-ended":
+            now.pop(active, None)
+            continue
+        standby = event["standby"]
+        is_to_any = standby is None and now.get(active, active) is not None
+        told["made way"] += event["step"] == "standby"
+        told["failed over to a standby"] += standby is not None
+        told["could not be failed to a standby"] += is_to_any
+        told["choices lost"] += now.get(active) is not None
+        now[active] = standby
+    return dict(told)
 
 
 def told_once(job: Job, produced: int) -> None:

@@ -287,14 +287,14 @@ class Job:
         """The events of that name in the history of the job's drivers, in their order."""
         return [event for event in self.history(name) if event["role"] == "driver"]
 
-    def history(self, name: str) -> list[dict[str, Any]]:
-        """What the job's processes wrote down under that name, on all nodes, in its order."""
+    def history(self, *names: str) -> list[dict[str, Any]]:
+        """What the job's processes wrote down under those names, on all nodes, in its order."""
         found: list[dict[str, Any]] = []
         for node in self.cluster.nodes:
             folder = self.cluster.state_dir(node) / f"{self.name}-1" / ".history"
             for path in folder.glob("*.jsonl"):
                 lines = path.read_text(encoding="utf-8").splitlines()
-                found += [x for x in map(json.loads, lines) if x["event"] == name]
+                found += [x for x in map(json.loads, lines) if x["event"] in names]
         return sorted(found, key=lambda line: int(line["boot_ms"]))
 
     def am_host(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from failover_scenarios import called_for, told_amiss
+from failover_scenarios import called_for, choices_in, told_amiss
 
 _AM = re.compile("container_1_0001_02_000001")
 _CHILD = "python -m homeport.container.runtime.stream_container"
@@ -33,3 +33,26 @@ def test_what_is_told_grows_up_to_the_last_count() -> None:
     assert told_amiss([("key 0", 2)], 1) == {"key 0": [2]}
     assert told_amiss([("key 0", 1), ("key 1", 1)], 1) == {"key 1": [1]}
     assert told_amiss([("key 0", 1)], 51) == {"key 0": [1]} | {f"key {k}": [] for k in range(1, 50)}
+
+
+def _chosen(active: str, step: str, standby: str | None) -> dict[str, str | None]:
+    return {"event": "failover-decided", "active": active, "step": step, "standby": standby}
+
+
+def test_what_a_history_tells_of_failovers() -> None:
+    """One to a standby that runs; one whose standby is lost, to nobody, tried twice; one anew."""
+    over: dict[str, str | None] = {"event": "failover-ended", "active": "0"}
+    story = [
+        _chosen("0", "standby", "0-0"),
+        _chosen("1", "standby-host", "1-0"),
+        over,
+        _chosen("1", "other-host", None),
+        _chosen("1", "other-host", None),
+        _chosen("0", "other-host", None),
+    ]
+    assert choices_in(story) == {
+        "made way": 1,
+        "failed over to a standby": 2,
+        "choices lost": 1,
+        "could not be failed to a standby": 2,
+    }
