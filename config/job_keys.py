@@ -94,6 +94,13 @@ JOB_CONTAINER_COUNT = IntKey(
     liveness=Liveness.LIVE,
     legacy=("yarn.container.count",),
 )
+JOB_CONTAINER_PREWARM = BoolKey(
+    name="job.container.prewarm",
+    default=False,
+    meaning="beside each active container a Spark with the job's pipeline waits for its next start",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 JOB_HOST_AFFINITY_ENABLED = BoolKey(
     name="job.host-affinity.enabled",
     default=False,

@@ -204,6 +204,7 @@ class TaskConfig:
             keys.CONTAINER_MEMORY_MB.read(config),
             has_pipeline=pipeline_class is not None,
             heap_mb=keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config),
+            has_warm_spare=keys.JOB_CONTAINER_PREWARM.read(config),
         )
         return TaskConfig(
             task_class=keys.TASK_CLASS.read(config),

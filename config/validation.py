@@ -13,7 +13,12 @@ from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
-from homeport.config.memory_rule import STANDBY_MB, WARM_SPARE_MB, fits_warm_spare
+from homeport.config.memory_rule import (
+    STANDBY_MB,
+    WARM_SPARE_MB,
+    fits_warm_spare,
+    least_with_warm_spare,
+)
 from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import (
     ClusterManagerConfig,
@@ -58,7 +63,8 @@ def validate(config: Config) -> tuple[str, ...]:
     systems = _check_systems(config, job, task, storage, broadcast)
     _check_dead_letter(config, task)
     _check_standby(config, job, storage)
-    _check_prewarm(config, task)
+    _check_prewarmed_standbys(config, task)
+    _check_prewarmed_containers(config, task)
     _check_sizes(config)
     YarnConfig.of(config)
     return (
@@ -69,7 +75,7 @@ def validate(config: Config) -> tuple[str, ...]:
             for key in s.ignored
         ),
         *store_warnings(config, storage),
-        *_standby_warnings(config, task),
+        *_prewarm_warnings(config, task),
         *_memory_warnings(config, task),
     )
 
@@ -277,18 +283,19 @@ def _check_standby(config: Config, job: JobConfig, storage: StorageConfig) -> No
         )
 
 
-def _standby_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
-    key = keys.JOB_HOT_STANDBY_PREWARM
-    if not key.read(config):
-        return ()
-    if not StandbyConfig.of(config).enabled:
-        return (f"{key.name} has no effect: hot standby is off",)
-    if task.pipeline_class is None:
-        return (f"{key.name} has no effect: without a pipeline no Spark is started",)
-    return ()
+def _prewarm_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
+    found = []
+    for key in (keys.JOB_HOT_STANDBY_PREWARM, keys.JOB_CONTAINER_PREWARM):
+        if not key.read(config):
+            continue
+        if key is keys.JOB_HOT_STANDBY_PREWARM and not StandbyConfig.of(config).enabled:
+            found.append(f"{key.name} has no effect: hot standby is off")
+        elif task.pipeline_class is None:
+            found.append(f"{key.name} has no effect: without a pipeline no Spark is started")
+    return tuple(found)
 
 
-def _check_prewarm(config: Config, task: TaskConfig) -> None:
+def _check_prewarmed_standbys(config: Config, task: TaskConfig) -> None:
     key, enabled = keys.JOB_HOT_STANDBY_PREWARM, StandbyConfig.of(config).enabled
     if not key.read(config) or not enabled or task.pipeline_class is None:
         return
@@ -302,6 +309,24 @@ def _check_prewarm(config: Config, task: TaskConfig) -> None:
             f"set {keys.CONTAINER_MEMORY_MB.name} to 1280 or more, or "
             f"{keys.TASK_SPARK_DRIVER_MEMORY_MB.name} lower",
         )
+
+
+def _check_prewarmed_containers(config: Config, task: TaskConfig) -> None:
+    key, container_mb = keys.JOB_CONTAINER_PREWARM, keys.CONTAINER_MEMORY_MB.read(config)
+    if not task.memory.warm_spare_mb or not task.memory.is_tight(container_mb):
+        return
+    heap_mb = keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
+    remedy = f"set {keys.CONTAINER_MEMORY_MB.name} to {least_with_warm_spare(heap_mb)} or more"
+    if heap_mb is not None:
+        remedy += f", or {keys.TASK_SPARK_DRIVER_MEMORY_MB.name} lower"
+    raise ConfigError(
+        key.name,
+        "true",
+        f"a spare with a Spark of its own needs {task.memory.warm_spare_mb} MB beside each "
+        f"container, which leaves Python {task.memory.python_mb} of {container_mb} MB, less than a "
+        "quarter",
+        f"{remedy}, or leave the key out",
+    )
 
 
 def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:

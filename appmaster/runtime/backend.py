@@ -101,6 +101,7 @@ class DriverBackend:
                 message.pid,
                 message.running,
                 boot_ms(),
+                message.spare,
             )
         )
         try:

@@ -251,6 +251,7 @@ class JobStatus:
             "model_version": self._version(container),
             "pid": launcher.pid if launcher and launcher.running == incarnation else None,
             "resource": container.resource_id,
+            "spare": launcher.spare.to_json() if launcher and launcher.spare else None,
             "restored": body.get("restored"),
             "seconds": body.get("seconds"),
             "restarts": facts.restarts,

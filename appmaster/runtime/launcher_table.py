@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from homeport.appmaster.allocation.events import LauncherSilent, ResourceEnded
 from homeport.appmaster.allocation.observation import SkeinContainer
+from homeport.job_coordinator.http.messages import SpareReport
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -21,7 +22,10 @@ MARGIN = 0.2
 
 @dataclass(slots=True)
 class LauncherEntry:
-    """One launcher, as of its last check-in. ``pid`` is its child's while it has one."""
+    """One launcher, as of its last check-in. ``pid`` is its child's while it has one.
+
+    ``spare``: what waits beside that to be the next; None where nothing does.
+    """
 
     resource_id: ResourceId
     request_id: RequestId
@@ -29,6 +33,7 @@ class LauncherEntry:
     pid: int
     running: Incarnation | None
     heard_ms: int
+    spare: SpareReport | None = None
     end: SkeinContainer | None = None
     """The end of its container, once the cluster manager has reported it."""
 

@@ -128,7 +128,7 @@ class StreamContainer:
             self._stop.check()
             self._write_locality(stream)
         self._report_started()
-        self._want_spare(self._job.spare)
+        self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
         parts = LoopParts(
             source,
             pipeline,

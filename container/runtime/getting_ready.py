@@ -1,6 +1,6 @@
 """GettingReady: what a process of the stream container's program does while it has no permit.
 
-It imports, and on a standby's host it may start a Spark for the job's pipeline, which takes the
+It imports, and where a key asks for it it starts a Spark for the job's pipeline, which takes the
 configuration, as the AM tells it, and the job's package. It touches nothing else of the job. Which
 incarnation it will be shows later, and so may a configuration that has changed: then the Spark is
 of no use, and goes. Little is imported here, as nothing is before the signal handler stands.
@@ -13,6 +13,7 @@ import importlib
 import logging
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,14 +28,19 @@ _LOG = logging.getLogger(__name__)
 _NICENESS = 10
 _ROUNDS = 5
 """How often a JVM that has time is exercised: the first rounds are the slow ones."""
+_LOOK_S = 0.5
 
 
 class GettingReady:
-    """``begin``, then ``take`` or ``stop``. Thread-safe."""
+    """``begin``, then ``take`` or ``stop``. Thread-safe.
 
-    def __init__(self) -> None:
+    ``say_ready``: is told when all is done, and when a Spark has died since.
+    """
+
+    def __init__(self, say_ready: Callable[[bool], object]) -> None:
+        self._say_ready = say_ready
         self._lock = threading.Lock()
-        self._is_over = False
+        self._over = threading.Event()
         self._spark: LocalSpark | None = None
         self._settings: PipelineSettings | None = None
 
@@ -42,7 +48,7 @@ class GettingReady:
         """What ``kind`` says is being done, by threads."""
         if kind is SpareKind.NONE:
             return
-        imports = threading.Thread(target=_import_all, args=[kind], name="imports", daemon=True)
+        imports = threading.Thread(target=self._import, args=[kind], name="imports", daemon=True)
         imports.start()
         if kind is SpareKind.WARM:
             # By a thread of its own: a JVM that began nice would stay so for good.
@@ -56,7 +62,7 @@ class GettingReady:
         Afterwards there is no other.
         """
         with self._lock:
-            self._is_over = True
+            self._over.set()
             spark, settings = self._spark, self._settings
             if spark is not None and settings is not None:
                 if settings.serves(wanted) and spark.is_sound():
@@ -69,10 +75,15 @@ class GettingReady:
     def stop(self) -> None:
         """There is no Spark here, and there will be none."""
         with self._lock:
-            self._is_over = True
+            self._over.set()
             spark, self._spark = self._spark, None
         if spark is not None:
             spark.stop()
+
+    def _import(self, kind: SpareKind) -> None:
+        _import_all(kind)
+        if kind is not SpareKind.WARM:
+            self._say_ready(True)  # noqa: FBT003 - the whole of what is said
 
     def _start_spark(self, imports: threading.Thread) -> None:
         imports.join()
@@ -91,8 +102,12 @@ class GettingReady:
             work_dir = environment.work_dir / f"spark-spare-{os.getpid()}"
             settings = PipelineSettings.of(Config(client.config()), work_dir)
             with self._lock:
-                if settings is not None and not self._is_over:
-                    self._spark, self._settings = start_pipeline(settings, _ROUNDS), settings
+                if settings is None or self._over.is_set():
+                    return
+                spark = start_pipeline(settings, _ROUNDS)
+                self._spark, self._settings = spark, settings
+            while not self._over.wait(_LOOK_S):
+                self._say_ready(spark.is_ready())
         except HomeportError as error:
             # Whoever starts here says so too, if it still is so then.
             _LOG.warning("no Spark is made ready: %s", error)

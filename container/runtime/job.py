@@ -116,8 +116,8 @@ class ContainerJob:
         """The kind of spare that shortens the next start on this host."""
         if self.task.pipeline_class is None:
             return SpareKind.PLAIN
-        is_warm = self.is_standby and keys.JOB_HOT_STANDBY_PREWARM.read(self.config)
-        return SpareKind.WARM if is_warm else SpareKind.SPARK
+        key = keys.JOB_HOT_STANDBY_PREWARM if self.is_standby else keys.JOB_CONTAINER_PREWARM
+        return SpareKind.WARM if key.read(self.config) else SpareKind.SPARK
 
     @property
     def records(self) -> RecordsConfig:

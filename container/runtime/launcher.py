@@ -247,6 +247,7 @@ class Launcher:
                 pid=self._child.process.pid if self._child else os.getpid(),
                 running=self._child.incarnation if self._child else None,
                 report=self._child.process.memory.told() if self._child else None,
+                spare=self._spare.told(),
             )
         )
         self._answered_ms = sent_ms
@@ -410,8 +411,11 @@ class Launcher:
             self._child.process.signal(number)
 
     def _look_after_spare(self) -> None:
-        wanted = None if self._child is None else self._child.process.memory.spare
-        self._spare.look_after(None if self._leaving is not None else wanted)
+        if self._child is None or self._leaving is not None:
+            self._spare.look_after(None)
+        else:
+            memory = self._child.process.memory
+            self._spare.look_after(memory.spare, memory.spare_share_mb)
 
     # -- waking up
 

@@ -1,7 +1,7 @@
 """What launcher and child share: until when the child may run, when it last beat, what it tells.
 
-Three numbers of eight bytes in anonymous memory, of which two are ms on CLOCK_BOOTTIME, which goes
-on while the machine sleeps; behind them the child's last report, with its length and checksum
+Numbers of eight bytes in anonymous memory, of which two are ms on CLOCK_BOOTTIME, which goes on
+while the machine sleeps; behind them the child's last report, with its length and checksum
 before it. Each is written by one side only. The child watches its deadline from a thread of its own
 and ends the process when it has passed, also where its launcher is stopped (safety C2).
 """
@@ -27,8 +27,8 @@ FD_VARIABLE = "HOMEPORT_LEASE_FD"
 LEASE_THREAD = "lease"
 """Name of the thread that watches the deadline, which has to be in time."""
 
-_NUMBERS = 24
-_DEADLINE, _BEAT, _SPARE = 0, 1, 2
+_NUMBERS = 40
+_DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY = range(5)
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
@@ -107,9 +107,24 @@ class LeaseMemory:
         asked = self._numbers[_SPARE]
         return SpareKind(asked) if asked in _SPARE_KINDS else SpareKind.NONE
 
-    def want_spare(self, kind: SpareKind) -> None:
+    @property
+    def spare_share_mb(self) -> int:
+        """The MB that are set apart for that spare; 0: it lives of what the others leave."""
+        return max(int(self._numbers[_SPARE_SHARE]), 0)
+
+    def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
         """The launcher keeps one of that kind from now on, if it can; the child says so."""
+        self._numbers[_SPARE_SHARE] = share_mb
         self._numbers[_SPARE] = kind
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a process without a permit has done all that its kind says."""
+        return bool(self._numbers[_READY])
+
+    def say_ready(self, is_ready: bool) -> None:  # noqa: FBT001 - the whole of what is said
+        """The launcher finds ``is_ready``; the spare says so."""
+        self._numbers[_READY] = is_ready
 
     def tell(self, report: ContainerReport) -> None:
         """The launcher finds ``report`` here; one thread of the child's writes."""
@@ -159,8 +174,11 @@ class NoLauncher:
     def tell(self, report: ContainerReport) -> None:
         """It is heard by nobody."""
 
-    def want_spare(self, kind: SpareKind) -> None:
+    def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
         """Nobody can keep one."""
+
+    def say_ready(self, is_ready: bool) -> None:  # noqa: FBT001 - as of ``LeaseMemory``
+        """It is heard by nobody."""
 
 
 def _watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:

@@ -1,9 +1,10 @@
 """The spare: a process that has its imports done and waits for the permit of the next incarnation.
 
-What runs says, once it has started, which kind is to be kept beside it (``LeaseMemory.spare``). A
-spare that has died is replaced after a rest; one that uses memory which the container needs is
-ended, and made anew when there is room (``config.memory_rule``). What no permit has come for when
-the launcher ends is ended and waited for.
+What runs says, once it has started, which kind is to be kept beside it (``LeaseMemory.spare``), and
+how much memory is set apart for it. A spare that has died, or whose Spark has, is replaced after a
+rest; one that uses memory which the container needs is ended, and made anew when there is room
+(``config.memory_rule``). What no permit has come for when the launcher ends is ended and waited
+for.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from homeport.config.memory_rule import has_room_for_spare, must_spare_go
 from homeport.container.runtime.child_process import ChildProcess
 from homeport.container.runtime.lease_memory import SpareKind, boot_ms
+from homeport.job_coordinator.http.messages import SpareReport
 
 _REST_MS = 3000
 """From the hand-over, or the end, of one to the start of the next: who starts comes first."""
@@ -52,6 +54,7 @@ class Spare:
         self._memory_mb = memory_mb
         self._process: ChildProcess | None = None
         self._kind = SpareKind.NONE
+        self._was_ready = False
         self._not_before_ms = 0
         self._looked_ms = 0
 
@@ -61,18 +64,30 @@ class Spare:
         self._not_before_ms = boot_ms() + _REST_MS
         if process is None:
             return None
-        if process.poll() is not None or boot_ms() - process.memory.beat_ms > _MUTE_MS:
+        is_mute = boot_ms() - process.memory.beat_ms > _MUTE_MS
+        if process.poll() is not None or is_mute or self._has_lost(process):
             self.end("it is of no use")
             return None
         self._selector.unregister(process.pid_fd)
         self._process = None
         return process
 
-    def look_after(self, wanted: SpareKind | None) -> None:
-        """There is one of the kind wanted, if it may be; None: what there is stays."""
+    def told(self) -> SpareReport | None:
+        """What the AM is to know of it; None where there is none."""
+        if self._process is None:
+            return None
+        return SpareReport(self._kind.name.lower(), is_ready=self._process.memory.is_ready)
+
+    def look_after(self, wanted: SpareKind | None, share_mb: int = 0) -> None:
+        """There is one of the kind wanted, if it may be; None: what there is stays.
+
+        ``share_mb``: what is set apart for it.
+        """
         process, now_ms = self._process, boot_ms()
         if process is not None and process.poll() is not None:
             self.end("it has ended")
+        elif process is not None and self._has_lost(process):
+            self.end("what it had made ready is lost")
         elif wanted is None or self._memory_mb == 0:
             return
         elif process is not None:
@@ -85,7 +100,7 @@ class Spare:
             wanted is not SpareKind.NONE
             and now_ms >= self._not_before_ms
             and self._is_time_to_look(now_ms)
-            and has_room_for_spare(self._memory_mb, used_mb())
+            and has_room_for_spare(self._memory_mb, used_mb(), share_mb)
         ):
             self._begin(wanted)
 
@@ -112,9 +127,15 @@ class Spare:
             log.warning("no spare can be started: %s", error)
             self._not_before_ms = boot_ms() + _REST_MS
             return
-        self._process, self._kind = process, kind
+        self._process, self._kind, self._was_ready = process, kind, False
         self._selector.register(process.pid_fd, selectors.EVENT_READ)
         log.info("spare pid %d waits", process.pid)
+
+    def _has_lost(self, process: ChildProcess) -> bool:
+        """Whether what it had made ready, as its Spark, has died since."""
+        is_ready = process.memory.is_ready
+        self._was_ready = self._was_ready or is_ready
+        return self._was_ready and not is_ready
 
     def _is_time_to_look(self, now_ms: int) -> bool:
         if now_ms - self._looked_ms < _LOOK_MS:

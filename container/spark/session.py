@@ -50,6 +50,16 @@ _POLL_S = 0.02
 _WAIT_S = 0.1
 
 
+def _forget_former() -> None:
+    """pyspark, which keeps one Spark for a process, knows of none: its JVM is gone."""
+    from pyspark.core.context import SparkContext  # noqa: PLC0415 - as in ``_connect``
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - pyspark has no other way
+    SparkContext._active_spark_context = None  # noqa: SLF001 - as above
+    SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001 - as above
+
+
 class SparkError(HomeportError):
     """The local Spark could not be started, or has died."""
 
@@ -163,6 +173,10 @@ class LocalSpark:
         """Whether the JVM runs."""
         return self._process.poll() is None
 
+    def is_ready(self) -> bool:
+        """Whether the pipeline can be had at once."""
+        return self._pipeline.done() and self.is_sound()
+
     def is_sound(self) -> bool:
         """Whether it runs, and nothing has gone wrong with the pipeline so far."""
         failed = self._pipeline.done() and self._pipeline.exception() is not None
@@ -218,6 +232,7 @@ class LocalSpark:
             # Imported while the JVM starts, and only in containers with a pipeline.
             from pyspark.sql import SparkSession  # noqa: PLC0415 - as said above
 
+            _forget_former()
             port, secret = self._gateway()
             os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
             os.environ["PYSPARK_GATEWAY_SECRET"] = secret

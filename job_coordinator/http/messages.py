@@ -76,10 +76,31 @@ def _incarnation(body: Mapping[str, Any]) -> Incarnation:
 
 
 @dataclass(frozen=True, slots=True)
+class SpareReport:
+    """The process that waits beside a container to be the next incarnation there.
+
+    ``kind``: how much of a start it is to have behind it; ``is_ready``: whether it has.
+    """
+
+    kind: str
+    is_ready: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """As in a check-in and in the status."""
+        return {"kind": self.kind, "ready": self.is_ready}
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> SpareReport:
+        """What ``body`` says of it; WireError where a field is missing or wrong."""
+        return SpareReport(required_field(body, "kind", str), required_field(body, "ready", bool))
+
+
+@dataclass(frozen=True, slots=True)
 class CheckIn:
     """A launcher's poll: who and where it is, and which incarnation runs below it (None: none).
 
     ``report``: what the running container last told of its work; None where it told nothing.
+    ``spare``: None where none is kept.
     """
 
     resource_id: ResourceId
@@ -89,6 +110,7 @@ class CheckIn:
     pid: int
     running: Incarnation | None
     report: ContainerReport | None = None
+    spare: SpareReport | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/check-in``."""
@@ -104,6 +126,7 @@ class CheckIn:
             "pid": self.pid,
             "running": running,
             **({} if self.report is None else {"report": self.report.to_json()}),
+            **({} if self.spare is None else {"spare": self.spare.to_json()}),
         }
 
     @staticmethod
@@ -111,6 +134,7 @@ class CheckIn:
         """The check-in that ``body`` carries; WireError where a field is missing or wrong."""
         running = optional_field(body, "running", dict)
         report = optional_field(body, "report", dict)
+        spare = optional_field(body, "spare", dict)
         return CheckIn(
             resource_id=ResourceId(required_field(body, "resource_id", str)),
             skein_id=required_field(body, "skein_id", str),
@@ -119,6 +143,7 @@ class CheckIn:
             pid=required_field(body, "pid", int),
             running=None if running is None else _incarnation(running),
             report=None if report is None else ContainerReport.from_json(report),
+            spare=None if spare is None else SpareReport.from_json(spare),
         )
 
 

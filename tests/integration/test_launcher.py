@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from launchers import FIRST, LEASE_MS, LIMIT_S, SECOND, Am, Running, is_alive, wait_for
 
-from homeport.job_coordinator.http.messages import OrderKind, StopCause
+from homeport.job_coordinator.http.messages import OrderKind, SpareReport, StopCause
 
 Launch = Callable[..., Running]
 
@@ -249,6 +249,19 @@ def test_a_spare_that_was_killed_is_replaced(am: Am, launch: Launch) -> None:
     assert not is_alive(spare)
     assert is_alive(child)
     assert am.reports == []
+
+
+def test_a_spare_that_has_lost_what_it_had_is_replaced(am: Am, launch: Launch) -> None:
+    """The AM is told whether it is ready; with what has died it would be no fast start."""
+    launcher = launch("losing")
+    am.orders(OrderKind.RUN, FIRST)
+    child = launcher.child_pid(am)
+    spare = launcher.spare_pid()
+    wait_for(lambda: am.check_ins[-1].spare == SpareReport("plain", is_ready=True), launcher)
+    (launcher.folder / f"lose-{spare}").touch()
+    assert launcher.spare_pid(spare) != spare
+    assert (is_alive(spare), is_alive(child)) == (False, True)
+    wait_for(lambda: am.check_ins[-1].spare == SpareReport("plain", is_ready=True), launcher)
 
 
 def test_a_spare_that_stands_still_is_not_used(am: Am, launch: Launch) -> None:

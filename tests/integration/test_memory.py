@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
+from pathlib import Path
 
-from yarn_jobs import Job, wait_for
+from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
 
 RECORDS = 30_000
 GREEDY = """
@@ -41,6 +44,42 @@ def test_a_pipeline_lives_within_the_memory_of_the_rule(make_job: Callable[[str]
     assert job.containers()["0"]["epoch"] == 1
     assert job.get("v1/status")["failures"] == []
     job.kill()
+
+
+def test_a_container_that_is_killed_comes_home_to_the_spark_that_waits(
+    make_job: Callable[[str], Job],
+) -> None:
+    """2816 MB, the least that is taken, hold two JVMs; the second is the next incarnation's."""
+    job = make_job("prewarmed")
+    (job.package / "shouting.py").write_text(PIPELINE, encoding="utf-8")
+    job.values |= {
+        "job.container.count": "1",
+        "job.container.prewarm": "true",
+        "task.pipeline.class": "shouting:shout",
+        "cluster-manager.container.memory.mb": "2816",
+    }
+    job.produce(RECORDS)
+    job.run()
+    first = _prewarmed(job)
+    (spare,) = (p for p, line in pids_of(job.application_id).items() if "--ready warm" in line)
+    tasks = Path(f"/proc/{spare}/task").glob("*/children")
+    (jvm,) = (int(child) for task in tasks for child in task.read_text().split())
+    job.produce(RECORDS, RECORDS)
+    os.kill(first, signal.SIGKILL)
+    job.expects(2 * RECORDS)
+    assert _prewarmed(job) == spare
+    assert (alive(jvm), parent_of(jvm)) == (True, spare)
+    assert job.containers()["0"]["epoch"] == 2
+    assert [f["cause"] for f in job.get("v1/status")["failures"]] == ["killed"]
+    job.judge_history()
+    job.kill()
+
+
+def _prewarmed(job: Job) -> int:
+    """The container runs and a Spark is ready beside it; the container's pid."""
+    ready = {"kind": "warm", "ready": True}
+    wait_for(lambda: bool(job.pids()) and job.containers()["0"]["spare"] == ready, job)
+    return job.pids()["0"]
 
 
 def test_who_takes_more_is_killed_and_the_job_says_so(make_job: Callable[[str], Job]) -> None:

@@ -96,8 +96,7 @@ def _waits(job: Job, name: str) -> Running:
     """A spare that has its imports done."""
     program = "homeport.container.runtime.stream_container"
     spare = job.spare(name, [program, "--ready", "spark"])
-    maps = Path(f"/proc/{spare.process.pid}/maps")
-    job.until(lambda: "rocksdict" in maps.read_text(), spare)
+    job.until(lambda: spare.memory.is_ready, spare)
     return spare
 
 
@@ -457,6 +456,7 @@ def test_a_spare_with_a_spark_takes_it_along(make: Make) -> None:
     job = make(PIPELINE, task_pipeline_class="user_job:words")
     job.produce([(p, None, b"word-%d" % (i % 3)) for i in range(60) for p in (0, 1)])
     spare, jvm = _warm(job, "warm")
+    job.until(lambda: spare.memory.is_ready, spare)
     assert not (job.folder / "stores").exists()
     spare.permit(job.permit(1))
     job.until(lambda: job.processed() == 120, spare)
@@ -475,7 +475,9 @@ def test_a_spark_that_is_of_no_use_goes(make: Make) -> None:
     assert living(told.process.pid) == []
     job.produce([(0, None, b"word"), (1, None, b"word")])
     spare, jvm = _warm(job, "bereft")
+    job.until(lambda: spare.memory.is_ready, spare)
     os.kill(jvm, signal.SIGKILL)
+    job.until(lambda: not spare.memory.is_ready, spare)
     spare.permit(job.permit(1))
     job.until(lambda: job.processed() == 2, spare)
     log = spare.log.read_text(encoding="utf-8")

@@ -40,11 +40,18 @@ LIMIT_S = 20.0
 LEASE_MS = 1500
 
 CHILD = """
-import os, signal, sys, time
+import os, signal, sys, threading, time
 mode = open("mode").read()
-if mode == "spared":
+if mode in ("spared", "losing"):
     from homeport.container.runtime.lease_memory import SpareKind, watch_lease
     memory = watch_lease(os.environ)
+def get_ready():
+    memory.say_ready(True)
+    while not os.path.exists(f"lose-{os.getpid()}"):
+        time.sleep(0.02)
+    memory.say_ready(False)
+if mode == "losing":
+    threading.Thread(target=get_ready, daemon=True).start()
 text = sys.stdin.read()
 if not text:
     sys.exit(3)
@@ -57,7 +64,7 @@ def stop(*_):
         sys.exit(143)
 signal.signal(signal.SIGTERM, stop)
 print("ready", flush=True)
-if mode == "spared":
+if mode in ("spared", "losing"):
     memory.want_spare(SpareKind.PLAIN)
 if mode == "leased":
     from homeport.container.runtime.lease_memory import watch_lease

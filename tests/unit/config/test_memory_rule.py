@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import pytest
 
 from homeport.config.memory_rule import (
@@ -10,6 +12,7 @@ from homeport.config.memory_rule import (
     divide,
     fits_warm_spare,
     has_room_for_spare,
+    least_with_warm_spare,
     must_spare_go,
 )
 
@@ -37,11 +40,39 @@ def test_without_a_pipeline_python_gets_what_is_left() -> None:
 
 @pytest.mark.parametrize("container_mb", [1, 512, 1024, 1280, 5000, 65536])
 @pytest.mark.parametrize("heap_mb", [None, 600])
-def test_the_shares_add_up(container_mb: int, heap_mb: int | None) -> None:
+@pytest.mark.parametrize("has_warm_spare", [True, False])
+@pytest.mark.parametrize("has_pipeline", [True, False])
+def test_the_shares_add_up(
+    container_mb: int, heap_mb: int | None, *, has_warm_spare: bool, has_pipeline: bool
+) -> None:
     """To the container's memory, whatever was configured."""
-    shares = divide(container_mb, has_pipeline=True, heap_mb=heap_mb)
-    parts = (shares.launcher_mb, shares.rocksdb_mb, shares.heap_mb, shares.jvm_beside_heap_mb)
-    assert sum(parts) + shares.python_mb == container_mb
+    shares = divide(
+        container_mb, has_pipeline=has_pipeline, heap_mb=heap_mb, has_warm_spare=has_warm_spare
+    )
+    assert sum(astuple(shares)) == container_mb
+
+
+def test_a_warm_spare_beside_an_active_container_has_a_share() -> None:
+    """As large a JVM once more, and its Python; none without a pipeline, whatever is asked for."""
+    shares = divide(4096, has_pipeline=True, has_warm_spare=True)
+    assert shares == MemoryShares(32, 512, 928, 256, 1024, 928 + 256 + 160)
+    assert divide(4096, has_pipeline=False, has_warm_spare=True) == divide(4096, has_pipeline=False)
+
+
+@pytest.mark.parametrize("heap_mb", [None, 512, 600, 2000])
+def test_the_least_that_holds_a_warm_spare_leaves_python_its_quarter(heap_mb: int | None) -> None:
+    """64 MB less do not."""
+    least_mb = least_with_warm_spare(heap_mb)
+    for container_mb, is_tight in ((least_mb, False), (least_mb - 64, True)):
+        shares = divide(container_mb, has_pipeline=True, heap_mb=heap_mb, has_warm_spare=True)
+        assert shares.is_tight(container_mb) is is_tight
+    assert least_with_warm_spare(None) == 2816
+
+
+def test_a_warm_spare_is_started_where_its_whole_share_is_free() -> None:
+    """It needs no more than that, as the others have their own; and it goes as any other does."""
+    assert has_room_for_spare(2816, 2816 - 928, 928)
+    assert not has_room_for_spare(2816, 2816 - 927, 928)
 
 
 def test_it_is_tight_where_python_has_less_than_a_quarter() -> None:

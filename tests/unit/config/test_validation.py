@@ -238,6 +238,24 @@ def test_a_spark_beside_a_standby_must_fit_into_the_container() -> None:
             validate(config.merged(more))
 
 
+def test_a_spark_beside_an_active_container_must_fit_into_it() -> None:
+    """The line says what it needs, what that leaves, and how many MB would do."""
+    memory, heap = "cluster-manager.container.memory.mb", "task.spark.driver.memory.mb"
+    plain = _GOOD.merged({"job.container.prewarm": "true"})
+    assert validate(plain) == (
+        "job.container.prewarm has no effect: without a pipeline no Spark is started",
+    )
+    config = plain.merged({"task.pipeline.class": "my.pipeline:function"})
+    assert validate(config.merged({memory: "2816"})) == ()
+    for more, told in (
+        ({memory: "1536"}, r"928 MB .* -384 of 1536 MB.*; set \S+ to 2816 or more, or leave"),
+        ({memory: "2816", heap: "600"}, r"1016 MB .*; set \S+ to 3072 or more, or \S+ lower, or"),
+    ):
+        with pytest.raises(ConfigError, match=rf"job.container.prewarm = 'true': .*{told}"):
+            validate(config.merged(more))
+    assert validate(config.merged({memory: "3072", heap: "600"})) == ()
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("job.hotstandby.enabled", "true"), ("job.standbytasks.replication.factor", "2")],

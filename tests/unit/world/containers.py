@@ -214,7 +214,7 @@ class Hosts:
         permit = stdin.text
         if not permit or stop.is_set():
             return stream_container.STOPPED
-        code, cause = stream_container._run(permit, stop, memory, GettingReady())
+        code, cause = stream_container._run(permit, stop, memory, GettingReady(lambda _: None))
         if cause is not None:
             self.clock.tell(f"error: {cause}")
         return code

@@ -37,6 +37,7 @@ from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import (
     Restored,
     RestoreKind,
+    SpareReport,
     Started,
     StopCause,
     Stopped,
@@ -76,9 +77,11 @@ class World:
             self.state = decision.state
             self.status.entered(decision, self.launchers)
 
-    def check_in(self, running: Incarnation | None, request: int = 1) -> None:
+    def check_in(
+        self, running: Incarnation | None, request: int = 1, spare: SpareReport | None = None
+    ) -> None:
         """The launcher on nm1 checks in."""
-        self.launchers.heard(LauncherEntry(R1, RequestId(request), NM1, 42, running, 0))
+        self.launchers.heard(LauncherEntry(R1, RequestId(request), NM1, 42, running, 0, spare))
         self.take(LauncherCheckedIn(R1, NM1, running, RequestId(request)))
 
 
@@ -265,6 +268,15 @@ def test_what_a_container_reports_is_shown_while_that_incarnation_runs() -> None
     world.status.reported(FIRST, report)
     world.status.reported(FIRST, None)
     assert shown() == (None, None)
+
+
+def test_a_spare_is_shown_beside_its_container() -> None:
+    """As its launcher's last check-in had it: whether the next start would be a fast one."""
+    world = running_world()
+    for spare in (None, SpareReport("warm", is_ready=False), SpareReport("warm", is_ready=True)):
+        world.check_in(FIRST, spare=spare)
+        (container,) = world.status.to_json(world.state, world.launchers, None)["containers"]
+        assert container["spare"] == (spare and {"kind": "warm", "ready": spare.is_ready})
 
 
 def test_a_failover_under_way_says_how_far_it_has_come() -> None:

@@ -9,6 +9,7 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.container.runtime.job import ContainerJob
+from homeport.container.runtime.lease_memory import SpareKind
 from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -69,21 +70,39 @@ def test_what_a_container_cannot_do_is_refused() -> None:
         _view({}, TaskMode.STANDBY)
 
 
-def test_a_standby_needs_only_what_it_follows() -> None:
-    """R35: stores with a changelog, and the systems of these: inputs are not its matter."""
-    config = Config({**KEYS, "stores.scratch.factory": "rocksdb"} | _SCRATCH)
+def _with_standby(over: Mapping[str, str]) -> JobModel:
     ssp = SystemStreamPartition("elsewhere", "in", 0)
     active = TaskModel(TaskName("Partition 0"), (ssp,), 0)
     containers = with_standbys(
         {ProcessorId("0"): ContainerModel(ProcessorId("0"), {active.task_name: active})}, 1
     )
-    view = ContainerJob.of(JobModel(config, containers), ProcessorId("0-0"))
+    return JobModel(Config({**KEYS, **over}), containers)
+
+
+def test_a_standby_needs_only_what_it_follows() -> None:
+    """R35: stores with a changelog, and the systems of these: inputs are not its matter."""
+    model = _with_standby({"stores.scratch.factory": "rocksdb"} | _SCRATCH)
+    view = ContainerJob.of(model, ProcessorId("0-0"))
     assert (view.is_standby, view.active_processor) == (True, "0")
     assert [store.name for store in view.stores] == ["s"]
     assert sorted(view.systems) == ["kafka"]
     assert [task.state_of for task in view.tasks] == ["Partition 0"]
-    view = ContainerJob.of(JobModel(config, containers), ProcessorId("0"))
+    view = ContainerJob.of(model, ProcessorId("0"))
     assert (view.is_standby, len(view.stores)) == (False, 2)
+
+
+def test_a_spark_waits_where_the_role_s_key_asks_for_it() -> None:
+    """Beside standbys and beside active containers by a key each; not without a pipeline."""
+    active = {"job.container.prewarm": "true"}
+    standby = {"job.hotstandby.prewarm": "true"}
+    pipeline = {"task.pipeline.class": "m:p"}
+    assert _view({}).spare is SpareKind.PLAIN
+    assert _view(active).spare is SpareKind.PLAIN
+    assert _view(pipeline | standby).spare is SpareKind.SPARK
+    assert _view(pipeline | active).spare is SpareKind.WARM
+    for over, kind in ((active, SpareKind.SPARK), (standby, SpareKind.WARM)):
+        model = _with_standby(pipeline | over)
+        assert ContainerJob.of(model, ProcessorId("0-0")).spare is kind
 
 
 def test_an_unknown_processor_is_refused() -> None:

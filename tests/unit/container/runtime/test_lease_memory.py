@@ -63,8 +63,26 @@ def test_the_launcher_finds_which_spare_is_wanted(memory: LeaseMemory) -> None:
         child.want_spare(kind)
         assert memory.spare is kind
     assert (memory.deadline_ms, memory.beat_ms, memory.told()) == (7, 9, None)
-    os.pwrite(memory.fd, b"\xff" * 8, 16)
-    assert memory.spare is SpareKind.NONE
+    os.pwrite(memory.fd, b"\xff" * 16, 16)
+    assert (memory.spare, memory.spare_share_mb) == (SpareKind.NONE, 0)
+
+
+def test_the_launcher_finds_what_is_set_apart_for_a_spare(memory: LeaseMemory) -> None:
+    """What was asked for with the kind; nothing where nothing was said of it."""
+    child = LeaseMemory(memory.fd)
+    child.want_spare(SpareKind.WARM, 928)
+    assert (memory.spare, memory.spare_share_mb) == (SpareKind.WARM, 928)
+    child.want_spare(SpareKind.SPARK)
+    assert (memory.spare, memory.spare_share_mb) == (SpareKind.SPARK, 0)
+
+
+def test_the_launcher_finds_whether_a_spare_is_ready(memory: LeaseMemory) -> None:
+    """It is not at first, and may be no longer."""
+    spare = LeaseMemory(memory.fd)
+    for is_ready in (True, False):
+        assert memory.is_ready is not is_ready
+        spare.say_ready(is_ready)
+        assert memory.is_ready is is_ready
 
 
 def test_without_a_permit_there_is_no_deadline() -> None:
