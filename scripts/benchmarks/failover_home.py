@@ -11,5 +11,5 @@ TITLE = "SIGKILL of the container's process, which comes home; state of 10 MB"
 
 
 def rows(runs: int) -> Iterator[Row]:
-    """With a pipeline and without."""
+    """With a pipeline, with one that is warmed up, and without."""
     return process_lost(10, runs)

@@ -11,6 +11,7 @@ from flights_demo.timeline import PHASES
 from benchmarks.failover_runs import (
     PIPELINE,
     PREWARMED,
+    PREWARMED_AT_HOME,
     STANDBYS,
     Failure,
     Feeder,
@@ -41,6 +42,7 @@ HOST_LOST = (
 )
 PROCESS_LOST = (
     Configuration("with a pipeline", PIPELINE, 5),
+    Configuration("with a pipeline, warmed up", PIPELINE + PREWARMED_AT_HOME, 5),
     Configuration("without a pipeline", (), 2),
 )
 

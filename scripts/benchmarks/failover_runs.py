@@ -36,6 +36,7 @@ STANDBY = "0-0"
 PIPELINE = ("task.pipeline.class=grown_state:parse",)
 STANDBYS = ("job.hotstandby.enabled=true",)
 PREWARMED = (*STANDBYS, "job.hotstandby.prewarm=true")
+PREWARMED_AT_HOME = ("job.container.prewarm=true", "cluster-manager.container.memory.mb=2816")
 PARTITIONS = 2
 
 _EXAMPLE = Path(__file__).parent / "grown"
@@ -74,6 +75,10 @@ class Job:
     def __init__(self, cluster: LocalCluster, overrides: Sequence[str]) -> None:
         self.cluster = cluster
         self.has_standby = STANDBYS[0] in overrides
+        self._warmed = {
+            PROCESSOR: PREWARMED_AT_HOME[0] in overrides,
+            STANDBY: PREWARMED[-1] in overrides,
+        }
         self._job = DemoJob(_EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides)
         self._job.count = 2 if self.has_standby else 1
 
@@ -163,6 +168,7 @@ class Job:
             and all(c["phase"] == "running" and c["pid"] is not None for c in containers)
             and all((c["lag"] or 0) < _CALM_LAG for c in containers)
             and all(c["lag"] is not None for c in containers if c["replica_of"] is not None)
+            and all(_is_warm(c) for c in containers if self._warmed[c["processor_id"]])
             and set(self._nodes().values()) == {"RUNNING"}
             and not self._job.get("v1/status")["excluded_hosts"]
         )
@@ -178,6 +184,11 @@ class Job:
 
     def _containers(self) -> dict[str, dict[str, Any]]:
         return {c["processor_id"]: c for c in self._job.containers()}
+
+
+def _is_warm(container: dict[str, Any]) -> bool:
+    """Whether the Spark beside it would serve the next start."""
+    return bool(container["spare"] == {"kind": "warm", "ready": True})
 
 
 class Feeder:

@@ -57,7 +57,8 @@ benchmarks and their sections:
                has committed its first output: without a standby, with one, with one that is warmed
                up; state of 10 MB
     large      the same with a state of 1 GB
-    home       SIGKILL of the container's process, with a pipeline and without
+    home       SIGKILL of the container's process: with a pipeline, with one that is warmed up,
+               without
 """
 
 _EPILOG = """\
