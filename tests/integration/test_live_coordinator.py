@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from yarn_jobs import PARTITIONS, Job, alive, pids_of, wait_for
+from standby_jobs import standing_still
+from yarn_jobs import PARTITIONS, Job, alive, parent_of, pids_of, wait_for
 
 from homeport.config.loader import load
 from homeport.config.sections import JobConfig, SystemConfig
+from homeport.container.runtime.exit_codes import EXIT_OVERTAKEN
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
@@ -184,6 +186,44 @@ def test_containers_are_added_and_taken_away_while_the_job_runs(
         assert job.get(f"?version={version}")["containers"]
     assert job.kill() == f"stopped {job.application_id} in order"
     job.judge_history()
+
+
+def test_a_container_that_a_change_overtakes_in_its_start_has_not_failed(
+    make_job: Callable[[str], Job],
+) -> None:
+    """Two counts, one soon after the other: who starts under the first ends as ordered; exact.
+
+    It reads of the second in the coordinator stream, before anybody tells it to stop.
+    """
+    job = make_job("overtaken")
+    job.values["cluster-manager.container.lease.ms"] = "30000"
+    job.produce(300)
+    job.run()
+    job.settled()
+    write(job, COUNT, "5")
+    # A new container has no spare: its child has imports to do before it reads anything.
+    wait_for(lambda: bool(new_children(job)), job, every_s=0.02)
+    begun = new_children(job)[0]
+    child = begun["child_pid"]
+    with standing_still(parent_of(child)):
+        with standing_still(child):
+            write(job, COUNT, "2")
+            wait_for(lambda: len(tasks(job)) == 2, job)
+        wait_for(lambda: not alive(child), job)
+    wait_for_count(job, 2)
+    of = begun["processor_id"]
+    ends = [e for e in job.history("child-stopped") if e["processor_id"] == of]
+    assert [(e["exit_code"], e["cause"]) for e in ends] == [(EXIT_OVERTAKEN, "ordered")]
+    job.produce(300, first=300)
+    job.expects(600)
+    assert job.get("v1/status")["failures"] == []
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
+
+
+def new_children(job: Job) -> list[dict[str, Any]]:
+    """What launchers wrote down of the first children of processors that the job began without."""
+    return [e for e in job.history("child-started") if e["processor_id"] in {"3", "4"}]
 
 
 @pytest.mark.long
