@@ -24,7 +24,20 @@ _MARKERS = {
 """Folder of tests -> the marker of everything in it."""
 
 _CLUSTERS = {"cluster", "network_cluster"}
-"""The fixtures that are a YARN cluster: whoever uses one is of that lane."""
+"""The fixtures that are a YARN cluster: whoever uses one is of the lane ``cluster``."""
+_APPMASTER = ("unit/world", "unit/appmaster")
+"""The folders of the lane ``appmaster``: about half of what the unit tests take."""
+
+
+def _needs_cluster(item: pytest.Item) -> bool:
+    return bool(_CLUSTERS & set(getattr(item, "fixturenames", ())))
+
+
+def _is_of_appmaster(item: pytest.Item) -> bool:
+    return any(item.path.is_relative_to(_HERE / folder) for folder in _APPMASTER)
+
+
+_LANES = {"cluster": _needs_cluster, "appmaster": _is_of_appmaster}
 
 _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
 _TOLD: list[str] = []
@@ -42,8 +55,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", type=int, default=2, help=about)
     about = "tests/exhaustive: how many hosts the searched worlds have"
     parser.addoption("--hosts", type=int, default=3, help=about)
-    about = "only the tests that need the cluster, or only the others; see scripts/test_main.py"
-    parser.addoption("--lane", choices=["cluster", "other"], help=about)
+    about = "only the tests of that lane, or (no-) all the others; see scripts/test_main.py"
+    lanes = [f"{no}{lane}" for lane in _LANES for no in ("", "no-")]
+    parser.addoption("--lane", choices=lanes, help=about)
 
 
 def pytest_configure() -> None:
@@ -63,9 +77,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark every test by the folder it stands in; those of another lane are not of this run."""
     lane = config.getoption("--lane")
     if lane is not None:
-        needing = [i for i in items if _CLUSTERS & set(getattr(i, "fixturenames", ()))]
-        others = [i for i in items if not _CLUSTERS & set(getattr(i, "fixturenames", ()))]
-        items[:], left_out = (needing, others) if lane == "cluster" else (others, needing)
+        is_of_lane, is_wanted = _LANES[lane.removeprefix("no-")], not lane.startswith("no-")
+        left_out = [item for item in items if is_of_lane(item) is not is_wanted]
+        items[:] = [item for item in items if is_of_lane(item) is is_wanted]
         config.hook.pytest_deselected(items=left_out)
     for item in items:
         for folder, marker in _MARKERS.items():
