@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from types import TracebackType
 from typing import Self
@@ -55,6 +57,21 @@ class Faults:
         """The paused node goes on, believing that no time has passed; the pids that woke."""
         return self._cluster.resume_node(node)
 
+    def pause_manager(self, node: str) -> None:
+        """The NodeManager alone stands still: what it has started goes on."""
+        os.kill(self._manager(node).pid, signal.SIGSTOP)
+
+    def resume_manager(self, node: str) -> None:
+        """A NodeManager that stands still goes on."""
+        os.kill(self._manager(node).pid, signal.SIGCONT)
+
+    def is_paused(self, node: str) -> bool:
+        """Whether the NodeManager stands still."""
+        return processes.is_stopped(self._manager(node))
+
+    def _manager(self, node: str) -> processes.ProcessId:
+        return self._cluster._record().daemons[node]  # the status mixes in YARN's word
+
     # ------------------------------------------------------------------ network
 
     def cut(self, *places: str) -> None:
@@ -86,10 +103,9 @@ class Faults:
         """
         self._network.heal(*places)
         for node in [n for n in self._cluster.nodes if not places or n in places]:
-            manager = self._cluster._record().daemons[node]  # the status mixes in YARN's word
-            if processes.is_stopped(manager):
+            if self.is_paused(node):
                 self._cluster.resume_node(node)
-            elif not processes.is_alive(manager):
+            elif not processes.is_alive(self._manager(node)):
                 self._cluster.start_node(node)
 
     def wait_until_whole(self) -> None:

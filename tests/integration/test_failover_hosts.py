@@ -5,16 +5,21 @@ Source: STANDBY, part 3 and "Additional metrics"; safety L5, C1, C2, C6, P1 to P
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import urllib.request
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from failover_scenarios import Containers, Moment, Scenario
-from yarn_jobs import Job, alive, parent_of, wait_for
+from standby_jobs import standing_still
+from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
 
 from homeport.job_coordinator.http.messages import RestoreKind
+from local_cluster.resource_manager import node_states
 from tests.faults import Faults
 
 MakeJob = Callable[[str], Job]
@@ -190,6 +195,48 @@ def test_a_host_that_stood_still_comes_back(make_network_job: MakeJob, faults: F
 
 
 @pytest.mark.long
+def test_a_node_manager_that_stands_still_at_a_start_holds_up_nobody_else(
+    make_network_job: MakeJob, faults: Faults
+) -> None:
+    """It takes the order to start a container and never answers; Skein's AM waits for it a while.
+
+    It says what it has room for, is given a container while Skein's AM stands still, and stands
+    still itself when that comes. A launcher that is killed on another host comes back meanwhile.
+    """
+    job = make_network_job("mute")
+    # What is asked of a NodeManager that stands still must not expire before it is granted.
+    with Scenario(job, **{"cluster-manager.container.request.timeout.ms": "60000"}) as scenario:
+        mute, other = scenario.arrange([("0", "1-0"), ("0-0", "1")])
+        before = scenario.moment()
+        faults.pause_manager(mute)
+        os.kill(parent_of(before.containers["1-0"]["pid"]), signal.SIGKILL)
+        # Of 0, which runs on there, the AM hears: that host is not silent, and is asked.
+        wait_for(lambda: is_asked_of_yarn(job, mute), job, every_s=0.05)
+        with standing_still(skein_am(job)):
+            had = granted(job, mute)
+            faults.resume_manager(mute)
+            wait_for(lambda: bool(granted(job, mute) - had), job, every_s=0.05)
+            faults.pause_manager(mute)
+        wait_for(lambda: job.containers()["1-0"]["phase"] == "allocated", job, every_s=0.05)
+        os.kill(parent_of(before.containers["1"]["pid"]), signal.SIGKILL)
+        scenario.succeeds(before, "1", "1-0")
+        after = scenario.moment()
+        assert faults.is_paused(mute)
+        assert after.containers["1"]["host"] == other
+        assert after.containers["1-0"]["host"] not in {mute, other}
+        counts = scenario.counted_since(before)
+        counts.pop("charged", 0)
+        assert counts == scenario.told_since(before)
+        # YARN calls the node lost, or Skein's AM gives up: only that is a launch that failed.
+        assert counts.keys() == {"active failures", "standby failures"}
+        wait_for(lambda: yarns_word(job, mute) == "LOST", job)
+        faults.heal()
+        # YARN has given up what ran there, and ends it now that it can.
+        scenario.succeeds(after, "0")
+        scenario.ends_well()
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("until", ["soon", "lost"])
 def test_a_host_that_was_cut_off_comes_back(
     make_network_job: MakeJob, faults: Faults, until: str
@@ -249,6 +296,33 @@ def in_phase(job: Job, phase: str) -> int:
 
 
 def yarns_word(job: Job, node: str) -> str:
-    """What the ResourceManager calls the node."""
-    states: dict[str, str] = {n["host"]: n["state"] for n in job.cluster.status()["nodes"]}
-    return states[node]
+    """What the ResourceManager calls the node; empty where it does not answer."""
+    return (node_states(job.cluster.rm_url) or {}).get(node, "")
+
+
+def skein_am(job: Job) -> int:
+    """The pid of the JVM that asks YARN for the job's containers."""
+    name = "com.anaconda.skein.ApplicationMaster"
+    found = pids_of(job.application_id).items()
+    return next(pid for pid, line in found if name in line and "bash" not in line)
+
+
+def is_asked_of_yarn(job: Job, node: str) -> bool:
+    """Whether the ResourceManager has been asked for a container on the node, and gave none yet."""
+    asked = yarns_page(job, "")["app"].get("resourceRequests", [])
+    return any(a["resourceName"] == node and a["numContainers"] for a in asked)
+
+
+def granted(job: Job, node: str) -> set[str]:
+    """The ids of the containers that the application has on the node, by the ResourceManager."""
+    attempt = job.application_id.replace("application", "appattempt")
+    number = job.get("v1/status")["job"]["attempt"]
+    found = yarns_page(job, f"/appattempts/{attempt}_{number:06}/containers").get("container", [])
+    return {c["containerId"] for c in found if c["nodeId"].startswith(f"{node}:")}
+
+
+def yarns_page(job: Job, path: str) -> dict[str, Any]:
+    """The JSON that the ResourceManager has of the application."""
+    url = f"{job.cluster.rm_url}/ws/v1/cluster/apps/{job.application_id}{path}"
+    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - ours
+        return dict(json.load(answer))
