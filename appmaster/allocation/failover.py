@@ -15,7 +15,12 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from homeport.appmaster.allocation.events import FailoverStep
-from homeport.appmaster.allocation.state import LIVE, ContainerPhase, ContainerState
+from homeport.appmaster.allocation.state import (
+    LIVE,
+    AllocatorState,
+    ContainerPhase,
+    ContainerState,
+)
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
@@ -48,6 +53,15 @@ def choose(
         if standby.phase not in LIVE and standby.home and may_take(standby, standby.home):
             return Choice(FailoverStep.STANDBY_HOST, standby, standby.home)
     return None
+
+
+def makes_way(state: AllocatorState, processor_id: ProcessorId) -> bool:
+    """Whether it is a standby that runs, or did, where its active container is to start next."""
+    for active in state.containers:
+        failover = active.failover
+        if failover is not None and failover.standby == processor_id:
+            return failover.step is FailoverStep.STANDBY
+    return False
 
 
 def _preference(

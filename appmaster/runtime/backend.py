@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from homeport.appmaster.allocation.events import (
@@ -18,6 +19,7 @@ from homeport.appmaster.allocation.events import (
     ShutdownRequested,
     named,
 )
+from homeport.appmaster.allocation.failover import makes_way
 from homeport.appmaster.allocation.instructions import (
     PermitContainer,
     ReleaseResource,
@@ -126,7 +128,8 @@ class DriverBackend:
             case PermitContainer() as permit:
                 return await self._order_to_run(permit)
             case StopContainer(incarnation=incarnation):
-                return self._order(OrderKind.STOP, incarnation)
+                is_hint = makes_way(decision.state, incarnation.processor_id)
+                return replace(self._order(OrderKind.STOP, incarnation), makes_way=is_hint)
             case ReleaseResource():
                 return self._order(OrderKind.EXIT)
         return self._order(OrderKind.WAIT, is_awaited=self._is_awaited(message))

@@ -1,9 +1,10 @@
 """GettingReady: what a process of the stream container's program does while it has no permit.
 
-It imports, and where a key asks for it it starts a Spark for the job's pipeline, which takes the
-configuration, as the AM tells it, and the job's package. It touches nothing else of the job. Which
-incarnation it will be shows later, and so may a configuration that has changed: then the Spark is
-of no use, and goes. Little is imported here, as nothing is before the signal handler stands.
+It imports, and where a key asks for it, or a permit is near, it starts a Spark for the job's
+pipeline, which takes the configuration, as the AM tells it, and the job's package. It touches
+nothing else of the job. Which incarnation it will be shows later, and so may a configuration that
+has changed: then the Spark is of no use, and goes. Little is imported here, as nothing is before
+the signal handler stands.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import importlib
 import logging
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeport.container.runtime.lease_memory import SpareKind
 
 if TYPE_CHECKING:
+    from homeport.container.runtime.lease_memory import LeaseMemory, NoLauncher
     from homeport.container.spark.prepared import PipelineSettings
     from homeport.container.spark.session import LocalSpark
 
@@ -29,16 +30,18 @@ _NICENESS = 10
 _ROUNDS = 5
 """How often a JVM that has time is exercised: the first rounds are the slow ones."""
 _LOOK_S = 0.5
+_NEAR_S = 0.05
 
 
 class GettingReady:
     """``begin``, then ``take`` or ``stop``. Thread-safe.
 
-    ``say_ready``: is told when all is done, and when a Spark has died since.
+    ``launcher``: is told when all is done, and when a Spark has died since; says when a permit is
+    near.
     """
 
-    def __init__(self, say_ready: Callable[[bool], object]) -> None:
-        self._say_ready = say_ready
+    def __init__(self, launcher: LeaseMemory | NoLauncher) -> None:
+        self._launcher = launcher
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._spark: LocalSpark | None = None
@@ -50,10 +53,10 @@ class GettingReady:
             return
         imports = threading.Thread(target=self._import, args=[kind], name="imports", daemon=True)
         imports.start()
-        if kind is SpareKind.WARM:
+        if kind in {SpareKind.SPARK, SpareKind.WARM}:
             # By a thread of its own: a JVM that began nice would stay so for good.
             threading.Thread(
-                target=self._start_spark, args=[imports], name="warm-up", daemon=True
+                target=self._warm_up, args=[kind, imports], name="warm-up", daemon=True
             ).start()
 
     def take(self, wanted: PipelineSettings) -> LocalSpark | None:
@@ -83,10 +86,21 @@ class GettingReady:
     def _import(self, kind: SpareKind) -> None:
         _import_all(kind)
         if kind is not SpareKind.WARM:
-            self._say_ready(True)  # noqa: FBT003 - the whole of what is said
+            self._launcher.say_ready(True)  # noqa: FBT003 - the whole of what is said
 
-    def _start_spark(self, imports: threading.Thread) -> None:
+    def _warm_up(self, kind: SpareKind, imports: threading.Thread) -> None:
         imports.join()
+        if kind is SpareKind.WARM:
+            spark = self._start_spark(_ROUNDS)
+            while spark is not None and not self._over.wait(_LOOK_S):
+                self._launcher.say_ready(spark.is_ready())
+            return
+        while not self._launcher.is_permit_near:
+            if self._over.wait(_NEAR_S):
+                return
+        self._start_spark()
+
+    def _start_spark(self, rounds: int = 0) -> LocalSpark | None:
         from homeport.config.config import Config  # noqa: PLC0415 - little is imported at first
         from homeport.config.errors import HomeportError  # noqa: PLC0415 - as above
         from homeport.container.runtime.environment import Environment  # noqa: PLC0415 - as above
@@ -102,15 +116,13 @@ class GettingReady:
             work_dir = environment.work_dir / f"spark-spare-{os.getpid()}"
             settings = PipelineSettings.of(Config(client.config()), work_dir)
             with self._lock:
-                if settings is None or self._over.is_set():
-                    return
-                spark = start_pipeline(settings, _ROUNDS)
-                self._spark, self._settings = spark, settings
-            while not self._over.wait(_LOOK_S):
-                self._say_ready(spark.is_ready())
+                if settings is not None and not self._over.is_set():
+                    self._spark, self._settings = start_pipeline(settings, rounds), settings
+                return self._spark
         except HomeportError as error:
             # Whoever starts here says so too, if it still is so then.
             _LOG.warning("no Spark is made ready: %s", error)
+            return None
 
 
 def _import_all(kind: SpareKind) -> None:

@@ -258,6 +258,8 @@ class Launcher:
         if order.kind is OrderKind.RUN:
             self._obey_run(order)
         elif order.kind is OrderKind.STOP:
+            if order.makes_way:
+                self._spare.expect_permit()
             self._obey_stop(order.incarnation)
         elif order.kind is OrderKind.EXIT and self._leaving is None:
             log.info("ordered to exit")

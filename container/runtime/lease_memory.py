@@ -27,8 +27,8 @@ FD_VARIABLE = "HOMEPORT_LEASE_FD"
 LEASE_THREAD = "lease"
 """Name of the thread that watches the deadline, which has to be in time."""
 
-_NUMBERS = 40
-_DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY = range(5)
+_NUMBERS = 48
+_DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR = range(6)
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
@@ -126,6 +126,15 @@ class LeaseMemory:
         """The launcher finds ``is_ready``; the spare says so."""
         self._numbers[_READY] = is_ready
 
+    @property
+    def is_permit_near(self) -> bool:
+        """Whether the launcher expects a permit soon, which would be this process's."""
+        return bool(self._numbers[_NEAR])
+
+    def expect_permit(self) -> None:
+        """The process finds that its permit is near; the launcher says so."""
+        self._numbers[_NEAR] = 1
+
     def tell(self, report: ContainerReport) -> None:
         """The launcher finds ``report`` here; one thread of the child's writes."""
         data = compact_json(report.to_json())
@@ -170,6 +179,8 @@ def unheard(_report: ContainerReport) -> None:
 
 class NoLauncher:
     """What a child has in the place of a ``LeaseMemory`` where nobody launched it."""
+
+    is_permit_near = False
 
     def tell(self, report: ContainerReport) -> None:
         """It is heard by nobody."""

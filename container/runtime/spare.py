@@ -78,6 +78,11 @@ class Spare:
             return None
         return SpareReport(self._kind.name.lower(), is_ready=self._process.memory.is_ready)
 
+    def expect_permit(self) -> None:
+        """It may begin with what it would else leave to its start: its permit is near."""
+        if self._process is not None:
+            self._process.memory.expect_permit()
+
     def look_after(self, wanted: SpareKind | None, share_mb: int = 0) -> None:
         """There is one of the kind wanted, if it may be; None: what there is stays.
 

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    ready = GettingReady((memory or NoLauncher()).say_ready)
+    ready = GettingReady(memory or NoLauncher())
     ready.begin(kind)
     permit = _await_permit(stop)
     if permit is None:

@@ -153,6 +153,8 @@ class Order:
 
     ``incarnation``, ``model_version`` and ``fence`` are set with RUN (and name what to stop with
     STOP). ``next_ms``: when to poll again. ``lease_url``: where leases are renewed, with RUN.
+    ``makes_way``: with STOP, who stops is a standby whose place its active container takes: that
+    one's permit is likely to be the next order.
     """
 
     kind: OrderKind
@@ -162,6 +164,7 @@ class Order:
     model_version: int | None = None
     fence: tuple[Incarnation, ...] = ()
     lease_url: str | None = None
+    makes_way: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The answer's body."""
@@ -174,6 +177,7 @@ class Order:
             "lease_ms": self.lease_ms,
             "next_ms": self.next_ms,
             "lease_url": self.lease_url,
+            **({"makes_way": True} if self.makes_way else {}),
         }
 
     @staticmethod
@@ -198,6 +202,7 @@ class Order:
                 for item in required_field(body, "fence", list)
             ),
             lease_url=optional_field(body, "lease_url", str),
+            makes_way=optional_field(body, "makes_way", bool) or False,
         )
 
 

@@ -440,10 +440,11 @@ def test_a_pipeline_runs_in_spark_before_the_task(make: Make) -> None:
     assert list((job.folder / "work-1").iterdir()) == []
 
 
-def _warm(job: Job, name: str) -> tuple[Running, int]:
-    """A spare whose Spark has begun; the pid of that."""
+def _warm(job: Job, name: str, kind: str = "warm") -> tuple[Running, int]:
+    """A spare whose Spark has begun, if only as its permit is near; the pid of that."""
     program = "homeport.container.runtime.stream_container"
-    spare = job.spare(name, [program, "--ready", "warm"])
+    spare = job.spare(name, [program, "--ready", kind])
+    spare.memory.expect_permit()
     work = job.folder / f"work-{name}"
     job.until(lambda: bool(list(work.glob("spark-spare-*/gateway"))), spare)
     tasks = Path(f"/proc/{spare.process.pid}/task").glob("*/children")
@@ -451,11 +452,12 @@ def _warm(job: Job, name: str) -> tuple[Running, int]:
     return spare, jvm
 
 
-def test_a_spare_with_a_spark_takes_it_along(make: Make) -> None:
+@pytest.mark.parametrize("kind", ["warm", "spark"])
+def test_a_spare_with_a_spark_takes_it_along(make: Make, kind: str) -> None:
     """The JVM that ran before the permit came is the container's, and goes with it."""
     job = make(PIPELINE, task_pipeline_class="user_job:words")
     job.produce([(p, None, b"word-%d" % (i % 3)) for i in range(60) for p in (0, 1)])
-    spare, jvm = _warm(job, "warm")
+    spare, jvm = _warm(job, "warm", kind)
     job.until(lambda: spare.memory.is_ready, spare)
     assert not (job.folder / "stores").exists()
     spare.permit(job.permit(1))

@@ -57,6 +57,7 @@ if not text:
     sys.exit(3)
 print("was", sys.argv[sys.argv.index("--ready") + 1])
 print("permit", text)
+if mode == "spared": print("was near", memory.is_permit_near)
 print("environment", os.environ["EXECUTION_ENV_CONTAINER_ID"])
 def stop(*_):
     if mode != "deaf":

@@ -32,7 +32,7 @@ from homeport.container.runtime import (
 )
 from homeport.container.runtime.child_process import ChildProcess
 from homeport.container.runtime.getting_ready import GettingReady
-from homeport.container.runtime.lease_memory import FD_VARIABLE, watch_lease
+from homeport.container.runtime.lease_memory import FD_VARIABLE, NoLauncher, watch_lease
 from homeport.container.runtime.stop_flag import StopFlag
 from homeport.container.storage import engine, managers
 from homeport.container.storage.directory import StoreDirectory
@@ -214,7 +214,7 @@ class Hosts:
         permit = stdin.text
         if not permit or stop.is_set():
             return stream_container.STOPPED
-        code, cause = stream_container._run(permit, stop, memory, GettingReady(lambda _: None))
+        code, cause = stream_container._run(permit, stop, memory, GettingReady(NoLauncher()))
         if cause is not None:
             self.clock.tell(f"error: {cause}")
         return code

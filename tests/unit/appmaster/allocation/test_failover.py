@@ -17,6 +17,7 @@ from homeport.appmaster.allocation.events import (
     ResourceEnded,
     TimerFired,
 )
+from homeport.appmaster.allocation.failover import makes_way
 from homeport.appmaster.allocation.instructions import (
     EndFailover,
     WriteFailover,
@@ -104,6 +105,16 @@ def test_when_home_expires_the_standby_makes_way_and_leaves_its_launcher(pair: M
     assert pair.feed(MADE_WAY)[:1] == waits_no_more()
     assert pair.feed(check_in("r1", "b")) == permits("r1", "0", 2, (inc("0", 1),))
     assert news(pair, started("0", 2)) == (EndFailover(ZERO),)
+
+
+def test_who_makes_way_is_known_until_its_active_runs(pair: Machine) -> None:
+    """Its launcher may begin what the active's start will need; at any other stop it must not."""
+    assert not makes_way(pair.state, inc("0-0", 1).processor_id)
+    pair.feed(TAKEN_BACK)
+    assert makes_way(pair.state, inc("0-0", 1).processor_id)
+    assert not makes_way(pair.state, inc("0", 1).processor_id)
+    pair.feed(MADE_WAY, check_in("r1", "b"), started("0", 2))
+    assert not makes_way(pair.state, inc("0-0", 1).processor_id)
 
 
 def test_what_the_cluster_took_back_is_failed_over_at_once(pair: Machine) -> None:

@@ -85,6 +85,14 @@ def test_the_launcher_finds_whether_a_spare_is_ready(memory: LeaseMemory) -> Non
         assert memory.is_ready is is_ready
 
 
+def test_a_spare_finds_that_its_permit_is_near(memory: LeaseMemory) -> None:
+    """Once the launcher has said so."""
+    spare = LeaseMemory(memory.fd)
+    assert not spare.is_permit_near
+    memory.expect_permit()
+    assert spare.is_permit_near
+
+
 def test_without_a_permit_there_is_no_deadline() -> None:
     """Not in a hundred years; that it beats is known from the start."""
     memory = LeaseMemory.endless(9)
