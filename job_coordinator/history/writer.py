@@ -1,8 +1,8 @@
 """HistoryWriter: facts about a run, as they happen, in a file that outlives the process.
 
 Best effort: a history that cannot be written is reported once in the log and never stops or slows a
-container. A line is one ``write`` to a file opened for appending: a killed process leaves whole
-lines, and threads do not mix theirs.
+container; what was to be written waits, and comes before whatever is next. A line is one ``write``
+to a file opened for appending: a killed process leaves whole lines, and threads do not mix theirs.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import Literal
 
 _LOG = logging.getLogger(__name__)
+_WAITING_LINES = 10_000
+"""How many lines are kept while the history cannot be written; later ones are left out."""
 
 Role = Literal["driver", "keeper", "launcher", "container"]
 
@@ -36,8 +39,9 @@ class HistoryWriter:
         self._directory = Path(directory)
         self._role = role
         self._host = host
-        self._pid = -1
+        self._pid = os.getpid()
         self._file: int | None = None
+        self._waiting: deque[bytes] = deque()
         self._has_failed = False
         self._lock = threading.Lock()
 
@@ -67,29 +71,42 @@ class HistoryWriter:
         }
         line |= {key: value for key, value in fields.items() if key not in line}
         data = json.dumps(line, separators=(",", ":"), ensure_ascii=False, default=str) + "\n"
+        with self._lock:
+            if self._pid != os.getpid():  # file and lines of a forked child are its parent's
+                self._pid, self._file = os.getpid(), None
+                self._waiting.clear()
+            if len(self._waiting) < _WAITING_LINES:
+                self._waiting.append(data.encode(errors="replace"))
+            self._write()
+
+    def close(self) -> None:
+        """The file is closed, what waits was tried once more; a later event opens a new one."""
+        with self._lock:
+            if self._pid == os.getpid():
+                self._write()
+            if self._file is not None:
+                os.close(self._file)
+            self._file = None
+
+    def _write(self) -> None:
+        """Nothing waits any more, unless the disk is full or gone."""
         try:
-            with self._lock:
-                os.write(self._opened(), data.encode(errors="replace"))
+            while self._waiting:
+                line = self._waiting[0]
+                written = os.write(self._opened(), line)
+                if written < len(line):
+                    self._waiting[0] = line[written:]  # the last room of a disk
+                else:
+                    self._waiting.popleft()
         except OSError as error:
             if not self._has_failed:
                 _LOG.warning("history in %s cannot be written: %s", self._directory, error)
             self._has_failed = True
 
-    def close(self) -> None:
-        """The file is closed; a later event opens a new one."""
-        with self._lock:
-            if self._file is not None:
-                os.close(self._file)
-            self._file = None
-
     def _opened(self) -> int:
-        pid = os.getpid()
-        if (
-            self._file is None or self._pid != pid
-        ):  # a forked child must not share its parent's file
+        if self._file is None:
             self._directory.mkdir(parents=True, exist_ok=True)
-            path = self._directory / f"{self._role}-{self._host}-{pid}-{time.time_ns()}.jsonl"
+            path = self._directory / f"{self._role}-{self._host}-{self._pid}-{time.time_ns()}.jsonl"
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             self._file = os.open(path, flags, 0o644)
-            self._pid = pid
         return self._file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -77,6 +78,75 @@ def test_a_history_that_cannot_be_written_stops_nobody(
     writer.event("decision")
     writer.event("decision")
     assert caplog.text.count("cannot be written") == 1
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_what_could_not_be_written_comes_first_when_it_can(tmp_path: Path, *, ends: bool) -> None:
+    """A disk that was full for a while leaves no gap: with the next event, or at the end."""
+    place = tmp_path / "place"
+    place.write_text("", encoding="utf-8")
+    writer = HistoryWriter(place / "below", "driver", "nm1")
+    names = ["started", "decision"]
+    for name in names:
+        writer.event(name)
+    place.unlink()
+    if not ends:
+        writer.event("stopped")
+        names.append("stopped")
+    else:
+        writer.close()
+    assert [line["event"] for line in _lines(place / "below")] == names
+
+
+def test_of_a_line_that_has_half_a_place_the_other_half_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line is torn by the last bytes of a disk."""
+    writer = HistoryWriter(tmp_path, "driver", "nm1")
+    writer.event("started")
+    real, room = os.write, [7]
+
+    def write(file: int, data: bytes) -> int:
+        if not room:
+            return real(file, data)
+        if room[0] == 0:
+            raise OSError(errno.ENOSPC, "no room")
+        left, room[0] = room[0], 0
+        return real(file, data[:left])
+
+    monkeypatch.setattr("homeport.job_coordinator.history.writer.os.write", write)
+    writer.event("decision")
+    room.clear()
+    writer.event("stopped")
+    assert [line["event"] for line in _lines(tmp_path)] == ["started", "decision", "stopped"]
+
+
+def test_only_so_many_lines_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history that stays away does not fill the memory instead."""
+    monkeypatch.setattr("homeport.job_coordinator.history.writer._WAITING_LINES", 2)
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1")
+    for number in range(4):
+        writer.event("decision", str(number))
+    (tmp_path / "file").unlink()
+    writer.close()
+    assert [line["processor_id"] for line in _lines(tmp_path / "file" / "below")] == ["0", "1"]
+
+
+def test_a_forked_child_leaves_its_parents_lines_to_it(tmp_path: Path) -> None:
+    """Each line is written once."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1")
+    writer.event("parent")
+    (tmp_path / "file").unlink()
+    child = os.fork()
+    if child == 0:
+        writer.event("child")
+        os._exit(0)
+    os.waitpid(child, 0)
+    writer.close()
+    texts = [path.read_text(encoding="utf-8") for path in (tmp_path / "file" / "below").iterdir()]
+    assert sorted(json.loads(text)["event"] for text in texts) == ["child", "parent"]
 
 
 def test_the_directory_is_configured_or_beside_the_state() -> None:
