@@ -127,8 +127,9 @@ def _what_if(job: Job, host: str) -> dict[str, tuple[str, str]]:
 
 
 def _without_reports(containers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What the allocator knows: what a container tells of its work comes when it comes."""
-    return {processor: {**told, "report": None} for processor, told in containers.items()}
+    """What the allocator knows: what a container and its launcher tell comes when it comes."""
+    unheard = {"report": None, "spare": None}
+    return {processor: {**told, **unheard} for processor, told in containers.items()}
 
 
 def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
