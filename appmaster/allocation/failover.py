@@ -57,11 +57,12 @@ def choose(
 
 def makes_way(state: AllocatorState, processor_id: ProcessorId) -> bool:
     """Whether it is a standby that runs, or did, where its active container is to start next."""
-    for active in state.containers:
-        failover = active.failover
-        if failover is not None and failover.standby == processor_id:
-            return failover.step is FailoverStep.STANDBY
-    return False
+    standby = state.container(processor_id)
+    active = state.container(standby.group) if standby is not None else None
+    failover = active.failover if active is not None else None
+    if failover is None or failover.standby != processor_id:
+        return False
+    return failover.step is FailoverStep.STANDBY
 
 
 def _preference(

@@ -122,7 +122,7 @@ class LeaseMemory:
         """Whether a process without a permit has done all that its kind says."""
         return bool(self._numbers[_READY])
 
-    def say_ready(self, is_ready: bool) -> None:  # noqa: FBT001 - the whole of what is said
+    def say_ready(self, *, is_ready: bool) -> None:
         """The launcher finds ``is_ready``; the spare says so."""
         self._numbers[_READY] = is_ready
 
@@ -188,7 +188,7 @@ class NoLauncher:
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
         """Nobody can keep one."""
 
-    def say_ready(self, is_ready: bool) -> None:  # noqa: FBT001 - as of ``LeaseMemory``
+    def say_ready(self, *, is_ready: bool) -> None:
         """It is heard by nobody."""
 
 

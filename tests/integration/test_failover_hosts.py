@@ -324,5 +324,5 @@ def granted(job: Job, node: str) -> set[str]:
 def yarns_page(job: Job, path: str) -> dict[str, Any]:
     """The JSON that the ResourceManager has of the application."""
     url = f"{job.cluster.rm_url}/ws/v1/cluster/apps/{job.application_id}{path}"
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - ours
+    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - of the cluster that the test started
         return dict(json.load(answer))

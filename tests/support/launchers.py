@@ -46,10 +46,10 @@ if mode in ("spared", "losing"):
     from homeport.container.runtime.lease_memory import SpareKind, watch_lease
     memory = watch_lease(os.environ)
 def get_ready():
-    memory.say_ready(True)
+    memory.say_ready(is_ready=True)
     while not os.path.exists(f"lose-{os.getpid()}"):
-        time.sleep(0.02)
-    memory.say_ready(False)
+        time.sleep(0.02)  # looks again: the test makes the file
+    memory.say_ready(is_ready=False)
 if mode == "losing":
     threading.Thread(target=get_ready, daemon=True).start()
 text = sys.stdin.read()

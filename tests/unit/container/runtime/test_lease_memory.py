@@ -81,7 +81,7 @@ def test_the_launcher_finds_whether_a_spare_is_ready(memory: LeaseMemory) -> Non
     spare = LeaseMemory(memory.fd)
     for is_ready in (True, False):
         assert memory.is_ready is not is_ready
-        spare.say_ready(is_ready)
+        spare.say_ready(is_ready=is_ready)
         assert memory.is_ready is is_ready
 
 
