@@ -1,0 +1,96 @@
+"""homeport installed from its wheel, without extras, runs a job on YARN."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from data import FLIGHTS, WITHOUT_TAIL_NUMBER, expected_summaries
+from flights_demo.job import EXAMPLE, DemoJob
+from flights_demo.verdict import Reader, compare, next_offsets, skipped_flights
+from installations import Installation
+
+from local_cluster.cluster import LocalCluster
+
+LIMIT_S = 180.0
+ALL_MODULES = """
+import importlib, importlib.util, pkgutil, sys, homeport
+names = [m.name for m in pkgutil.walk_packages(homeport.__path__, "homeport.")]
+for name in names:
+    importlib.import_module(name)
+print(len(names), all(p.startswith(sys.prefix) for p in homeport.__path__))
+print(not any(map(importlib.util.find_spec, ("fastavro", "packaging", "pytest"))))
+"""
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The wheel of this tree in an environment of its own, with what it declares, no extra."""
+    return Installation(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture
+def reader(cluster: LocalCluster) -> Iterator[Reader]:
+    """Reads the topics of the flights job."""
+    made = Reader(cluster.bootstrap_servers)
+    yield made
+    made.close()
+
+
+def test_what_is_installed_is_whole(installation: Installation) -> None:
+    """Pip misses nothing, and every module imports, from the environment and nowhere else.
+
+    The modules of an extra import too: they ask for its distribution where it is used.
+    """
+    assert installation.pip("check") == "No broken requirements found.\n"
+    done = subprocess.run(
+        [str(installation.python), "-I", "-c", ALL_MODULES],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    count, is_own, left_out = done.stdout.split()
+    assert int(count) > 150
+    assert (is_own, left_out) == ("True", "True")
+
+
+def _run_producer(cluster: LocalCluster, *arguments: str) -> None:
+    """The example's own producer has done its work."""
+    servers = f"--bootstrap-servers={cluster.bootstrap_servers}"
+    command = [sys.executable, "producer.py", servers, *arguments]
+    done = subprocess.run(command, cwd=EXAMPLE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_flights_job_runs_on_a_plain_installation(
+    cluster: LocalCluster, installation: Installation, reader: Reader
+) -> None:
+    """AM, launchers and containers with that interpreter: every plane's summary is right."""
+    job = DemoJob(
+        EXAMPLE,
+        cluster.env(),
+        cluster.bootstrap_servers,
+        [f"yarn.python.executable={installation.python}"],
+        python=str(installation.python),
+    )
+    _run_producer(cluster, "--topics-only")
+    job.submit()
+    try:
+        _run_producer(cluster)
+        for container in job.wait_until_running(lambda _: None):
+            command = Path(f"/proc/{container['pid']}/cmdline").read_bytes()
+            assert command.startswith(f"{installation.python}\0".encode())
+        deadline = time.monotonic() + LIMIT_S
+        while sum(next_offsets(reader).values()) < FLIGHTS:
+            assert time.monotonic() < deadline, job.get("v1/status")
+            time.sleep(1)  # committed checkpoints are polled
+        assert compare(reader, expected_summaries()) == []
+        assert skipped_flights(reader) == WITHOUT_TAIL_NUMBER
+        assert job.get("v1/status")["failures"] == []
+    finally:
+        job.kill()

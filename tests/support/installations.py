@@ -1,0 +1,103 @@
+"""Environments that hold homeport and what it declares, made without a package index."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.metadata
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterable
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+from local_setup.environment import copy_sources
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTRAS = ("avro", "demo", "test")
+
+
+def declared(extra: str | None = None) -> list[str]:
+    """The requirements in setup.cfg: those of ``extra``, or those of a plain installation."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    section = config["options" if extra is None else "options.extras_require"]
+    return section["install_requires" if extra is None else extra].split("\n")[1:]
+
+
+def closure(requirements: Iterable[str]) -> set[NormalizedName]:
+    """The installed distributions that ``requirements`` ask for, and all that those ask for.
+
+    Raises:
+        importlib.metadata.PackageNotFoundError: one of them is not installed here.
+    """
+    found: set[tuple[NormalizedName, str]] = set()
+    waiting = [Requirement(line) for line in requirements]
+    while waiting:
+        asked = waiting.pop()
+        name = canonicalize_name(asked.name)
+        for extra in ("", *asked.extras):
+            if (name, extra) in found:
+                continue
+            found.add((name, extra))
+            for line in importlib.metadata.requires(name) or ():
+                other = Requirement(line)
+                if other.marker is None or other.marker.evaluate({"extra": extra}):
+                    waiting.append(other)
+    return {name for name, _ in found}
+
+
+class Installation:
+    """A virtual environment in ``folder`` that this tree's wheel is installed into, without extras.
+
+    Its other packages are the closure of what the wheel declares and nothing else, not even pip.
+    They are not downloaded: their files, by the RECORD of each, are links to those that the
+    interpreter of this test has. So what is not declared cannot be imported.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.python = folder / "env" / "bin" / "python"
+        self._site = _site_packages(folder / "env")
+        venv.EnvBuilder(symlinks=True, with_pip=False).create(folder / "env")
+        copy_sources(folder / "sources")
+        _pip("wheel", "--no-build-isolation", "-w", str(folder), str(folder / "sources"))
+        (wheel,) = folder.glob("homeport-*.whl")
+        self.pip("install", "--no-compile", str(wheel))
+        (metadata,) = importlib.metadata.distributions(name="homeport", path=[str(self._site)])
+        plain = [line for line in metadata.requires or () if "extra ==" not in line]
+        for name in closure(plain):
+            self._link(importlib.metadata.distribution(name))
+
+    def pip(self, command: str, *arguments: str) -> str:
+        """What pip, which is not in the environment, prints of this command in it."""
+        return _pip(command, *arguments, python=self.python)
+
+    def _link(self, distribution: importlib.metadata.Distribution) -> None:
+        """The environment has the modules and data of ``distribution``; not its programs."""
+        for file in distribution.files or ():
+            if file.parts[0] != "..":
+                link = self._site / file
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(str(distribution.locate_file(file)))
+
+
+def _site_packages(prefix: Path) -> Path:
+    places = {"base": str(prefix), "platbase": str(prefix)}
+    return Path(sysconfig.get_path("purelib", "venv", places))
+
+
+def _pip(command: str, *arguments: str, python: Path | None = None) -> str:
+    """What pip prints; it neither asks an index nor takes a requirement for granted."""
+    where = [] if python is None else ["--python", str(python)]
+    options = [] if command == "check" else ["--no-index", "--no-deps"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *where, command, *options, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

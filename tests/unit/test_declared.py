@@ -1,0 +1,107 @@
+"""What setup.cfg declares is what the code imports: no distribution too few, and none too many."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from installations import EXTRAS, closure, declared
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from local_setup.environment import pins
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = ("appmaster", "config", "container", "job_coordinator")
+EXTRA_OF = {"container/avro_serde.py": "avro"}
+"""The modules that need an extra. They import it inside a function and say what to install."""
+TOOLS = ("scripts", "tests", "examples")
+BUILDERS = {"pip", "setuptools", "wheel"}
+PYSPARK_ASKS_FOR = {"pandas"}
+"""pyspark names it in its extra ``sql`` only, and refuses Arrow tables where it is missing."""
+
+
+def _names(requirements: Iterable[str]) -> set[str]:
+    """The distributions that ``requirements`` ask for, in the form in which names compare."""
+    return {canonicalize_name(Requirement(line).name) for line in requirements}
+
+
+def _imports(node: ast.AST) -> Iterator[str]:
+    """The top-level modules that running the code below ``node`` imports, at any time."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        children: list[ast.AST] = [*node.orelse]
+    else:
+        children = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Import):
+        yield from (alias.name.partition(".")[0] for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        yield node.module.partition(".")[0]
+    for child in children:
+        yield from _imports(child)
+
+
+def _imported(file: Path, ours: Collection[str] = ("homeport",)) -> set[str]:
+    """The distributions that ``file`` imports beside the modules that are ``ours``."""
+    modules = set(_imports(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))))
+    foreign = modules - sys.stdlib_module_names - set(ours)
+    return {
+        canonicalize_name(distribution)
+        for module in foreign
+        for distribution in _distributions().get(module, [module])
+    }
+
+
+@functools.cache
+def _distributions() -> dict[str, list[str]]:
+    """{module: the installed distributions that have it}; each installed file is looked at once."""
+    return dict(packages_distributions())
+
+
+def _imported_by_product() -> dict[str | None, set[str]]:
+    """{extra, None for the plain installation: what the modules that belong to it import}."""
+    found: dict[str | None, set[str]] = {}
+    for folder in PRODUCT:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            extra = EXTRA_OF.get(str(file.relative_to(ROOT)))
+            found.setdefault(extra, set()).update(_imported(file))
+    return found
+
+
+def test_a_plain_installation_has_what_the_product_imports_and_no_more() -> None:
+    """install_requires is what the modules import, beside what pyspark asks for at run time."""
+    imported = _imported_by_product()[None]
+    assert _names(declared()) == imported | PYSPARK_ASKS_FOR
+
+
+def test_what_pyspark_asks_for_is_still_what_it_asks_for() -> None:
+    """Each distribution that is declared for pyspark alone is in pyspark's extra ``sql``."""
+    assert closure(["pyspark[sql]"]) >= PYSPARK_ASKS_FOR
+    assert not closure(["pyspark"]) & PYSPARK_ASKS_FOR
+
+
+def test_an_extra_has_what_its_modules_import_and_no_more() -> None:
+    """The extra of each optional module declares exactly what that module needs beyond the rest."""
+    imported = _imported_by_product()
+    plain = imported.pop(None)
+    for extra, names in imported.items():
+        assert _names(declared(str(extra))) == names - plain
+    assert set(imported) == set(EXTRA_OF.values())
+
+
+def test_the_tools_have_what_they_import() -> None:
+    """Scripts, tests and examples import nothing that neither setup.cfg nor an extra declares."""
+    everything = _names(declared()).union(*(_names(declared(extra)) for extra in EXTRAS))
+    files = [file for folder in TOOLS for file in (ROOT / folder).rglob("*.py")]
+    ours = {"homeport", "tests"}.union(*({file.stem, file.parent.name} for file in files))
+    wanted = set().union(*(_imported(file, ours) for file in files))
+    assert wanted - everything == set()
+
+
+def test_every_pin_is_needed() -> None:
+    """scripts/constraints.txt is what homeport and its extras need, and what builds them."""
+    wanted = closure([*declared(), *(line for extra in EXTRAS for line in declared(extra))])
+    assert _names(pins()) == wanted | BUILDERS
