@@ -27,6 +27,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 _LOG = logging.getLogger(__name__)
 
+_ANSWER_S = 10.0
 _MOST = 1000
 _DELETED = "the changelog was deleted while it was followed; the next start looks for it"
 _GONE = frozenset(
@@ -171,8 +172,9 @@ class _HeadWatch:
     ) -> None:
         self._places = places
         self._clocks = clocks
-        self._reader = LogReader(system, pause)
-        self._topics = TopicAdmin(system)
+        # It looks again in a moment; a standby is to know of an outage at once.
+        self._reader = LogReader(system, pause, waits_out_outages=False)
+        self._topics = TopicAdmin(system, _ANSWER_S)
         self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Looks | HomeportError] = queue.SimpleQueue()
         self._is_asked = False

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka.clients import error_of, unavailable
-from homeport.job_coordinator.kafka.connection import CHANGING, DISCONNECTED
+from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 _MIB = 1024 * 1024
 _METADATA_S = 30.0
@@ -51,23 +51,10 @@ _PRODUCER = {
     "partitioner": "murmur2_random",
 }
 
-_UNANSWERED = DISCONNECTED | {
-    KafkaError._TIMED_OUT,  # noqa: SLF001 - public names of the library, written this way by it
-    KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001 - as above
-    KafkaError.REQUEST_TIMED_OUT,
-    KafkaError.BROKER_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-}
-
 _SWEEP_S = 20.0
 """Kafka looks for transactions that are over their time every 10 s, by default."""
 TRANSACTION_TIMEOUT_MS = 10_000
 """All sends of a transaction happen at its end: this does not grow with the batch (safety I5)."""
-
-
-class FencedError(HomeportError):
-    """A newer incarnation has fenced this one: its transaction was refused."""
 
 
 class TransactionError(HomeportError):
@@ -94,7 +81,7 @@ def longest_transaction_s(system: SystemConfig) -> float:
 
 def unread(system: SystemConfig, what: str, error: KafkaError) -> HomeportError:
     """The failure of reading ``what``: Kafka's absence, or a fault of the partition's own."""
-    if error.code() in _UNANSWERED | CHANGING:
+    if is_transient(error):
         return unavailable(system, what, error.str())
     return PartitionError(f"system {system.name!r}: {what}: {error.str()}")
 
@@ -151,7 +138,10 @@ def plain_producer_properties(system: SystemConfig) -> dict[str, Any]:
 
 
 def know_topics(
-    client: Consumer | AdminClient, system: SystemConfig, topics: Iterable[str]
+    client: Consumer | AdminClient,
+    system: SystemConfig,
+    topics: Iterable[str],
+    timeout_s: float = _METADATA_S,
 ) -> None:
     """The client knows the leaders of ``topics``, so that an assignment begins at once.
 
@@ -163,7 +153,7 @@ def know_topics(
     """
     for topic in topics:
         try:
-            client.list_topics(topic, _METADATA_S)
+            client.list_topics(topic, timeout_s)
         except KafkaException as error:
             raise unavailable(system, f"asking for topic {topic}", error_of(error).str()) from None
 

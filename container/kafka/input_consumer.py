@@ -13,6 +13,7 @@ from homeport.config.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.kafka.clients import input_properties, know_topics, unread
 from homeport.job_coordinator.kafka.clients import consumer
+from homeport.job_coordinator.kafka.transient_errors import is_transient
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -135,7 +136,7 @@ class InputConsumer:
 
     def _passed_over(self, system: str, message: Message) -> None:
         error = message.error()
-        if error is None or error.retriable():
+        if error is None or is_transient(error):
             return
         what = (
             f"reading the input {message.topic()} partition {message.partition()} "

@@ -7,6 +7,7 @@ nothing: on an empty range they never move, and transaction markers take offsets
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,16 +35,18 @@ from homeport.container.kafka.clients import (
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
-from homeport.job_coordinator.kafka.connection import CHANGING
 from homeport.job_coordinator.kafka.offsets import told_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin
+from homeport.job_coordinator.kafka.transient_errors import DISCONNECTED, OVERDUE, is_transient
 
 _LOG = logging.getLogger(__name__)
 
 _CHUNK = 1000
 _POLL_S = 0.1
 _PATIENCE_S = 60.0
+_ANSWER_S = 10.0
+"""A leader that stands still is given up, as by the controller, and the next one is asked."""
 _PROGRESS_S = 5.0
 _PAUSE_S = 0.05
 _LOOK_S = 5.0
@@ -57,12 +60,16 @@ class LogReader:
         system: SystemConfig,
         may_go_on: Callable[[float], None],
         over: Mapping[str, str | int] | None = None,
+        *,
+        waits_out_outages: bool = True,
     ) -> None:
         """Nothing is asked yet.
 
         ``may_go_on`` is called often while reading; it waits the seconds given, and raises to stop.
-        ``over``: properties of the consumer beyond those of every restore.
+        ``over``: properties of the consumer beyond those of every restore. ``waits_out_outages``:
+        whether offsets are asked again, for a minute, also where no broker answers.
         """
+        self._at_once = frozenset[int]() if waits_out_outages else DISCONNECTED | OVERDUE
         self._system = system
         self._may_go_on = may_go_on
         self._admin = admin(system)
@@ -119,20 +126,23 @@ class LogReader:
         while missing := [place for place in partitions if place not in found]:
             asked = {TopicPartition(topic, partition): spec for topic, partition in missing}
             futures = self._admin.list_offsets(
-                asked, isolation_level=isolation, request_timeout=30.0
+                asked, isolation_level=isolation, request_timeout=_ANSWER_S
             )
             for place, future in futures.items():
                 try:
                     found[place.topic, place.partition] = told_offset(future)
                 except KafkaException as error:
                     cause = error_of(error)
-                    if cause.code() not in CHANGING or time.monotonic() > deadline:
+                    is_passing = is_transient(cause) and cause.code() not in self._at_once
+                    if not is_passing or time.monotonic() > deadline:
                         what = f"asking the offsets of {place.topic} partition {place.partition}"
                         raise unread(self._system, what, cause) from None
             if len(found) < len(partitions):
                 self._may_go_on(_PAUSE_S)
                 # The client goes on asking the leader that it knows, until it is made to look.
-                know_topics(self._admin, self._system, sorted({topic for topic, _ in missing}))
+                topics = sorted({topic for topic, _ in missing})
+                with contextlib.suppress(UnavailableError):  # the next question says so too
+                    know_topics(self._admin, self._system, topics, _ANSWER_S)
         return found
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
@@ -235,7 +245,7 @@ class LogReader:
                     reached = True
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
                 reached = reached or (message.offset() or 0) >= head
-            elif not error.retriable():
+            elif not is_transient(error):
                 what = f"reading {message.topic()} partition {message.partition()}"
                 raise unread(self._system, what, error)
         return records, reached

@@ -6,6 +6,7 @@ Changelogs and checkpoints are the transactional producer's, and come after ``se
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import NoReturn
 
@@ -15,12 +16,16 @@ from homeport.config.errors import UnavailableError
 from homeport.config.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError, plain_producer_properties
 from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic
-from homeport.container.kafka.transactional_producer import RecordRefusedError
+from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
 from homeport.container.progress import oversized
 from homeport.container.progress.commit import Send, TransactionContent
 from homeport.job_coordinator.kafka.clients import error_of, producer, unavailable
 from homeport.job_coordinator.kafka.connection import Connection
+from homeport.job_coordinator.kafka.in_sync import shortage
 from homeport.job_coordinator.kafka.record_limit import record_limit
+from homeport.job_coordinator.kafka.transient_errors import is_transient
+
+_LOG = logging.getLogger(__name__)
 
 _FLUSH_S = 0.5
 """Kafka may go away while its reports are waited for: so often it is looked."""
@@ -56,13 +61,15 @@ class PlainOutputs:
     def settle(self, pause: Callable[[float], None]) -> None:
         """Everything that was sent is in Kafka: all reports are in, without an error (safety I8).
 
-        Waits for brokers that are away, also where they go meanwhile, for as long as it takes.
+        Waits for brokers and replicas that are away, also where they go meanwhile, for as long as
+        it takes.
 
         Args:
             pause: waits the seconds given; raises to give up.
 
         Raises:
             RecordRefusedError: a record was not taken.
+            UndeliveredError: records were not taken in time, though brokers answer.
             TransactionError: something else is in the way.
         """
         for plain in self._producers.values():
@@ -112,11 +119,27 @@ class _PlainProducer:
                 return
             spent_s += _FLUSH_S
             if spent_s >= SEND_S:
-                self._fail(None)
+                self._heed_shortage()
+                spent_s = 0.0
 
     def close(self) -> None:
         self._producer.purge()
         self._producer.close()
+
+    def _heed_shortage(self) -> None:
+        """Records were not delivered in time, because replicas are missing: they are waited for.
+
+        Raises:
+            UndeliveredError: for another reason, which Kafka does not say.
+        """
+        places = {(topic, None) for topic in self._known_topics}
+        lacks = shortage(self._system, self._producer, places)
+        if lacks is None:
+            raise self._undelivered("outputs", f"not delivered within {SEND_S:g} s")
+        _LOG.warning("writing outputs waits for Kafka: %s", lacks)
+
+    def _undelivered(self, where: str, why: str) -> UndeliveredError:
+        return UndeliveredError(str(unavailable(self._system, where, f"{why}; {_UNDONE}")))
 
     def _serve(self, serve: Callable[[], int]) -> int:
         try:
@@ -149,7 +172,9 @@ class _PlainProducer:
                 self._system, "writing outputs", f"the connection was lost ({lost}); {_UNDONE}"
             )
         where = "outputs" if self._refused is None else f"output stream {self._refused[0].topic}"
-        reason = cause.str() if cause is not None else f"not delivered within {SEND_S:g} s"
+        if cause is not None and is_transient(cause):
+            raise self._undelivered(where, cause.str())
+        reason = cause.str() if cause is not None else "a fatal error"
         kind = TransactionError if self._refused is None else RecordRefusedError
         raise kind(f"{where}: {reason}; {_UNDONE}")
 

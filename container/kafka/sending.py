@@ -8,7 +8,6 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from homeport.container.kafka.clients import TransactionError
 from homeport.container.progress.commit import Send
 
 SEND_S = 30.0
@@ -37,8 +36,7 @@ def enqueue(
         look: called every now and then while the queue is full; raises to give up.
 
     Raises:
-        KafkaException: the library refuses the record.
-        TransactionError: the queue stayed full.
+        KafkaException: the library refuses the record, or its queue stayed full.
     """
     extra: dict[str, Any] = {}
     if send.partition is not None:
@@ -55,7 +53,8 @@ def enqueue(
             # The queue is full: wait for deliveries, but not for ever.
             deadline = deadline or time.monotonic() + SEND_S
             if time.monotonic() > deadline:
-                raise TransactionError(f"sending: the queue stayed full for {SEND_S:g} s") from None
+                why = f"the producer's queue stayed full for {SEND_S:g} s"
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT_QUEUE, why)) from None  # noqa: SLF001 - a public name of the library
             producer.poll(_ROOM_S)
             if look is not None:
                 look()

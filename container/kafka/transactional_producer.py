@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from homeport.config.errors import FencedError, UnavailableError
 from homeport.config.sections import SystemConfig
-from homeport.container.kafka.clients import (
-    FencedError,
-    TransactionError,
-    producer_properties,
-)
+from homeport.container.kafka.clients import TransactionError, producer_properties
 from homeport.container.kafka.sending import Delivered, absent, enqueue, has_topic
 from homeport.container.progress.commit import Changes, Send
-from homeport.job_coordinator.kafka.clients import FENCED, error_of, producer, unavailable
+from homeport.job_coordinator.kafka.clients import (
+    FENCED,
+    error_of,
+    forgotten,
+    producer,
+    unavailable,
+)
 from homeport.job_coordinator.kafka.connection import Connection
+from homeport.job_coordinator.kafka.in_sync import Place, await_writable, shortage
+from homeport.job_coordinator.kafka.open_transactions import not_initialised
+from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,7 +40,6 @@ _LOOK_S = 0.1  # how often a delivery that takes its time is looked at
 _REFUSED = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError._MSG_TIMED_OUT,  # noqa: SLF001 - the client's public constant
         KafkaError._PURGE_QUEUE,  # noqa: SLF001 - the client's public constant
     }
 )
@@ -44,7 +49,15 @@ class RecordRefusedError(TransactionError):
     """Nothing was committed: a record was not taken, maybe because it is too large.
 
     The producer says so of what exceeds its own limit; of what exceeds only the topic's, the first
-    that is heard is often that others, waiting behind it, have timed out or were purged (measured).
+    that is heard is often that others, waiting behind it, have timed out or were purged (measured):
+    ``UndeliveredError`` where they have timed out.
+    """
+
+
+class UndeliveredError(UnavailableError):
+    """Nothing was committed: Kafka did not take the records in time, though a broker answered.
+
+    So it is while a partition has no leader, or fewer replicas in sync than it must have.
     """
 
 
@@ -66,6 +79,8 @@ class TransactionalProducer:
         self._failure: KafkaError | None = None
         self._beyond: dict[tuple[str, int], int] = {}
         self._known_topics: set[str] = set()
+        self._places: Callable[[], Collection[Place]] = tuple
+        self._is_looked_at = False
         self._connection = Connection()
         properties = producer_properties(system, transactional_id)
         self._timeout_ms = int(properties["transaction.timeout.ms"])
@@ -87,22 +102,37 @@ class TransactionalProducer:
             self._producer.init_transactions(_INIT_S)
         except KafkaException as error:
             cause = error_of(error)
-            if cause.retriable():
-                what = f"initialising {self._transactional_id}"
-                raise unavailable(self._system, what, cause.str()) from None
+            if is_transient(cause):
+                raise not_initialised(
+                    self._system, self._producer, self._transactional_id, cause
+                ) from None
             raise TransactionError(
                 f"init of {self._transactional_id} failed: {cause.str()}"
             ) from None
 
-    def await_broker(self, pause: Callable[[float], None]) -> None:
-        """A broker answers. Costs nothing where no connection was lost since the last time.
+    def await_brokers(
+        self,
+        places: Callable[[], Collection[Place]],
+        pause: Callable[[float], None],
+        *,
+        are_all: bool = True,
+    ) -> None:
+        """A broker answers, and enough replicas of ``places`` are in sync.
 
-        A transaction that has not begun can wait for Kafka for as long as it takes.
+        They are looked at before the first transaction, and where a connection was lost since the
+        last one; it costs nothing else. A transaction that has not begun can wait for Kafka for as
+        long as it takes.
 
         Args:
+            places: says what the next transaction writes to.
             pause: waits the seconds given; raises to give up.
+            are_all: whether later transactions write to these too; else the next one is looked at
+                as the first.
         """
-        self._connection.wait(self._producer, pause)
+        self._places = places
+        if not self._is_looked_at or self._connection.lost(self._producer) is not None:
+            await_writable(self._system, self._connection, self._producer, places(), pause)
+            self._is_looked_at = are_all
 
     def expect_beyond(self, positions: Mapping[tuple[str, int], int]) -> None:
         """A transaction is committed only where its records in these partitions come later.
@@ -166,7 +196,8 @@ class TransactionalProducer:
         with self._sending():
             remaining = self._await_reports()
             if remaining or self._failure:
-                self._give_up(f"{remaining} records not delivered", self._failure)
+                late = KafkaError(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001 - the client's public constant
+                self._give_up(f"{remaining} records not delivered", self._failure or late)
             self._require_progress()
 
     def _await_reports(self) -> int:
@@ -206,7 +237,7 @@ class TransactionalProducer:
             self._producer.commit_transaction(_COMMIT_S)
         except KafkaException as error:
             cause = error_of(error)
-            if cause.retriable():
+            if is_transient(cause):
                 why = f"{cause.str()}; its outcome is unknown, so nothing of it is kept here"
                 raise unavailable(self._system, "committing a transaction", why) from None
             if cause.txn_requires_abort() or _is_fenced(cause):
@@ -292,11 +323,18 @@ class TransactionalProducer:
         if lost is not None:
             # Without an abort, which would have to wait: whoever comes next with this id, or fences
             # it, aborts what is open.
-            what = "writing a transaction"
-            raise unavailable(self._system, what, f"the connection was lost ({lost})")
+            raise self._unavailable(f"the connection was lost ({lost})")
         if cause is not None and _is_fenced(cause):
             self._heed_time_out(cause)
             raise FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
+        if cause is not None and cause.code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 - the client's public constant
+            cause = self._verdict() or cause
+        story = forgotten(cause, self._transactional_id) if cause is not None else None
+        if story is not None:
+            raise UnavailableError(f"{story}; the container's next start takes another id")
+        if cause is not None and is_transient(cause):
+            # Without an abort, as above.
+            raise UndeliveredError(str(self._unavailable(f"{step}: {cause.str()}")))
         reason = cause.str() if cause is not None else why
         try:
             self._abort()
@@ -311,6 +349,18 @@ class TransactionalProducer:
         kind = RecordRefusedError if is_refused else TransactionError
         raise kind(f"{step}: {reason}; the transaction was aborted")
 
+    def _unavailable(self, why: str) -> UnavailableError:
+        lacks = self._lacks()
+        story = why if lacks is None else f"{why}: {lacks}"
+        return unavailable(self._system, "writing a transaction", story)
+
+    def _lacks(self) -> str | None:
+        """What the partitions of the open transaction lack to take records; None: nothing known."""
+        try:
+            return shortage(self._system, self._producer, self._places())
+        except UnavailableError:
+            return None
+
     def _abort(self) -> None:
         # What waits behind a refused record goes nowhere, and an abort would wait for it, until the
         # transaction is out of time (measured), unless its reports are taken before.
@@ -323,11 +373,16 @@ class TransactionalProducer:
         """Nothing where the transaction was within its time.
 
         Raises:
+            UndeliveredError: it was not, and a partition lacks replicas or its leader.
             TransactionError: it was not, and the broker fences whoever takes too long.
         """
         took_ms = (time.monotonic() - self._began) * 1000
         if took_ms < self._timeout_ms:
             return
+        lacks = self._lacks()
+        if lacks is not None:
+            why = f"the transaction took {took_ms / 1000:.1f} s"
+            raise UndeliveredError(str(self._unavailable(why)))
         raise TransactionError(
             f"the transaction took {took_ms / 1000:.1f} s, longer than transaction.timeout.ms = "
             f"{self._timeout_ms}: Kafka has aborted it, or a newer incarnation has ({cause.str()})"

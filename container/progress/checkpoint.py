@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from homeport.config.config import INT_MAX
 from homeport.config.errors import WireError
+from homeport.job_coordinator.metadata.message_bytes import LARGEST, whole_number
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
+from homeport.job_coordinator.model.json_values import as_object, required_field, shown
 
 CHECKPOINT_V1 = "checkpoint"
 NOTHING = -1
@@ -77,12 +80,18 @@ def decode_value(data: bytes) -> dict[SystemStreamPartition, int]:
     offsets: dict[SystemStreamPartition, int] = {}
     for entry in _parsed(data).values():
         try:
-            ssp = SystemStreamPartition(entry["system"], entry["stream"], int(entry["partition"]))
-            offset = str(entry["offset"])
-        except (KeyError, TypeError, ValueError):
-            raise WireError(f"checkpoint entry lacks a field: {entry!r}") from None
-        if offset == str(NOTHING) or (offset.isascii() and offset.isdigit()):
-            offsets[ssp] = int(offset)
+            body = as_object(entry, "checkpoint entry")
+            partition, offset = str(body["partition"]), str(body["offset"])
+            system = required_field(body, "system", str)
+            stream = required_field(body, "stream", str)
+        except KeyError:
+            raise WireError(f"checkpoint entry lacks a field: {shown(entry)}") from None
+        number = whole_number(partition, INT_MAX)
+        found = NOTHING if offset == str(NOTHING) else whole_number(offset, LARGEST)
+        if number is None or (found is None and offset.isascii() and offset.isdigit()):
+            raise WireError(f"checkpoint entry has a number out of its range: {shown(entry)}")
+        if found is not None:
+            offsets[SystemStreamPartition(system, stream, number)] = found
     return offsets
 
 
@@ -93,7 +102,7 @@ def _json(body: Mapping[str, Any]) -> bytes:
 def _parsed(data: bytes) -> dict[str, Any]:
     try:
         body = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise WireError(f"not JSON: {data[:200]!r}") from None
     if not isinstance(body, dict):
         raise WireError(f"not a JSON object: {data[:200]!r}")

@@ -6,9 +6,11 @@ without a checkpoint ``samza.offset.default`` decides.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from homeport.config.errors import StoreError
+from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
@@ -26,6 +28,20 @@ class InputPosition:
 
     offset: int
     lost: int = 0
+
+
+def first_place(
+    ssp: SystemStreamPartition, default: str, first_counts: Mapping[SystemStream, int]
+) -> str:
+    """Where a task that has no checkpoint of ``ssp`` begins: "oldest", or ``default``.
+
+    A partition that its input has grown by begins at its oldest record: what came to it before the
+    job noticed it belongs to the job's input.
+
+    Shapes: ``first_counts`` {input: its partitions when the job first read it}.
+    """
+    has_grown = ssp.partition >= first_counts.get(ssp.system_stream, ssp.partition + 1)
+    return "oldest" if has_grown else default
 
 
 def input_position(

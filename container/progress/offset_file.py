@@ -11,8 +11,10 @@ import json
 import struct
 import zlib
 
+from homeport.config.config import LONG_MAX
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.metadata.message_bytes import whole_number
 
 OFFSET_FILE = "OFFSET"
 OFFSET_V2_FILE = "OFFSET-v2"
@@ -90,9 +92,10 @@ def parse_offset(text: str) -> int:
     Raises:
         WireError: the text is not a whole number of at least 0.
     """
-    if not (text.isascii() and text.isdigit()):
+    offset = whole_number(text, LONG_MAX)
+    if offset is None:
         raise WireError(f"it holds {text[:40]!r}, which is not an offset")
-    return int(text)
+    return offset
 
 
 def parse_offset_v2(text: str, changelog: SystemStream, partition: int) -> int:

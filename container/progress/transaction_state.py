@@ -10,10 +10,9 @@ reached its partition.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-
-STATE_TOPIC = "__transaction_state"
 
 _KEY_VERSION = 0
 _PLAIN, _FLEXIBLE = 0, 1
@@ -21,6 +20,7 @@ _ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT = 1, 2, 3
 _VERSION = struct.Struct(">h")
 _HEAD = struct.Struct(">qhib")
 _INT = struct.Struct(">i")
+_LONG = struct.Struct(">q")
 _MORE = 0x80
 
 Place = tuple[str, int]
@@ -35,12 +35,46 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """The first record batch of a transaction in a partition.
+
+    ``written_ms``: the writer's clock said so.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    written_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
-    """The last transaction of an id in some partition, and all partitions that it was in."""
+    """The last transaction of an id in some partition, and all partitions that it was in.
+
+    ``producer_id``, ``producer_epoch``, ``coordinator_epoch``: what its markers carry.
+    ``unlike_ms``: when the producer last ended a transaction of some partition of these otherwise,
+    by the coordinator's clock; -1: it did not. Shapes: {partition: ms}.
+    """
 
     transactional_id: str
     outcome: Outcome
     places: frozenset[Place]
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    unlike_ms: Mapping[Place, int]
+
+    def began_with(self, batch: Batch, place: Place) -> bool:
+        """Whether this is certain to be the transaction that the batch in the place belongs to.
+
+        An abort for time, or by a newer holder of the id, raises the epoch by one, as each end does
+        from Kafka's transaction version 2 on. Below it, all of a producer's transactions may have
+        the same epoch: a batch from before an end of the other outcome may be of that transaction.
+        """
+        return (
+            batch.producer_id == self.producer_id
+            and batch.producer_epoch in {self.producer_epoch, self.producer_epoch - 1}
+            and batch.written_ms > self.unlike_ms.get(place, -1)
+        )
 
 
 def transactional_id_of(key: bytes) -> str | None:
@@ -59,23 +93,31 @@ class TransactionEnds:
     """The last end of each id in each partition, of the records that were taken."""
 
     _ends: dict[str, dict[Place, Ended]] = field(default_factory=dict)
+    _ended_ms: dict[tuple[int, Place, Outcome], int] = field(default_factory=dict)
 
-    def take(self, key: bytes, value: bytes | None) -> None:
-        """One record; the later of an id come after the earlier. What is not known is passed."""
+    def take(self, key: bytes, value: bytes | None, coordinator_epoch: int | None) -> None:
+        """One record; the later of an id come after the earlier.
+
+        What is not of a known form may say anything: nothing is known any more of the id, or of any
+        where the id is not known either. A deletion takes nothing back.
+        """
         name = transactional_id_of(key)
-        state = None if value is None else _state_of(value)
-        if name is None or state is None:
+        if name is None:
+            self._ends.clear()
             return
-        status, places = state
+        if value is None:
+            return
+        state = _state_of(value)
         own = self._ends.pop(name, {})
+        if state is None or coordinator_epoch is None:
+            return
         self._ends[name] = own
-        if status == _ONGOING:
+        if state.status == _ONGOING:
             # Its end will write a marker, for what was left open there before, too.
-            for place in places:
+            for place in state.places:
                 own.pop(place, None)
-        elif status in (_PREPARE_COMMIT, _PREPARE_ABORT):
-            outcome = Outcome.COMMITTED if status == _PREPARE_COMMIT else Outcome.ABORTED
-            own.update(dict.fromkeys(places, Ended(name, outcome, places)))
+        elif state.status in (_PREPARE_COMMIT, _PREPARE_ABORT):
+            self._take_end(name, state, coordinator_epoch, own)
 
     def in_place(self, place: Place) -> list[Ended]:
         """The last transaction of each id in the partition, if it has ended; the latest first.
@@ -84,22 +126,47 @@ class TransactionEnds:
         """
         return [own[place] for own in reversed(self._ends.values()) if place in own]
 
+    def _take_end(
+        self, name: str, state: _State, coordinator_epoch: int, own: dict[Place, Ended]
+    ) -> None:
+        outcome, other = Outcome.COMMITTED, Outcome.ABORTED
+        if state.status == _PREPARE_ABORT:
+            outcome, other = other, outcome
+        known, producer = self._ended_ms, state.producer_id
+        unlike = {
+            p: known[producer, p, other] for p in state.places if (producer, p, other) in known
+        }
+        known.update({(producer, place, outcome): state.updated_ms for place in state.places})
+        ended = Ended(
+            name, outcome, state.places, producer, state.producer_epoch, coordinator_epoch, unlike
+        )
+        own.update(dict.fromkeys(state.places, ended))
 
-def _state_of(value: bytes) -> tuple[int, frozenset[Place]] | None:
-    """Status and partitions; None where the record is not of a form that is known here."""
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    producer_id: int
+    producer_epoch: int
+    status: int
+    places: frozenset[Place]
+    updated_ms: int
+
+
+def _state_of(value: bytes) -> _State | None:
+    """What the record says; None where it is not of a form that is known here."""
     try:
         (version,) = _VERSION.unpack_from(value)
         if version not in (_PLAIN, _FLEXIBLE):
             return None
-        _producer, _epoch, _timeout, status = _HEAD.unpack_from(value, _VERSION.size)
+        producer, epoch, _timeout, status = _HEAD.unpack_from(value, _VERSION.size)
         read = _Reader(value, _VERSION.size + _HEAD.size, is_flexible=version == _FLEXIBLE)
-        return status, read.places()
+        return _State(producer, epoch, status, read.places(), read.long())
     except (struct.error, IndexError, UnicodeDecodeError):
         return None
 
 
 class _Reader:
-    """Reads the partitions of one value from ``at`` on."""
+    """Reads the fields of one value from ``at`` on."""
 
     def __init__(self, data: bytes, at: int, *, is_flexible: bool) -> None:
         self._data = data
@@ -110,26 +177,25 @@ class _Reader:
         found: set[Place] = set()
         for _ in range(self._count()):
             topic = self._text()
-            found.update((topic, self._int()) for _ in range(self._count()))
+            found.update((topic, self._number(_INT)) for _ in range(self._count()))
             if self._is_flexible:
                 self._skip_tags()
         return frozenset(found)
 
+    def long(self) -> int:
+        return self._number(_LONG)
+
     def _count(self) -> int:
-        return self._variable() - 1 if self._is_flexible else self._int()
+        return self._variable() - 1 if self._is_flexible else self._number(_INT)
 
     def _text(self) -> str:
-        if self._is_flexible:
-            length = self._variable() - 1
-        else:
-            (length,) = _VERSION.unpack_from(self._data, self._at)
-            self._at += _VERSION.size
+        length = self._variable() - 1 if self._is_flexible else self._number(_VERSION)
         start, self._at = self._at, self._at + length
         return self._data[start : self._at].decode()
 
-    def _int(self) -> int:
-        (found,) = _INT.unpack_from(self._data, self._at)
-        self._at += _INT.size
+    def _number(self, form: struct.Struct) -> int:
+        (found,) = form.unpack_from(self._data, self._at)
+        self._at += form.size
         return int(found)
 
     def _variable(self) -> int:

@@ -2,50 +2,44 @@
 
 Kafka may leave the end of a transaction out of a partition, for ever (KAFKA-20734: where it has no
 leader at that moment, as when a single broker comes back). What the transaction coordinators have
-written says how it ended; the same end is written once more, by its own id: what that id writes
-next in the partition, and how it ends that, ends what it had left open there.
+written says how it ended; the leader of the partition writes the same end, by the request that the
+coordinator would have sent. No transaction is opened for it: whoever dies at whatever step, or does
+the same at the same time, leaves every outcome as it was decided.
 
-Only ids of superseded incarnations are used, whom nobody permits any more (safety I3): whoever of
-them wakes up is fenced by it, as their successors have fenced them already.
+An end counts for all that its producer has open in the partition. So it is written only for the
+last transaction of a superseded incarnation (safety I3), after its id was fenced: from then on no
+later transaction of it can be there without being seen.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 
 from confluent_kafka import KafkaException
 
 from homeport.config.errors import HomeportError, UnavailableError
-from homeport.container.kafka.clients import HangingTransactionError, producer_properties
-from homeport.container.kafka.log_reader import LogReader
-from homeport.container.kafka.transactional_producer import fence
-from homeport.container.progress import checkpoint
-from homeport.container.progress.transaction_state import (
-    STATE_TOPIC,
-    Ended,
-    Outcome,
-    Place,
-    TransactionEnds,
-)
+from homeport.config.sections import JobConfig
+from homeport.container.kafka.clients import HangingTransactionError
+from homeport.container.kafka.transactions_in_kafka import TransactionsInKafka
+from homeport.container.progress.transaction_state import Ended, Outcome, Place
 from homeport.container.runtime.job import ContainerJob
-from homeport.job_coordinator.kafka.clients import error_of, producer
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.container.runtime.stop_flag import StopRequestedError
+from homeport.job_coordinator.kafka.clients import error_of
+from homeport.job_coordinator.kafka.open_transactions import abort_command
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager
-from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.incarnation import incarnation_of
+from homeport.job_coordinator.model.incarnation import STATE_TOPIC, incarnation_of
 
 _LOG = logging.getLogger(__name__)
 
-END_KEY = b"\x00homeport.transaction-end"
-"""Key of the record, a deletion, by which a committed transaction is ended in a changelog."""
-END_KIND = "homeport-transaction-end"
-"""Kind of the record by which one is ended in the checkpoint topic; readers pass it over."""
+_MOST_TOLD = 3
 
-_LIMIT_S = 30.0
-_HOUR_MS = 3_600_000
+
+class _MovedOnError(UnavailableError):
+    """What was known of an id is not true any more."""
 
 
 @contextmanager
@@ -58,163 +52,154 @@ def ending_what_hangs(
 
     Raises:
         UnavailableError: one was met; the next start goes on. No failure of this container's.
+        StopRequestedError: the container was told to stop meanwhile.
     """
     try:
         yield
     except HangingTransactionError as error:
         _LOG.warning("%s", error)
-        with closing(HangingTransactions(job, stream, pause)) as hanging:
-            raise hanging.end(error) from None
+        with closing(TransactionsInKafka(job.transaction_system, pause)) as kafka:
+            hanging = HangingTransactions(kafka, partial(is_superseded, job.job, stream))
+            raise hanging.end(error, _places(job)) from None
+
+
+def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: str) -> bool:
+    """Whether an id is one of the job's incarnations that may not run any more."""
+    own = incarnation_of(job.name, job.id, transactional_id)
+    if own is None:
+        return False
+    newest = EpochManager(stream).read_processor_epochs().get(own.processor_id)
+    return newest is not None and own.epoch < newest.epoch
 
 
 class HangingTransactions:
-    """What hangs in the partitions that a container reads at its start.
+    """What hangs in partitions, and how it is ended.
 
     Args:
-        job: the container's.
-        stream: the coordinator stream, read.
-        pause: waits the seconds given, and raises to stop.
+        kafka: what Kafka has of transactions.
+        is_superseded: whether an id is one of the job's incarnations that may not run any more.
     """
 
-    def __init__(
-        self, job: ContainerJob, stream: CoordinatorStream, pause: Callable[[float], None]
-    ) -> None:
-        self._job = job
-        self._stream = stream
-        self._pause = pause
-        self._system = job.transaction_system
-        self._reader = LogReader(self._system, pause, {"isolation.level": "read_uncommitted"})
-        self._changelogs = {store.changelog.stream for store in job.stores if store.changelog}
+    def __init__(self, kafka: TransactionsInKafka, is_superseded: Callable[[str], bool]) -> None:
+        self._kafka = kafka
+        self._is_superseded = is_superseded
 
-    def close(self) -> None:
-        """Nothing is read any more."""
-        self._reader.close()
+    def end(self, cause: HangingTransactionError, places: Iterable[Place]) -> UnavailableError:
+        """What hangs there, and elsewhere of the same transactions, is ended as far as it is known.
 
-    def end(self, cause: HangingTransactionError) -> UnavailableError:
-        """What hangs is ended as far as that can be known; what is to be said of it.
-
-        It is no failure of this container's, whose next start goes on.
+        Returns:
+            what is to be said of it: no failure of this container's, whose next start goes on.
 
         Raises:
-            StopRequestedError: told to stop meanwhile.
+            StopRequestedError: the container was told to stop meanwhile.
         """
+        told: list[str] = []
         try:
-            ended = self._end_all()
+            self._end_all(places, told)
+        except StopRequestedError:
+            raise
+        except _MovedOnError as error:
+            told.append(str(error))
         except (HomeportError, KafkaException) as error:
-            why = error_of(error).str() if isinstance(error, KafkaException) else str(error)
-            return UnavailableError(f"{cause}; it could not be ended here: {why}")
-        if not ended:
-            return UnavailableError(
-                f"{cause}; {STATE_TOPIC} has no end of one of this job's in it that could be "
-                "written once more"
+            told.append(f"it could not be ended here: {_why(error)}")
+        return UnavailableError(
+            "; ".join([str(cause), *(told or ["by now it is over: start again"])])
+        )
+
+    def _end_all(self, places: Iterable[Place], told: list[str]) -> None:
+        looked: set[Place] = set()
+        while todo := sorted(set(places) - looked):
+            looked.update(todo)
+            held = self._kafka.held(todo)
+            if not held:
+                break
+            since_ms = self._kafka.written_ms(held)
+            ends = self._kafka.ends(since_ms)
+            found = {
+                place: [e for e in ends.in_place(place) if self._is_superseded(e.transactional_id)]
+                for place in held
+            }
+            for place, stable in held.items():
+                at: int | None = stable
+                while at is not None:
+                    at = self._end_in(place, at, found[place], since_ms, told)
+            places = {p for each in found.values() for ended in each for p in ended.places}
+
+    def _end_in(
+        self, place: Place, at: int, known: list[Ended], since_ms: int, told: list[str]
+    ) -> int | None:
+        """What hangs at the offset is ended, if it is known; the offset of the next one there."""
+        refusal = self._kafka.refusal()
+        batch = self._kafka.first_batch(place, at) if refusal is None else None
+        found = [e for e in known if refusal or (batch and e.began_with(batch, place))]
+        if not found:
+            told.append(
+                f"{_shown(place)}, offset {at}: {STATE_TOPIC} has no end of one of this job's in "
+                "it that is certain to be of what is open there"
             )
-        return UnavailableError(f"{cause}; by now {', '.join(ended)}: start again")
-
-    def _end_all(self) -> list[str]:
-        places = [
-            (store.changelog.stream, task.changelog_partition)
-            for store in self._job.stores
-            for task in self._job.tasks
-            if store.changelog is not None
-        ]
-        if self._job.task.checkpoint_enabled:
-            places.append((self._job.task.checkpoint_topic, 0))
-        held = self._held(places)
-        ends = self._ends(held)
-        ended: list[str] = []
-        for place in held:
-            for candidate in ends.in_place(place):
-                if place in self._held([place]) and self._is_superseded(candidate):
-                    ended += self._end(candidate, place)
-        return ended
-
-    def _held(self, places: list[Place]) -> dict[Place, int]:
-        """{place: last stable offset} of those that are not stable up to their heads."""
-        heads = self._reader.ends(places)
-        stable = self._reader.stable_ends(places)
-        return {place: at for place, at in stable.items() if at < heads[place].head}
-
-    def _ends(self, held: Mapping[Place, int]) -> TransactionEnds:
-        """How transactions ended since an hour before what hangs was written."""
-        since_ms = min(self._written_ms(place, at) for place, at in held.items())
-        ends = TransactionEnds()
-        count = TopicAdmin(self._system).partition_counts([STATE_TOPIC])[STATE_TOPIC]
-        places = [(STATE_TOPIC, partition) for partition in range(count)]
-        for place, found in self._reader.ends(places).items():
-            start = self._reader.offset_at(*place, since_ms)
-            if start is None:
-                continue
-            for records in self._reader.read(*place, start, found.head):
-                for record in records:
-                    ends.take(record.key() or b"", record.value())
-        return ends
-
-    def _written_ms(self, place: Place, at: int) -> int:
-        """Before the record at the offset was written; its time is its writer's, the log's is not.
-
-        Where a compaction has removed the record, from the beginning.
-        """
-        for records in self._reader.read(*place, at, at + 1):
-            return max(0, records[0].timestamp()[1] - _HOUR_MS)
-        return 0
-
-    def _is_superseded(self, candidate: Ended) -> bool:
-        """Whether it is an incarnation's that may not run any more."""
-        own = incarnation_of(self._job.job.name, self._job.job.id, candidate.transactional_id)
-        if own is None:
-            return False
-        newest = EpochManager(self._stream).read_processor_epochs().get(own.processor_id)
-        return newest is not None and own.epoch < newest.epoch
-
-    def _end(self, candidate: Ended, place: Place) -> list[str]:
-        """The candidate's end is where it may be missing; in words, where that was so."""
-        is_commit = candidate.outcome is Outcome.COMMITTED
-        held = self._held(sorted(candidate.places))
-        told = sorted(p for p in held if not is_commit or self._can_take(p))
-        if place not in told:
-            return []
-        self._write_end(candidate, told)
-        if self._held([place]).get(place) == held[place]:
-            return []
-        done = f"{candidate.transactional_id}, which was {candidate.outcome.value}, has its end"
-        _LOG.warning("%s in %s", done, ", ".join(f"{t} partition {p}" for t, p in told))
-        left = sorted(set(held).difference(told))
-        if left:
-            _LOG.error(
-                "%s was committed and has no end in %s: no record of ours may come there, so that "
-                "who reads committed records only waits before offset %s",
-                candidate.transactional_id,
-                ", ".join(f"{t} partition {p}" for t, p in left),
-                ", ".join(str(held[p]) for p in left),
-            )
-        return [f"{done} in {place[0]} partition {place[1]}"]
-
-    def _write_end(self, candidate: Ended, places: Sequence[Place]) -> None:
-        """The candidate's id has ended one more transaction in the places as it ended its last."""
-        name = candidate.transactional_id
-        writer = producer(self._system, producer_properties(self._system, name))
+            return None
+        if refusal is not None:
+            told += [self._story(e, place, at, refusal) for e in found[:_MOST_TOLD]]
+            return None
+        ended = found[0]
         try:
-            writer.init_transactions(_LIMIT_S)
-            writer.begin_transaction()
-            for topic, partition in places:
-                writer.produce(topic, None, self._end_key(topic), partition)
-            if writer.flush(_LIMIT_S):
-                raise UnavailableError(f"records of {name} were not delivered")
-            if candidate.outcome is Outcome.COMMITTED:
-                writer.commit_transaction(_LIMIT_S)
-            else:
-                writer.abort_transaction(_LIMIT_S)
-        finally:
-            writer.close()
-        # Waits until the markers are written.
-        fence(self._system, name)
+            left = self._end_one(ended, place, at, since_ms)
+        except (StopRequestedError, _MovedOnError):
+            raise
+        except (HomeportError, KafkaException) as error:
+            told.append(self._story(ended, place, at, _why(error)))
+            return None
+        name = ended.transactional_id
+        done = f"{name}, which was {ended.outcome.value}, has its end in {_shown(place)}"
+        _LOG.warning("%s", done)
+        told.append(f"by now {done}: start again")
+        return left
 
-    def _can_take(self, place: Place) -> bool:
-        """Whether a record of ours may be committed there: nobody takes it for one of a user's."""
-        return place[0] in self._changelogs or place[0] == self._job.task.checkpoint_topic
+    def _end_one(self, ended: Ended, place: Place, at: int, since_ms: int) -> int | None:
+        """The end that is missing at the offset is written; the offset of the next one there."""
+        kafka, name = self._kafka, ended.transactional_id
+        kafka.fence(name)
+        if ended not in kafka.ends(since_ms, name).in_place(place):
+            raise _MovedOnError(
+                f"{name} has begun or ended another transaction in {_shown(place)} meanwhile: "
+                "start again"
+            )
+        kafka.write_marker(place, ended)
+        left = kafka.held([place]).get(place)
+        if left == at:
+            raise UnavailableError("its end was written there, and the last stable offset stays")
+        return left
 
-    def _end_key(self, topic: str) -> bytes:
-        if topic != self._job.task.checkpoint_topic:
-            return END_KEY
-        grouper = self._job.job.ssp_grouper_factory
-        return checkpoint.encode_key(checkpoint.CheckpointKey(grouper, TaskName("none"), END_KIND))
+    def _story(self, ended: Ended, place: Place, at: int, why: str) -> str:
+        """What is known of a transaction that is not ended, and what an operator can do."""
+        known = (
+            f"{ended.transactional_id} (producer {ended.producer_id}, epoch "
+            f"{ended.producer_epoch}) was {ended.outcome.value}; if its end is what is missing in "
+            f"{_shown(place)}, it could not be written there: {why}; "
+        )
+        if ended.outcome is Outcome.COMMITTED:
+            return (
+                f"{known}it must not be aborted, that would lose what it committed: the next start "
+                "writes its end, once it can"
+            )
+        command = abort_command(self._kafka.system, *place, at)
+        return f"{known}`{command}` ends it, if describe-producers names that producer there"
+
+
+def _places(job: ContainerJob) -> set[Place]:
+    """The partitions that a start of the container reads committed records of."""
+    places = {
+        (store.changelog.stream, task.changelog_partition)
+        for store in job.stores
+        for task in job.tasks
+        if store.changelog is not None
+    }
+    return places | ({(job.task.checkpoint_topic, 0)} if job.task.checkpoint_enabled else set())
+
+
+def _shown(place: Place) -> str:
+    return f"{place[0]} partition {place[1]}"
+
+
+def _why(error: HomeportError | KafkaException) -> str:
+    return error_of(error).str() if isinstance(error, KafkaException) else str(error)

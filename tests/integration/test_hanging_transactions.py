@@ -1,4 +1,4 @@
-"""Transactions whose end never reached a partition, on a real broker, and who ends them.
+"""Transactions whose end never reached a partition, on a real broker, and how they get it.
 
 Kafka leaves the end of a transaction out where a partition has no leader at that moment
 (KAFKA-20734); a record that comes late, after the end, leaves the same behind.
@@ -6,21 +6,26 @@ Kafka leaves the end of a transaction out where a partition has no leader at tha
 
 from __future__ import annotations
 
+import json
+import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import healing_container
 import pytest
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from late_records import send_late, without_verification
 from producer_ids import batches_in
+from stopped_container import PLAN_VARIABLE, write_plan
 from stream_containers import COUNTER, DEADLINE_S, P0, Job, make_job
 
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.sections import SystemConfig, TaskConfig
 from homeport.container.kafka.transactional_producer import fence
 from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
@@ -64,13 +69,13 @@ def _begun(job: Job, epoch: int, timeout_ms: int, entries: dict[str, bytes]) -> 
     writer.init_transactions(DEADLINE_S)
     writer.begin_transaction()
     for name, key in entries.items():
-        writer.produce(job.topic(name), COUNTED, key, partition=0)
+        writer.produce(_topic(job, name), COUNTED, key, partition=0)
     assert writer.flush(DEADLINE_S) == 0
     return writer
 
 
 def _log_directory(broker: LocalCluster) -> Path:
-    return Layout(default_cache(), broker.name).kafka / "data"
+    return Layout(default_cache(), broker.name).broker("kafka") / "data"
 
 
 def _stand_still(broker: LocalCluster, seconds: float) -> None:
@@ -100,9 +105,15 @@ def _await_end(broker: LocalCluster, system: SystemConfig, transactional_id: str
         fence(system, transactional_id)
 
 
+def _topic(job: Job, name: str) -> str:
+    if name == "checkpoints":
+        return TaskConfig.of(job.config).checkpoint_topic
+    return job.topic(name)
+
+
 def _stable_and_head(job: Job, name: str) -> tuple[int, int]:
     admin = AdminClient({"bootstrap.servers": job.servers})
-    place = TopicPartition(job.topic(name), 0)
+    place = TopicPartition(_topic(job, name), 0)
     latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
     deadline = time.monotonic() + DEADLINE_S
     while True:
@@ -128,47 +139,148 @@ def _hangs(job: Job, name: str) -> bool:
     return not _is_stable(job, name)
 
 
-@pytest.mark.parametrize("outcome", ["aborted", "committed"])
-def test_a_start_ends_what_hangs_in_its_changelog(
-    make: Callable[[], Job], broker: LocalCluster, outcome: str
+def _leave_hanging(
+    job: Job, broker: LocalCluster, epoch: int, outcome: str, topics: Sequence[str]
 ) -> None:
-    """As it had ended; it says so, is not charged, and the next start goes on.
-
-    The output, where a record of ours would be taken for one of the job's, is told as it is.
-    """
-    job = make()
+    """A transaction of an incarnation hangs in these topics, of which one record is in each."""
+    entry = f"hangs-{epoch:02}".encode()
     with without_verification(job.servers):
-        writer = _begun(job, 1, 60_000, {"changelog": b"whole", "out": b"whole"})
+        writer = _begun(job, epoch, 60_000, dict.fromkeys(topics, b"whole"))
+        before = {name: _stable_and_head(job, name)[0] for name in topics}
         if outcome == "aborted":
             writer.abort_transaction(DEADLINE_S)
         else:
             writer.commit_transaction(DEADLINE_S)
-        for name in ("changelog", "out"):
-            place = (job.topic(name), 0)
-            job.until(partial(_is_stable, job, name))
-            written = batches_in(_log_directory(broker), *place)
-            late = send_late(job.servers, _id(job, 1), place, written[0], b"12345678")
-            assert _stable_and_head(job, name) == (late, late + 1)
+        for name in topics:
+            place = (_topic(job, name), 0)
+            job.until(lambda name=name: _stable_and_head(job, name)[0] > before[name])  # type: ignore[misc]  # a default
+            own = batches_in(_log_directory(broker), *place)[-1]
+            send_late(job.servers, _id(job, epoch), place, own, entry)
+
+
+@pytest.mark.parametrize("outcome", ["aborted", "committed"])
+def test_a_start_ends_what_hangs_in_its_changelog(
+    make: Callable[[], Job], broker: LocalCluster, outcome: str
+) -> None:
+    """As it had ended, in the output too; it says so, uncharged, and the next start goes on."""
+    job = make()
+    _leave_hanging(job, broker, 1, outcome, ["changelog", "out"])
 
     first = job.start(2, fence=[1])
     assert first.process.wait(2 * DEADLINE_S) == EXIT_UNAVAILABLE
     line = first.last_line()
     assert f"reading {job.topic('changelog')} partition 0: its last stable offset has been" in line
     assert "kafka-transactions.sh" in line
-    assert f"{_id(job, 1)}, which was {outcome}, has its end" in line
-    assert not _hangs(job, "changelog")
-    assert _hangs(job, "out") == (outcome == "committed")
-    told = f"was committed and has no end in {job.topic('out')} partition 0"
-    assert (told in first.log.read_text()) == (outcome == "committed")
+    for name in ("changelog", "out"):
+        assert f"{_id(job, 1)}, which was {outcome}, has its end in {job.topic(name)}" in line
+        assert not _hangs(job, name)
 
     second = job.start(3, fence=[1, 2])
     job.report(second, 1)
     job.produce([(0, b"word", b"")])
     job.until(lambda: job.processed() == 1, second)
     assert second.stop() == 143
-    kept = {"whole", "12345678", "word"} if outcome == "committed" else {"word"}
-    found = {k for k, v in job.table("changelog").items() if v is not None}
-    assert found == kept
+    kept = {"whole", "hangs-01"} if outcome == "committed" else set()
+    assert {k for k, v in job.table("changelog").items() if v is not None} == {*kept, "word"}
+    assert set(job.table("out")) == {*kept, "word"}
+
+
+def _plan(job: Job) -> Path:
+    return job.folder / "plan"
+
+
+def _healer(job: Job, *, heeds_plan: bool = True) -> subprocess.Popen[bytes]:
+    """A process that ends what hangs as a container's start does."""
+    (job.folder / "config.json").write_text(json.dumps(dict(job.config)), encoding="utf-8")
+    plan = _plan(job) if heeds_plan else job.folder / "none"
+    support = str(Path(healing_container.__file__).parent)
+    return subprocess.Popen(
+        [sys.executable, "-m", "healing_container", str(job.folder)],
+        env={**os.environ, PLAN_VARIABLE: str(plan), "PYTHONPATH": support},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def _heal(job: Job) -> str:
+    """What hangs is ended; the output."""
+    healer = _healer(job, heeds_plan=False)
+    return healer.communicate(timeout=DEADLINE_S)[0].decode()
+
+
+def _kept(job: Job, name: str) -> list[bytes | None]:
+    """Keys of all committed records; there is nothing else."""
+    assert _is_stable(job, name)
+    return [key for key, _ in job.read(_topic(job, name))]
+
+
+def _has_both(job: Job) -> None:
+    for name in ("changelog", "checkpoints"):
+        assert _kept(job, name) == [b"whole", b"hangs-01"]
+
+
+@pytest.mark.parametrize("step", ["first_batch 1", "fence 1", "ends 2", "write_marker 1"])
+def test_two_at_once_end_what_was_committed_as_committed(
+    make: Callable[[], Job], broker: LocalCluster, step: str
+) -> None:
+    """The checkpoints are everybody's: one stands still at a step while another does it all."""
+    job = make()
+    job.permit(2)
+    _leave_hanging(job, broker, 1, "committed", ["changelog", "checkpoints"])
+    write_plan(_plan(job), step, "wait")
+    first = _healer(job)
+    job.until(_plan(job).with_suffix(".reached").exists)
+    assert "which was committed, has its end" in _heal(job)
+    _plan(job).unlink()
+    first.communicate(timeout=DEADLINE_S)
+    assert first.returncode == 0
+    _has_both(job)
+
+
+def test_whoever_is_killed_at_any_step_aborts_nothing(
+    make: Callable[[], Job], broker: LocalCluster
+) -> None:
+    """No transaction is open then, which Kafka would abort for its time; the next one goes on."""
+    job = make()
+    job.permit(2)
+    _leave_hanging(job, broker, 1, "committed", ["changelog", "checkpoints"])
+    for step in ("held 1", "ends 1", "first_batch 1", "fence 1", "ends 2", "write_marker 1"):
+        write_plan(_plan(job), step, "kill")
+        healer = _healer(job)
+        healer.communicate(timeout=DEADLINE_S)
+        assert healer.returncode == -signal.SIGKILL, step
+        fence(SystemConfig.of(job.config, "kafka"), _id(job, 1))  # as each successor does
+    _heal(job)
+    _has_both(job)
+
+
+def test_two_that_hang_end_each_as_it_had_ended(
+    make: Callable[[], Job], broker: LocalCluster
+) -> None:
+    """One was aborted, one committed; the broker has restarted since, and does so once more."""
+    job = make()
+    job.permit(3)
+    _leave_hanging(job, broker, 1, "aborted", ["changelog", "checkpoints"])
+    with without_verification(job.servers):
+        writer = _begun(job, 2, 60_000, {"changelog": b"second", "checkpoints": b"second"})
+        writer.commit_transaction(DEADLINE_S)
+        fence(SystemConfig.of(job.config, "kafka"), _id(job, 2))
+        for name in ("changelog", "checkpoints"):
+            place = (_topic(job, name), 0)
+            own = [b for b in batches_in(_log_directory(broker), *place) if not b.is_marker][-1]
+            send_late(job.servers, _id(job, 2), place, own, b"hangs-02")
+    broker.stop_kafka()
+    broker.start_kafka()
+    write_plan(_plan(job), "ends 2", "wait")
+    healer = _healer(job)
+    job.until(_plan(job).with_suffix(".reached").exists)
+    broker.stop_kafka()
+    broker.start_kafka()
+    _plan(job).unlink()
+    healer.communicate(timeout=DEADLINE_S)
+    _heal(job)
+    for name in ("changelog", "checkpoints"):
+        assert _kept(job, name) == [b"second", b"hangs-02"]
 
 
 def test_what_nobody_knows_the_end_of_is_told_and_left(make: Callable[[], Job]) -> None:

@@ -28,6 +28,11 @@ SYSTEM = SystemConfig.of(
         KafkaError._TIMED_OUT,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.LISTENER_NOT_FOUND,
+        KafkaError.NETWORK_EXCEPTION,
     ],
 )
 def test_what_passes_by_itself_is_not_held_against_the_container(code: int) -> None:

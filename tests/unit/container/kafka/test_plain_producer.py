@@ -160,10 +160,25 @@ def test_an_error_in_a_report_stops_the_checkpoint(made: dict[str, Library]) -> 
 def test_another_error_is_told_as_it_is(made: dict[str, Library]) -> None:
     """With the stream."""
 
-    def is_late(library: Library) -> None:
-        library.reports = {b"small": TIMED_OUT}
+    def is_damaged(library: Library) -> None:
+        library.reports = {b"small": KafkaError(KafkaError.INVALID_RECORD, "invalid")}
 
-    with pytest.raises(RecordRefusedError, match="output stream out: timed out; the transaction"):
+    with pytest.raises(RecordRefusedError, match="output stream out: invalid; the transaction"):
+        _settled(is_damaged, made)
+
+
+@pytest.mark.parametrize(
+    "error", [TIMED_OUT, KafkaError(KafkaError.NOT_ENOUGH_REPLICAS, "too few in sync")]
+)
+def test_a_record_that_kafka_does_not_take_in_time_is_its_absence(
+    error: KafkaError, made: dict[str, Library]
+) -> None:
+    """Too few replicas in sync are no failure of the job's."""
+
+    def is_late(library: Library) -> None:
+        library.reports = {b"small": error}
+
+    with pytest.raises(UnavailableError, match=f"output stream out: {error.str()}; the transact"):
         _settled(is_late, made)
 
 
@@ -173,8 +188,29 @@ def test_a_missing_report_stops_the_checkpoint(made: dict[str, Library]) -> None
     def is_unheard(library: Library) -> None:
         library.remaining = 1
 
-    with pytest.raises(TransactionError, match="outputs: not delivered within 30 s"):
+    with pytest.raises(UnavailableError, match="outputs: not delivered within 30 s"):
         _settled(is_unheard, made)
+
+
+def test_replicas_that_are_missing_are_waited_for(
+    made: dict[str, Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As brokers are: what was sent before is delivered once they are in sync again."""
+    looks: list[str] = []
+
+    def lacks(_system: object, library: Library, places: object) -> str:
+        assert places == {("out", None)}
+        looks.append("look")
+        if len(looks) == 2:
+            library.remaining = 0
+        return "topic 'out' partition 0 has 1 of 3 replicas in sync"
+
+    def is_unheard(library: Library) -> None:
+        library.remaining = 1
+
+    monkeypatch.setattr(plain_producer, "shortage", lacks)
+    _settled(is_unheard, made)
+    assert len(looks) == 2
 
 
 def test_brokers_that_go_in_mid_flush_are_waited_for(made: dict[str, Library]) -> None:

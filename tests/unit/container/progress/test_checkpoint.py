@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from homeport.config.errors import WireError
@@ -63,3 +65,35 @@ def test_a_task_that_is_to_begin_at_offset_0_has_processed_nothing() -> None:
     """Its offset is -1, which Samza reads as we do: the next message is the first."""
     ssp = SystemStreamPartition("kafka", "in", 0)
     assert decode_value(encode_value({ssp: -1})) == {ssp: -1}
+
+
+_ENTRY = {"system": "kafka", "partition": "0", "offset": "10", "stream": "in"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *((name, value) for name in ("partition", "offset") for value in ("9" * 19, "9" * 5_000)),
+        ("partition", 2**31),
+        ("partition", -1),
+        ("partition", float("inf")),
+        ("partition", True),
+        ("offset", 10**400),
+        ("system", []),
+        ("stream", {}),
+        ("stream", None),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_a_number_that_no_partition_has_is_damage(field: str, value: object) -> None:
+    """No consumer could be put there: it is said as of other damage."""
+    data = json.dumps({"x": {**_ENTRY, field: value}}).encode()
+    with pytest.raises(WireError, match=r"checkpoint entry|field '"):
+        decode_value(data)
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b'{"x":' + b"9" * 5_000 + b"}"])
+def test_json_that_python_does_not_read_is_no_value(data: bytes) -> None:
+    """Nested too deeply, or a number of too many digits."""
+    with pytest.raises(WireError, match="not JSON"):
+        decode_value(data)

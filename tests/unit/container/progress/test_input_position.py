@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.errors import StoreError
-from homeport.container.progress.input_position import InputPosition, InputRange, input_position
+from homeport.container.progress.input_position import (
+    InputPosition,
+    InputRange,
+    first_place,
+    input_position,
+)
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 SSP = SystemStreamPartition("kafka", "in", 0)
@@ -34,3 +39,13 @@ def test_a_checkpoint_beyond_the_end_is_refused() -> None:
     """The topic was made anew: going on anywhere would be wrong."""
     with pytest.raises(StoreError, match=r"its checkpoint says 20, .* ends at 20"):
         input_position(SSP, 20, "oldest", RANGE)
+
+
+def test_a_partition_that_its_input_has_grown_by_begins_at_its_oldest() -> None:
+    """Of the partitions of the first start, and of an input without a count, the default says."""
+    counts = {SSP.system_stream: SSP.partition + 1}
+    grown = SystemStreamPartition(SSP.system, SSP.stream, SSP.partition + 1)
+    for default in ("oldest", "upcoming"):
+        assert first_place(SSP, default, counts) == default
+        assert first_place(grown, default, counts) == "oldest"
+        assert first_place(grown, default, {}) == default

@@ -122,3 +122,14 @@ def test_a_map_of_other_partitions_is_refused(text: str, told: str) -> None:
     """Exactly the store's own changelog partition is to be in it (reference, section 6.4)."""
     with pytest.raises(WireError, match=re.escape(told)):
         offset_file.parse_offset_v2(text, DOTTED, 3)
+
+
+@pytest.mark.parametrize("digits", [19, 400, 5_000])
+def test_an_offset_that_no_topic_has_is_damage(digits: int) -> None:
+    """Also in a map: the store is rebuilt, and nothing is asked of Kafka there."""
+    text = "9" * digits
+    with pytest.raises(WireError, match="which is not an offset"):
+        offset_file.parse_offset(text)
+    in_a_map = offset_file.offset_v2_text("kafka", "a.b-log", 0, 1).replace('"1"', f'"{text}"')
+    with pytest.raises(WireError, match="which is not an offset"):
+        offset_file.parse_offset_v2(in_a_map, DOTTED, 0)

@@ -5,12 +5,23 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from transaction_records import (
+    COMPLETE_ABORT,
+    EMPTY,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    flexible,
+    key,
+    plain,
+)
 
 from homeport.container.progress.transaction_state import (
+    Batch,
     Ended,
     Outcome,
     Place,
@@ -18,91 +29,128 @@ from homeport.container.progress.transaction_state import (
     transactional_id_of,
 )
 
-EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_ABORT = 0, 1, 2, 3, 5
 LOG = ("a-changelog", 3)
 OUT = ("out" * 50, 200)
 BOTH = frozenset({LOG, OUT})
+COORDINATOR_EPOCH = 9
 
 
-def _key(name: str, version: int = 0) -> bytes:
-    return struct.pack(">hh", version, len(name.encode())) + name.encode()
+def _ended(name: str, outcome: Outcome, places: frozenset[Place] = BOTH) -> Ended:
+    return Ended(name, outcome, places, 7, 1, COORDINATOR_EPOCH, {})
 
 
-def _plain(status: int, places: list[Place]) -> bytes:
-    """Of version 0."""
-    data = struct.pack(">hqhibi", 0, 7, 1, 10_000, status, len(places))
-    for topic, partition in places:
-        data += struct.pack(">h", len(topic)) + topic.encode() + struct.pack(">ii", 1, partition)
-    return data + struct.pack(">qq", 5, 4)
+def _taken(*records: tuple[str, bytes | None]) -> TransactionEnds:
+    ends = TransactionEnds()
+    for name, value in records:
+        ends.take(key(name), value, COORDINATOR_EPOCH)
+    return ends
 
 
-def _flexible(status: int, places: list[Place]) -> bytes:
-    """Of version 1, with tagged fields wherever there may be some."""
-    tags = b"\x01" + b"\x02" + b"\x03" + b"abc"
-    data = struct.pack(">hqhib", 1, 7, 1, 10_000, status) + _variable(len(places) + 1)
-    for topic, partition in places:
-        data += _variable(len(topic) + 1) + topic.encode()
-        data += _variable(2) + struct.pack(">i", partition) + tags
-    return data + struct.pack(">qq", 5, 4) + tags
-
-
-def _variable(value: int) -> bytes:
-    return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80, value >> 7])
-
-
-@pytest.mark.parametrize("value", [_plain, _flexible])
+@pytest.mark.parametrize("value", [plain, flexible])
 def test_a_transaction_has_the_end_that_was_prepared(
     value: Callable[[int, list[Place]], bytes],
 ) -> None:
     """In every partition of it; what comes after, complete or empty, takes nothing back."""
     ends = TransactionEnds()
     for name, status in (("one", PREPARE_COMMIT), ("two", PREPARE_ABORT)):
-        ends.take(_key(name), value(ONGOING, [LOG, OUT]))
+        ends.take(key(name), value(ONGOING, [LOG, OUT]), COORDINATOR_EPOCH)
         assert name not in {ended.transactional_id for ended in ends.in_place(LOG)}
-        ends.take(_key(name), value(status, [LOG, OUT]))
-    ends.take(_key("two"), value(COMPLETE_ABORT, []))
-    ends.take(_key("two"), value(EMPTY, []))
-    expected = [Ended("two", Outcome.ABORTED, BOTH), Ended("one", Outcome.COMMITTED, BOTH)]
-    assert ends.in_place(LOG) == ends.in_place(OUT) == expected
+        ends.take(key(name), value(status, [LOG, OUT]), COORDINATOR_EPOCH)
+    ends.take(key("two"), value(COMPLETE_ABORT, []), COORDINATOR_EPOCH + 1)
+    ends.take(key("two"), value(EMPTY, []), COORDINATOR_EPOCH + 1)
+    ends.take(key("two"), None, COORDINATOR_EPOCH + 1)
+    found = [replace(ended, unlike_ms={}) for ended in ends.in_place(LOG)]
+    assert found == [
+        _ended("two", Outcome.ABORTED),
+        _ended("one", Outcome.COMMITTED),
+    ]
+    assert ends.in_place(OUT) == ends.in_place(LOG)
     assert ends.in_place(("a-changelog", 2)) == []
 
 
 def test_the_last_transaction_of_an_id_in_a_partition_counts() -> None:
     """One that is open there will end what was left open; elsewhere the one before it counts."""
-    ends = TransactionEnds()
-    ends.take(_key("one"), _plain(PREPARE_ABORT, [LOG, OUT]))
-    ends.take(_key("one"), _plain(ONGOING, [LOG]))
+    records = [("one", plain(PREPARE_COMMIT, [LOG, OUT])), ("one", plain(ONGOING, [LOG]))]
+    ends = _taken(*records)
     assert ends.in_place(LOG) == []
-    assert ends.in_place(OUT) == [Ended("one", Outcome.ABORTED, BOTH)]
-    ends.take(_key("one"), _plain(PREPARE_COMMIT, [LOG]))
-    assert ends.in_place(LOG) == [Ended("one", Outcome.COMMITTED, frozenset({LOG}))]
+    assert ends.in_place(OUT) == [_ended("one", Outcome.COMMITTED)]
+    ends = _taken(*records, ("one", plain(PREPARE_COMMIT, [LOG])))
+    assert ends.in_place(LOG) == [_ended("one", Outcome.COMMITTED, frozenset({LOG}))]
+
+
+def test_two_transactions_of_an_id_have_their_own_ends() -> None:
+    """Each in the partitions where it was the last."""
+    ends = _taken(("one", plain(PREPARE_COMMIT, [LOG, OUT])), ("one", plain(PREPARE_ABORT, [OUT])))
+    assert [ended.outcome for ended in ends.in_place(LOG)] == [Outcome.COMMITTED]
+    assert [ended.outcome for ended in ends.in_place(OUT)] == [Outcome.ABORTED]
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        None,
         b"",
-        b"\x00\x02" + _plain(PREPARE_ABORT, [LOG])[2:],
-        _plain(PREPARE_ABORT, [LOG])[:20],
-        _flexible(PREPARE_ABORT, [LOG])[:22],
-        _plain(PREPARE_ABORT, [LOG]).replace(b"a-ch", b"\xff\xff\xff\xff"),
+        b"\x00\x02" + plain(PREPARE_ABORT, [LOG])[2:],
+        plain(PREPARE_ABORT, [LOG])[:20],
+        plain(PREPARE_ABORT, [LOG])[:-10],
+        flexible(PREPARE_ABORT, [LOG])[:22],
+        plain(PREPARE_ABORT, [LOG]).replace(b"a-ch", b"\xff\xff\xff\xff"),
     ],
 )
-def test_what_is_of_no_known_form_is_passed_over(value: bytes | None) -> None:
-    """A later version, a record that is cut short, a deletion."""
+def test_after_what_is_of_no_known_form_nothing_is_known_of_an_id(value: bytes) -> None:
+    """A later version, or a record that is cut short, may say anything, but of one id."""
+    others = [("two", plain(PREPARE_COMMIT, [LOG]))]
+    ends = _taken(("one", plain(PREPARE_COMMIT, [LOG])), *others, ("one", value))
+    assert [ended.transactional_id for ended in ends.in_place(LOG)] == ["two"]
+
+
+def test_without_the_coordinators_epoch_nothing_is_known() -> None:
+    """An end could not be written as the coordinator would."""
     ends = TransactionEnds()
-    ends.take(_key("one"), value)
+    ends.take(key("one"), plain(PREPARE_COMMIT, [LOG]), None)
+    assert ends.in_place(LOG) == []
+
+
+def test_after_a_key_of_no_known_form_nothing_is_known() -> None:
+    """It may be any id's."""
+    ends = _taken(("one", plain(PREPARE_COMMIT, [LOG])))
+    ends.take(key("one", version=1), plain(PREPARE_COMMIT, [LOG]), COORDINATOR_EPOCH)
     assert ends.in_place(LOG) == []
 
 
 def test_a_key_is_an_id_of_the_known_form() -> None:
     """Of another version, cut short, or of another length than it says, it is none."""
-    assert transactional_id_of(_key("an-id")) == "an-id"
-    assert transactional_id_of(_key("an-id", version=1)) is None
-    assert transactional_id_of(_key("an-id")[:-1]) is None
+    assert transactional_id_of(key("an-id")) == "an-id"
+    assert transactional_id_of(key("an-id", version=1)) is None
+    assert transactional_id_of(key("an-id")[:-1]) is None
     assert transactional_id_of(b"\x00") is None
     assert transactional_id_of(b"\x00\x00\x00\x01\xff") is None
-    ends = TransactionEnds()
-    ends.take(b"", _plain(PREPARE_ABORT, [LOG]))
-    assert ends.in_place(LOG) == []
+
+
+def _last(*ends: tuple[int, int, int]) -> Ended:
+    """The last of an id's ends; each: its status, epoch, and when it was decided."""
+    records = [("one", plain(s, [LOG], (7, epoch), at_ms)) for s, epoch, at_ms in ends]
+    return _taken(*records).in_place(LOG)[0]
+
+
+def test_a_batch_is_of_the_transaction_of_its_producer_and_epoch() -> None:
+    """An end may have raised the epoch by one, not by more."""
+    ended = _last((PREPARE_ABORT, 3, 10))
+    for epoch, is_its in ((1, False), (2, True), (3, True), (4, False)):
+        assert ended.began_with(Batch(7, epoch, 9), LOG) == is_its
+    assert not ended.began_with(Batch(8, 3, 9), LOG)
+
+
+def test_a_batch_from_before_an_end_of_the_other_outcome_is_of_no_certain_transaction() -> None:
+    """A producer keeps its epoch: the batch may be of the one that was committed, or of this."""
+    ended = _last((PREPARE_COMMIT, 3, 10), (PREPARE_COMMIT, 3, 20), (PREPARE_ABORT, 4, 30))
+    assert [ended.began_with(Batch(7, 3, at_ms), LOG) for at_ms in (9, 20, 21)] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_ends_of_the_same_outcome_need_not_be_told_apart() -> None:
+    """Whichever of them the batch is of, it was committed."""
+    ended = _last((PREPARE_COMMIT, 3, 10), (PREPARE_COMMIT, 3, 20))
+    assert ended.began_with(Batch(7, 3, 9), LOG)

@@ -1,0 +1,129 @@
+"""An id whose last transaction Kafka is still ending, on three real brokers.
+
+The end cannot be written into a partition that lacks replicas in sync: until then nobody can take
+the id, whatever for.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    PartitionMetadata,
+)
+
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.container.kafka import transactional_producer
+from homeport.job_coordinator.kafka import fencing
+from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
+from homeport.job_coordinator.model.incarnation import state_partition
+from local_cluster.cluster import LocalCluster
+
+DEADLINE_S = 60.0
+SHORT_S = 3.0
+
+
+class _Ending:
+    """A transaction that is written, and aborted while its partition lacks a replica."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        self.topic = f"ending{uuid.uuid4().hex[:10]}"
+        self.transactional_id = f"homeport.{self.topic}"
+        new = NewTopic(self.topic, 1, 2)
+        self._admin.create_topics([new])[self.topic].result(DEADLINE_S)
+        writer = Producer(
+            {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "transactional.id": self.transactional_id,
+            }
+        )
+        writer.init_transactions(DEADLINE_S)
+        writer.begin_transaction()
+        writer.produce(self.topic, b"value", b"key", partition=0)
+        assert writer.flush(DEADLINE_S) == 0
+        found = self._partition()
+        self._stopped: int | None = next(r for r in found.replicas if r != found.leader)
+        cluster.stop_kafka(self._stopped)
+        self._until(lambda: len(self._partition().isrs) == 1)
+        self._require_in_sync(2)
+        writer.abort_transaction(DEADLINE_S)
+
+    def coordinator(self) -> str:
+        """Which broker ends it: the leader of its partition of Kafka's own topic."""
+        topic = self._admin.list_topics(timeout=DEADLINE_S).topics["__transaction_state"]
+        partition = state_partition(self.transactional_id, len(topic.partitions))
+        leader = topic.partitions[partition].leader
+        return f"/{leader} that leads __transaction_state partition {partition} makes"
+
+    def mend(self) -> None:
+        """All replicas are there again; called twice: once."""
+        if self._stopped is not None:
+            self._require_in_sync(1)
+            self._cluster.start_kafka(broker=self._stopped)
+            self._stopped = None
+
+    def _partition(self) -> PartitionMetadata:
+        return self._admin.list_topics(self.topic, DEADLINE_S).topics[self.topic].partitions[0]
+
+    def _require_in_sync(self, count: int) -> None:
+        entry = ConfigEntry(
+            "min.insync.replicas", str(count), incremental_operation=AlterConfigOpType.SET
+        )
+        topic = ConfigResource(ConfigResource.Type.TOPIC, self.topic, incremental_configs=[entry])
+        self._admin.incremental_alter_configs([topic])[topic].result(DEADLINE_S)
+
+    def _until(self, what: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not what():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+@pytest.fixture(name="ending")
+def _ending(brokers: LocalCluster) -> Iterator[_Ending]:
+    made = _Ending(brokers)
+    yield made
+    made.mend()
+
+
+def test_who_cannot_take_an_id_says_what_ends_its_transaction(
+    ending: _Ending, brokers: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Container, driver and fencing alike; afterwards all of them take it."""
+    monkeypatch.setattr(transactional_producer, "_INIT_S", SHORT_S)
+    servers = {"systems.kafka.consumer.bootstrap.servers": brokers.bootstrap_servers}
+    system = SystemConfig.of(Config(servers), "kafka")
+    name = ending.transactional_id
+    writer = TransactionalWriter(system, ending.topic, SHORT_S, name)
+    takers: tuple[Callable[[], None], ...] = (
+        partial(transactional_producer.fence, system, name),
+        partial(fencing.fence, system, name, SHORT_S),
+        writer.open,
+    )
+    for take in takers:
+        with pytest.raises(UnavailableError) as refused:
+            take()
+        line = str(refused.value)
+        assert f"initialising {name}: " in line
+        assert "still ending the last transaction of this id" in line
+        assert f"describe --transactional-id {name}` shows as PrepareCommit or PrepareAbort" in line
+        assert ending.coordinator() in line
+    ending.mend()
+    monkeypatch.setattr(transactional_producer, "_INIT_S", DEADLINE_S)
+    transactional_producer.fence(system, name)
+    fencing.fence(system, name, DEADLINE_S)
+    TransactionalWriter(system, ending.topic, DEADLINE_S, name).open()

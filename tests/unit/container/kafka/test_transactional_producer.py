@@ -1,0 +1,216 @@
+"""What a transaction that Kafka does not take is called: an outage, or the job's own failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata, PartitionMetadata, TopicMetadata
+
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.container.kafka import transactional_producer
+from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.transactional_producer import (
+    RecordRefusedError,
+    TransactionalProducer,
+)
+from homeport.container.progress.commit import Send
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+
+SYSTEM = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": "b:1"}), "kafka")
+
+
+def topics(in_sync: int, leader: int = 1) -> ClusterMetadata:
+    """Two topics of three replicas each; of ``clog`` so many are in sync."""
+    found = ClusterMetadata()
+    for name, count in (("clog", in_sync), ("out", 3)):
+        topic, partition = TopicMetadata(), PartitionMetadata()
+        partition.id, partition.leader = 0, leader
+        partition.replicas, partition.isrs = [1, 2, 3], [1, 2, 3][:count]
+        topic.topic, topic.partitions = name, {0: partition}
+        found.topics[name] = topic
+    return found
+
+
+class Library:
+    """A producer of the library, of which a transaction fails as ``failure`` says."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        self.properties = properties
+        self.metadata = topics(3)
+        self.failure: KafkaError | None = None
+        self.remaining = 1
+        self.asked = 0
+        self.done: list[str] = []
+        self._is_open = False
+
+    def poll(self, _timeout: float) -> int:
+        """Nothing has been heard."""
+        return 0
+
+    def list_topics(self, _topic: str = "", timeout: float = 0) -> ClusterMetadata:
+        """What there is."""
+        del timeout
+        self.asked += 1
+        return self.metadata
+
+    def begin_transaction(self) -> None:
+        """One is open, or says why none can be."""
+        if self._is_open:
+            raise KafkaException(self.failure or KafkaError(KafkaError._STATE))
+        self._is_open = True
+
+    def produce(self, *_: object, **__: object) -> None:
+        """On its way."""
+
+    def flush(self, _timeout: float) -> int:
+        """A record stays on its way where the transaction has failed."""
+        return 0 if self.failure is None else self.remaining
+
+    def purge(self, **_: object) -> None:
+        """Nothing is on its way."""
+
+    def abort_transaction(self, _timeout: float) -> None:
+        """No transaction is open."""
+        self.done.append("abort")
+
+    def commit_transaction(self, _timeout: float) -> None:
+        """Committed, or it fails."""
+        if self.failure is not None:
+            raise KafkaException(self.failure)
+
+
+Made = Callable[[], tuple[TransactionalProducer, Library]]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Made:
+    """Makes a producer with a transaction open, and a record on its way to ``clog``."""
+    monkeypatch.setattr(
+        TopicAdmin, "topic_config", lambda *_: {"min.insync.replicas": "2"}, raising=True
+    )
+
+    def make() -> tuple[TransactionalProducer, Library]:
+        libraries: list[Library] = []
+
+        def library(_system: SystemConfig, properties: Mapping[str, Any]) -> Library:
+            libraries.append(Library(properties))
+            return libraries[-1]
+
+        monkeypatch.setattr(transactional_producer, "producer", library)
+        producer = TransactionalProducer(SYSTEM, "id")
+        producer.await_brokers(lambda: {("clog", 0)}, never)
+        producer.begin()
+        producer.send([Send("clog", b"k", b"v", 0)])
+        return producer, libraries[0]
+
+    return make
+
+
+def never(_seconds: float) -> None:
+    """Nothing has to be waited for."""
+    raise AssertionError("nothing has to be waited for")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.KAFKA_STORAGE_ERROR,
+    ],
+)
+def test_records_that_kafka_does_not_take_in_time_are_its_absence(made: Made, code: int) -> None:
+    """Else too few replicas in sync would be charged to the job; the line says what is missing."""
+    producer, library = made()
+    library.failure, library.metadata = KafkaError(code), topics(in_sync=1)
+    with pytest.raises(UnavailableError) as ended:
+        producer.deliver()
+    assert (
+        "topic 'clog' partition 0 has 1 of 3 replicas in sync, and its min.insync.replicas is 2: "
+        "start the brokers 2, 3, or lower min.insync.replicas; "
+    ) in str(ended.value)
+    assert library.done == []
+
+
+def test_a_refused_record_is_the_jobs_failure(made: Made) -> None:
+    """The transaction is aborted."""
+    producer, library = made()
+    library.failure = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
+    with pytest.raises(RecordRefusedError, match="too large; the transaction was aborted"):
+        producer.deliver()
+    assert library.done == ["abort"]
+
+
+def test_a_purged_record_is_what_the_transaction_failed_for(made: Made) -> None:
+    """A time-out of others may be heard of as a purge first."""
+    producer, library = made()
+    library.failure = KafkaError(KafkaError._MSG_TIMED_OUT, "timed out")
+    library.remaining = 0
+    producer._failure = KafkaError(KafkaError._PURGE_QUEUE)
+    with pytest.raises(UnavailableError, match="0 records not delivered: timed out;"):
+        producer.deliver()
+
+
+def test_a_commit_without_a_coordinator_is_an_outage(made: Made) -> None:
+    """Whether it was committed, nobody knows."""
+    producer, library = made()
+    library.failure = KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE, "no coordinator")
+    with pytest.raises(UnavailableError, match="no coordinator; its outcome is unknown"):
+        producer.commit()
+
+
+@pytest.mark.parametrize(("in_sync", "kind"), [(1, UnavailableError), (2, TransactionError)])
+def test_a_transaction_beyond_its_time_is_an_outage_where_replicas_lack(
+    made: Made, in_sync: int, kind: type[Exception]
+) -> None:
+    """Kafka fences it then, as it would a predecessor; with enough replicas it was too large."""
+    producer, library = made()
+    library.failure, library.metadata = KafkaError(KafkaError._FENCED), topics(in_sync)
+    producer._timeout_ms = 0
+    with pytest.raises(kind, match=r"the transaction took 0\.0 s"):
+        producer.deliver()
+
+
+def test_no_transaction_begins_before_enough_replicas_are_in_sync(made: Made) -> None:
+    """It is waited for; what is written elsewhere is not."""
+    producer, library = made()
+    library.metadata = topics(in_sync=1)
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            library.metadata = topics(in_sync=2)
+
+    library.properties["error_cb"](KafkaError(KafkaError._TRANSPORT, "gone"))
+    producer.await_brokers(lambda: {("out", None)}, never)
+    library.properties["error_cb"](KafkaError(KafkaError._TRANSPORT, "gone"))
+    producer.await_brokers(lambda: {("clog", 0)}, pause)
+    assert len(waited) == 3
+
+
+def test_replicas_are_looked_at_once(made: Made) -> None:
+    """And once more where a connection was lost: a transaction costs no request otherwise."""
+    producer, library = made()
+    before = library.asked
+    producer.await_brokers(lambda: {("clog", 0)}, never)
+    assert library.asked == before
+    library.properties["error_cb"](KafkaError(KafkaError._TRANSPORT, "gone"))
+    producer.await_brokers(lambda: {("clog", 0)}, never)
+    assert library.asked > before
+
+
+def test_a_look_at_some_of_the_places_is_not_the_look_at_all(made: Made) -> None:
+    """What a start commits goes to the checkpoint topic alone; the work goes to others too."""
+    producer, library = made()
+    library.properties["error_cb"](KafkaError(KafkaError._TRANSPORT, "gone"))
+    producer.await_brokers(lambda: {("checkpoints", None)}, never, are_all=False)
+    before = library.asked
+    producer.await_brokers(lambda: {("clog", 0)}, never)
+    assert library.asked > before
