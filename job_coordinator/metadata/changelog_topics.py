@@ -24,6 +24,8 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
 from homeport.job_coordinator.metadata.reading import read_all
 from homeport.job_coordinator.metadata.state_reset import OPTION
 
+_TYPE = MessageType.SET_CHANGELOG_TOPIC
+
 
 @dataclass(frozen=True)
 class ChangelogTopicRecord:
@@ -41,7 +43,7 @@ class ChangelogTopicManager:
 
     def read(self) -> dict[SystemStream, ChangelogTopicRecord]:
         """{changelog: what is known of it}, as of the last catch-up."""
-        found = read_all(self._stream, MessageType.SET_CHANGELOG_TOPIC, _record)
+        found = read_all(self._stream, _TYPE, _record)
         topics = {SystemStream.parse(key): record for key, record in found.items()}
         return {topic: record for topic, record in topics.items() if topic is not None}
 
@@ -50,7 +52,7 @@ class ChangelogTopicManager:
         known = self.read()
         self._stream.write(
             [
-                wire.set_changelog_topic(str(topic), record.topic_id, record.store)
+                wire.set_topic(_TYPE, str(topic), record.topic_id, store=record.store)
                 for topic, record in sorted(records.items())
                 if known.get(topic) != record
             ]

@@ -52,8 +52,5 @@ class ConfigManager:
         self._stream.catch_up()
         stored = self._stream.latest(MessageType.SET_CONFIG)
         stale = [name for name in stored if name not in config and name not in kept]
-        self._stream.write(
-            wire.tombstone(MessageType.SET_CONFIG, name)._replace(source=source)
-            for name in sorted(stale)
-        )
+        self._stream.write(wire.tombstone(MessageType.SET_CONFIG, name) for name in sorted(stale))
         self._stream.catch_up()

@@ -13,19 +13,23 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from homeport.config.config import INT_MAX
 from homeport.config.errors import WireError
 from homeport.job_coordinator.metadata.message_bytes import (
+    LARGEST,
     TEXT_VERSION,
     VERSION,
     decode_foreign_value,
     decode_key,
     decode_value,
+    name_of,
     parse_json,
+    time_of,
+    whole_number,
 )
 from homeport.job_coordinator.model.codec import partition_body, partition_of
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
@@ -56,7 +60,9 @@ class MessageType(StrEnum):
     SET_JOB_END = "set-job-end"
     SET_STATE_RESET = "set-state-reset"
     SET_CHANGELOG_TOPIC = "set-changelog-topic"
+    SET_CHECKPOINT_TOPIC = "set-checkpoint-topic"
     SET_INPUT_TOPIC = "set-input-topic"
+    SET_INPUT_PARTITIONS = "set-input-partitions"
 
 
 class Namespace(StrEnum):
@@ -85,7 +91,7 @@ class CoordinatorStreamMessage(NamedTuple):
 
     Shapes: ``values`` {name: text}, empty where the record has none. ``raw``: the record's value as
     it is, of every type that is not in ``MessageType``; None for those that are. Units:
-    ``timestamp_ms`` milliseconds since 1970.
+    ``timestamp_ms`` milliseconds since 1970, at most LATEST_MS.
     """
 
     type: str
@@ -180,23 +186,17 @@ def decode(key: bytes | None, value: bytes | None) -> CoordinatorStreamMessage:
     raw = value if known_type is None else None
     values, envelope = decode_value(value) if raw is None else decode_foreign_value(value)
     field = envelope.get
-    timestamp = field("timestamp")
     return CoordinatorStreamMessage(
         known_type or message_type,
         name,
         values,
-        _text(field("source")),
-        _text(field("host")),
-        _text(field("username")),
-        timestamp if type(timestamp) is int else 0,  # not an isinstance: true is no time
+        name_of(field("source")),
+        name_of(field("host")),
+        name_of(field("username")),
+        time_of(field("timestamp")),
         has_text_version,
         raw,
     )
-
-
-def _text(value: object) -> str:
-    # most records of a stream have the same few writers: they share their names
-    return sys.intern(value) if type(value) is str else ""
 
 
 # ------------------------------------------------------------------------------------ constructors
@@ -336,19 +336,18 @@ def set_processor_epoch(
     model_version: int,
     fence: list[dict[str, object]],
     permitted: int | None = None,
+    unseen_ms: int | None = None,
 ) -> CoordinatorStreamMessage:
     """The incarnation ``epoch`` of the processor is permitted, and is to fence ``fence``.
 
     With ``permitted``, the last epoch that was permitted: a model has raised the epoch, which
-    nobody uses, and whoever comes next is to fence those (safety I1, I2).
+    nobody uses, and whoever comes next is to fence those (safety I1, I2). ``unseen_ms``: how long
+    the one with the permit can run on under a higher rank (safety A4).
     """
-    values = {
-        "epoch": str(epoch),
-        "model-version": str(model_version),
-        "fence": _json(fence).decode(),
-    }
-    if permitted is not None:
-        values["permitted"] = str(permitted)
+    fenced = _json(fence).decode()
+    known = {"epoch": epoch, "model-version": model_version, "fence": fenced}
+    known |= {"permitted": permitted, "unseen-ms": unseen_ms}
+    values = {name: str(value) for name, value in known.items() if value is not None}
     return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
 
 
@@ -410,16 +409,11 @@ def set_state_reset(submission: int, phase: str) -> CoordinatorStreamMessage:
     return CoordinatorStreamMessage(MessageType.SET_STATE_RESET, STATE_RESET_KEY, values)
 
 
-def set_changelog_topic(topic: str, topic_id: str, store: str) -> CoordinatorStreamMessage:
-    """``topic``, as system.stream, is the changelog of ``store``, and has that id at the broker."""
-    values = {"topic-id": topic_id, "store": store}
-    return CoordinatorStreamMessage(MessageType.SET_CHANGELOG_TOPIC, topic, values)
-
-
-def set_input_topic(topic: str, topic_id: str, submission: int) -> CoordinatorStreamMessage:
-    """That submission reads ``topic``, as system.stream, which has that id at the broker."""
-    values = {"submission": str(submission), "topic-id": topic_id}
-    return CoordinatorStreamMessage(MessageType.SET_INPUT_TOPIC, topic, values)
+def set_topic(
+    message_type: MessageType, topic: str, topic_id: str, **more: str
+) -> CoordinatorStreamMessage:
+    """``topic``, as system.stream, has that id at the broker; ``more``: what else its type says."""
+    return CoordinatorStreamMessage(message_type, topic, {"topic-id": topic_id, **more})
 
 
 def set_job_model_version(version: int, digest: str) -> CoordinatorStreamMessage:
@@ -437,21 +431,22 @@ def _epoch(epoch: int | None) -> dict[str, str]:
 # ----------------------------------------------------------------------------------------- readers
 
 
-def number(message: CoordinatorStreamMessage, *names: str) -> int:
-    """The whole number under the first of ``names`` that is there.
+def number(message: CoordinatorStreamMessage, *names: str, maximum: int = LARGEST) -> int:
+    """The whole number from 0 to ``maximum`` under the first of ``names`` that is there.
 
     Raises:
-        WireError: none is there, or it is not a number.
+        WireError: none is there, or it is not such a number.
     """
-    text = message.value(*names)
-    if text is None or not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
-        raise WireError(f"{message.type} {message.key!r}: {names[0]!r} is not a number: {text!r}")
-    return int(text)
+    value = whole_number(text := message.value(*names), maximum)
+    if value is None:
+        rule = f"{names[0]!r} is not a number from 0 to {maximum}"
+        raise WireError(f"{message.type} {message.key!r:.200}: {rule}: {text!r:.200}")
+    return value
 
 
 def changelog_partition(message: CoordinatorStreamMessage) -> int:
     """The partition of a set-changelog record, in Samza's spelling or the document's."""
-    return number(message, "Partition", "partition")
+    return number(message, "Partition", "partition", maximum=INT_MAX)
 
 
 def task_mode(message: CoordinatorStreamMessage) -> TaskMode:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,11 +13,16 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.metadata.message_bytes import LARGEST, parse_json
 from homeport.job_coordinator.metadata.reading import read_all
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 _T = TypeVar("_T")
+
+UNSEEN_MAX_MS = 24 * 3_600_000
+"""Longer than any configuration lets an incarnation run on unseen: a record that says more is
+damaged, and would hold a job back for as long."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +74,15 @@ class ProcessorEpoch:
     ``permitted`` is the last epoch that anybody was permitted to use. It is ``epoch`` itself where
     a permit was given (and when nothing is said); it stays behind where a new model has raised the
     epoch, which nobody uses; 0: the processor never had a permit.
+    ``unseen_ms``: how long the permitted incarnation can run on when a higher rank has taken over,
+    by the configuration of the attempt that gave the permit; None: an older version gave it.
     """
 
     epoch: int
     model_version: int
     fence: tuple[Incarnation, ...] = ()
     permitted: int = -1
+    unseen_ms: int | None = None
 
     def __post_init__(self) -> None:
         if self.permitted < 0:
@@ -85,6 +92,10 @@ class ProcessorEpoch:
     def is_raised(self) -> bool:
         """Whether whoever has the last permit was overtaken by a model (safety I2)."""
         return self.permitted < self.epoch
+
+    def goes_on_ms(self, unknown_ms: int) -> int:
+        """``unseen_ms``; ``unknown_ms`` where the record does not say it."""
+        return unknown_ms if self.unseen_ms is None else self.unseen_ms
 
 
 @dataclass(frozen=True)
@@ -204,17 +215,21 @@ def processor_epoch_message(
     fence = _incarnations(permit.fence)
     permitted = permit.permitted if permit.is_raised else None
     epoch, version = permit.epoch, permit.model_version
-    return wire.set_processor_epoch(processor_id, epoch, version, fence, permitted)
+    return wire.set_processor_epoch(
+        processor_id, epoch, version, fence, permitted, permit.unseen_ms
+    )
 
 
 def _processor_epoch(message: CoordinatorStreamMessage) -> ProcessorEpoch:
     epoch = wire.number(message, "epoch")
     is_raised = message.value("permitted") is not None
+    says_unseen = message.value("unseen-ms") is not None
     return ProcessorEpoch(
         epoch,
         wire.number(message, "model-version"),
         tuple(_incarnation(item, message) for item in _items(message, "fence")),
         wire.number(message, "permitted") if is_raised else epoch,
+        wire.number(message, "unseen-ms", maximum=UNSEEN_MAX_MS) if says_unseen else None,
     )
 
 
@@ -232,8 +247,8 @@ def _incarnations(incarnations: Iterable[Incarnation]) -> list[dict[str, object]
 def _items(message: CoordinatorStreamMessage, name: str) -> list[dict[str, object]]:
     text = message.value(name) or "[]"
     try:
-        items = json.loads(text)
-    except (ValueError, RecursionError):
+        items = parse_json(text, f"list {name}")
+    except WireError:
         items = None
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise WireError(f"{message.type} {message.key!r}: {name!r} is not a list: {text[:200]!r}")
@@ -242,8 +257,9 @@ def _items(message: CoordinatorStreamMessage, name: str) -> list[dict[str, objec
 
 def _member(item: dict[str, object], name: str, kind: type[_T], of: CoordinatorStreamMessage) -> _T:
     value = item.get(name)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise WireError(f"{of.type} {of.key!r}: {name!r} is missing or wrong in {item!r}")
+    is_wrong = isinstance(value, bool) or (isinstance(value, int) and not 0 <= value <= LARGEST)
+    if is_wrong or not isinstance(value, kind):
+        raise WireError(f"{of.type} {of.key!r}: {name!r} is missing or wrong in {item!r:.200}")
     return value
 
 

@@ -1,9 +1,13 @@
-"""Which topics a submission has read as its inputs, in the coordinator stream.
+"""Which topics a job reads as its inputs, in the coordinator stream, and whether they still are.
 
 A topic that was deleted and made anew has other records at the offsets that the job has committed.
-The brokers give it another id: the one that an input had when the submission first saw it is kept,
-so that drivers and attempts that follow notice it too. What an earlier submission saw is passed
-over: who submits a job decides anew what it reads.
+The brokers give it another id: the one that an input had when the job first saw it is kept here,
+through drivers, attempts and submissions. Another topic is read only where
+``job.input.recreated=begin`` says so. The record then has a floor: the end of the checkpoint topic
+when nobody could commit a position in the topic before any more. A position of that input in a
+checkpoint below the floor is none.
+
+Source: design, section 8, "state and input position belong together"; safety S7.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from homeport.config.errors import WireError
+from homeport.config import keys
+from homeport.config.errors import ConfigError, WireError
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
@@ -20,42 +25,103 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
     MessageType,
 )
 from homeport.job_coordinator.metadata.reading import read_all
+from homeport.job_coordinator.metadata.state_reset import OPTION
+
+_TYPE = MessageType.SET_INPUT_TOPIC
 
 
-class _Record(NamedTuple):
-    submission: str
+class InputTopic(NamedTuple):
+    """The topic that an input is: its id at the broker, and since which submission.
+
+    ``floor``: offset in the checkpoint topic, below which positions are those of a topic before;
+    None: there was none before.
+    """
+
     topic_id: str
+    submission: int
+    floor: int | None = None
 
 
 class InputTopicManager:
-    """The topics of one submission's inputs: set-input-topic."""
+    """The topics of a job's inputs: set-input-topic.
 
-    def __init__(self, stream: CoordinatorStream, submission: int) -> None:
+    Args:
+        stream: read to its head.
+        submission: of whoever writes; None: nothing is written.
+    """
+
+    def __init__(self, stream: CoordinatorStream, submission: int | None = None) -> None:
         self._stream = stream
         self._submission = submission
 
-    def read(self) -> dict[SystemStream, str]:
-        """{input: the broker's id of its topic when it was first seen}, as of the last catch-up."""
-        found = read_all(self._stream, MessageType.SET_INPUT_TOPIC, _record)
-        ids = {
-            SystemStream.parse(key): record.topic_id
-            for key, record in found.items()
-            if record.submission == str(self._submission)
-        }
-        return {stream: topic_id for stream, topic_id in ids.items() if stream is not None}
+    def read(self) -> dict[SystemStream, InputTopic]:
+        """{input: its topic}, as of the last catch-up."""
+        found = read_all(self._stream, _TYPE, _record)
+        topics = {SystemStream.parse(key): topic for key, topic in found.items()}
+        return {stream: topic for stream, topic in topics.items() if stream is not None}
 
-    def write(self, topic_ids: Mapping[SystemStream, str]) -> None:
-        """The stream says ``topic_ids`` of these inputs; of others what it did."""
-        known = self.read()
+    def ids(self) -> dict[SystemStream, str]:
+        """{input: the broker's id of its topic}, as of the last catch-up."""
+        return {stream: topic.topic_id for stream, topic in self.read().items()}
+
+    def floors(self) -> dict[SystemStream, int]:
+        """{input that was begun anew: its floor}, as of the last catch-up."""
+        topics = self.read().items()
+        return {stream: topic.floor for stream, topic in topics if topic.floor is not None}
+
+    def write(
+        self,
+        topic_ids: Mapping[SystemStream, str],
+        floors: Mapping[SystemStream, int] | None = None,
+    ) -> None:
+        """The stream says ``topic_ids`` of these inputs, at once; of others what it did.
+
+        Shapes: ``floors`` {input that is another topic than before: its floor}.
+        """
+        known, floors = self.ids(), floors or {}
         new = [item for item in sorted(topic_ids.items()) if known.get(item[0]) != item[1]]
         if new:
-            self._stream.write(
-                [wire.set_input_topic(str(s), topic_id, self._submission) for s, topic_id in new]
-            )
+            self._stream.write([self._message(s, topic_id, floors.get(s)) for s, topic_id in new])
+
+    def _message(
+        self, stream: SystemStream, topic_id: str, floor: int | None
+    ) -> CoordinatorStreamMessage:
+        more = {} if floor is None else {"floor": str(floor)}
+        return wire.set_topic(
+            _TYPE, str(stream), topic_id, submission=str(self._submission), **more
+        )
 
 
-def _record(message: CoordinatorStreamMessage) -> _Record:
-    submission, topic_id = message.value("submission"), message.value("topic-id")
-    if not submission or not topic_id:
-        raise WireError(f"{message.type} {message.key!r}: submission or topic-id is missing")
-    return _Record(submission, topic_id)
+def recreated(
+    known: Mapping[SystemStream, str], seen: Mapping[SystemStream, str]
+) -> tuple[SystemStream, ...]:
+    """The inputs that are other topics than those that the job has read, in order.
+
+    Shapes: {input: the broker's id of its topic}; of an input that is not known, any is right.
+    """
+    return tuple(sorted(s for s, topic_id in seen.items() if known.get(s, topic_id) != topic_id))
+
+
+def refusal(stream: SystemStream, known: str, seen: str) -> ConfigError:
+    """Why the job does not begin on ``stream`` as it is now, and what to do."""
+    key = keys.JOB_INPUT_RECREATED.name
+    return ConfigError(
+        key,
+        keys.RECREATED_REFUSE,
+        f"input {stream} was deleted and made anew (its id is {seen}, it was {known}), and what "
+        "the job has committed, offsets and state, is of the topic before",
+        f"write {key}={keys.RECREATED_BEGIN} to keep the state and begin the new topic where "
+        f"samza.offset.default says, or begin from nothing by run-job {OPTION}",
+    )
+
+
+def _record(message: CoordinatorStreamMessage) -> InputTopic:
+    topic_id = message.value("topic-id")
+    if not topic_id:
+        raise WireError(f"{message.type} {message.key!r}: topic-id is missing")
+    has_floor = message.value("floor") is not None
+    return InputTopic(
+        topic_id,
+        wire.number(message, "submission"),
+        wire.number(message, "floor") if has_floor else None,
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from homeport.config.errors import WireError
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import (
@@ -87,9 +88,13 @@ def _retry_state(message: CoordinatorStreamMessage) -> RetryState:
     return RetryState(wire.number(message, "count"), wire.number(message, "since"))
 
 
+JOB_RESULTS = ("SUCCEEDED", "FAILED", "KILLED")
+"""YARN's final states."""
+
+
 @dataclass(frozen=True)
 class JobEnd:
-    """How a submission of the job ends, once that has been decided."""
+    """How a submission of the job ends, once that has been decided: one of ``JOB_RESULTS``."""
 
     submission: int
     result: str
@@ -114,7 +119,9 @@ class JobEndManager:
 
 
 def _job_end(message: CoordinatorStreamMessage) -> JobEnd:
-    result = message.value("result") or ""
+    result = message.value("result")
+    if result not in JOB_RESULTS:
+        raise WireError(f"{message.type} {message.key!r}: no such result: {result!r:.200}")
     return JobEnd(wire.number(message, "submission"), result, message.value("diagnostics") or "")
 
 

@@ -6,9 +6,12 @@ PURE. Every surprise is a ``WireError``: the stream is open to all who can write
 from __future__ import annotations
 
 import json
+import re
+import sys
 from typing import Any
 
 from homeport.config.errors import WireError
+from homeport.job_coordinator.model.json_values import require_unicode
 
 VERSION = 1
 """Version of the key, written as a JSON number as Samza does.
@@ -16,6 +19,12 @@ VERSION = 1
 Read as a number or, as the document has it, as text.
 """
 TEXT_VERSION = "1"
+
+LARGEST = 10**18 - 1
+"""Of the numbers in values: what counts from 0 or 1, or in ms since 1970, never gets there."""
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+_NUMBER = re.compile(r"\d{1,19}", re.ASCII)
 
 _SPACES = " \t\n\r"
 """What JSON allows around a value."""
@@ -40,18 +49,7 @@ def decode_key(key: bytes | None) -> tuple[int | str, str, str]:
         raise WireError(f"the key has the unknown version {version!r}")
     if not isinstance(message_type, str) or not isinstance(name, str):
         raise WireError(f"the key's type or name is not text: {key[:200]!r}")
-    if b"\\u" in key and not _is_unicode(message_type + name):
-        # it could never be deleted: its own bytes cannot be written
-        raise WireError(f"the key's type or name is not Unicode: {key[:200]!r}")
     return version, message_type, name
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def decode_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
@@ -63,7 +61,7 @@ def decode_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
     envelope = parse_json(value, "value")
     values = envelope.get("values") if isinstance(envelope, dict) else None
     if not isinstance(values, dict):
-        raise WireError(f"the value has no map 'values': {value[:200]!r}")
+        raise WireError(f"the value has no map 'values' in its {len(value)} bytes")
     return _texts(values), envelope
 
 
@@ -75,19 +73,40 @@ def decode_foreign_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
         return {}, {}
 
 
+def name_of(field: object) -> str:
+    """The name of a writer, as an envelope has it; empty where it has none."""
+    # most records of a stream have the same few writers: they share their names
+    return sys.intern(field) if type(field) is str else ""
+
+
+def time_of(field: object) -> int:
+    """The time, in ms since 1970, that an envelope names; 0 where it names none up to LATEST_MS."""
+    # not an isinstance: true is no time
+    return field if type(field) is int and 0 <= field <= LATEST_MS else 0
+
+
+def whole_number(text: str | None, maximum: int) -> int | None:
+    """The number from 0 to ``maximum`` that ``text`` is; None where it is none."""
+    value = int(text) if text is not None and _NUMBER.fullmatch(text) else -1
+    return value if 0 <= value <= maximum else None
+
+
 def parse_json(data: bytes | str, what: str) -> Any:  # noqa: ANN401 - JSON value
     """The value that the JSON ``data`` is.
 
     Raises:
-        WireError: it is not JSON in UTF-8; ``what`` names it in the message.
+        WireError: it is not JSON in UTF-8, or holds text that is not Unicode; ``what`` names it in
+            the message, which has nothing of ``data``: it may be the value of a secret key.
     """
     try:
         text = (data if isinstance(data, str) else data.decode()).strip(_SPACES)
         value, end = _raw_decode(text)
     except (ValueError, RecursionError):
-        raise WireError(f"the {what} is not JSON: {data[:200]!r}") from None
+        raise WireError(f"the {what} is not JSON, in a length of {len(data)}") from None
     if end < len(text):
-        raise WireError(f"the {what} is not JSON: {data[:200]!r}")
+        raise WireError(f"the {what} is not JSON, in a length of {len(data)}")
+    # a key like that could never be deleted, and a value never be written on
+    require_unicode(value, text, f"the {what}")
     return value
 
 

@@ -12,6 +12,7 @@ Source: samza-behaviours 4.9.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from homeport.config.errors import WireError
@@ -26,10 +27,13 @@ from homeport.job_coordinator.model.json_values import (
     as_object,
     compact_json,
     optional_field,
+    optional_number,
     parse_object,
     required_field,
+    shown,
 )
 from homeport.job_coordinator.model.placement import (
+    MAX_TEXT,
     PlacementRequest,
     PlacementResponse,
     PlacementSource,
@@ -103,12 +107,12 @@ def decode_response(value: bytes) -> PlacementResponse:
     body = _body(value, _RESPONSE)
     said_ms = required_field(body, "timestamp", int)
     own = as_object(body.get(_OWN, {}), _OWN)
-    epoch, host = optional_field(own, "epoch", int), optional_field(own, "host", str)
+    epoch, host = optional_number(own, "epoch"), optional_field(own, "host", str)
     requested_ms = optional_field(own, "requested", int)
     try:
         status = PlacementStatus(required_field(body, "statusCode", str))
     except ValueError as error:
-        raise WireError(f"field 'statusCode': {error}") from None
+        raise WireError(f"field 'statusCode': {str(error)[:MAX_TEXT]}") from None
     return PlacementResponse(
         _request_of(body, said_ms if requested_ms is None else requested_ms),
         status,
@@ -121,7 +125,7 @@ def decode_response(value: bytes) -> PlacementResponse:
 def _body(value: bytes, kind: str) -> dict[str, Any]:
     body = parse_object(value, "a placement message")
     if body.get("subType") != kind:
-        raise WireError(f"field 'subType' is not {kind!r}: {body.get('subType')!r}")
+        raise WireError(f"field 'subType' is not {kind!r}: {shown(body.get('subType'))}")
     return body
 
 
@@ -139,38 +143,56 @@ def _request_of(body: Mapping[str, Any], timestamp_ms: int) -> PlacementRequest:
 class PlacementManager:
     """Placement requests and answers in a coordinator stream, as of its last catch-up.
 
-    Of those that others wrote, whatever is damaged is left out; of a request, see there.
+    Of those that others wrote, whatever is damaged is left out; of a request, see there. What is
+    read has no more of any field than an answer has room for.
     """
 
     def __init__(self, stream: CoordinatorStream) -> None:
         self._stream = stream
 
     def read_requests(self) -> tuple[tuple[PlacementRequest, str], ...]:
-        """Requests that wait to be read, and what is wrong with the bytes of each, empty if fine.
+        """Requests that wait to be read, and why each can only be refused, empty if fine.
 
         In the order of their timestamps. One that is damaged is all blank but for the uuid that
-        its key has, so that it can be refused.
+        its key has, so that it can be refused. Those that ``unanswerable`` has are left out.
         """
         found = []
         for uuid, value in self._values(_REQUEST):
+            if len(uuid) > MAX_TEXT:
+                continue
             try:
                 request = decode_request(value)
                 if request.uuid != uuid:
-                    raise WireError(f"field 'uuid' is not its key's: {request.uuid!r}")
+                    raise WireError(f"field 'uuid' is not its key's: {shown(request.uuid)}")
             except WireError as error:
                 found.append((PlacementRequest(uuid, "", ProcessorId(""), "", None, 0), str(error)))
             else:
-                found.append((request, ""))
+                found.append((request.in_brief(), request.fault))
         return tuple(sorted(found, key=lambda f: (f[0].timestamp_ms, f[0].uuid)))
+
+    def unanswerable(self) -> tuple[str, ...]:
+        """The uuids of requests whose keys are too long for an answer to have one like it."""
+        return tuple(uuid for uuid, _ in self._values(_REQUEST) if len(uuid) > MAX_TEXT)
 
     def read_responses(self) -> dict[str, PlacementResponse]:
         """{uuid: the last answer to that request}."""
+        return {uuid: response for uuid, (response, _) in self._read_responses().items()}
+
+    def unfinished(self) -> tuple[tuple[PlacementResponse, str], ...]:
+        """Answers that are not the last ones; why each action can only be ended, empty if fine."""
+        found = self._read_responses().values()
+        return tuple(item for item in found if not item[0].status.is_final)
+
+    def _read_responses(self) -> dict[str, tuple[PlacementResponse, str]]:
         found = {}
         for uuid, value in self._values(_RESPONSE):
             try:
-                found[uuid] = decode_response(value)
+                response = decode_response(value)
             except WireError:
                 continue
+            request = response.request
+            if request.uuid == uuid and len(uuid) <= MAX_TEXT:
+                found[uuid] = (replace(response, request=request.in_brief()), request.fault)
         return found
 
     def _values(self, kind: str) -> Iterator[tuple[str, bytes]]:
@@ -190,6 +212,12 @@ class PlacementManager:
         """The record of an answer; it takes the place of the one before."""
         key, value = f"{response.request.uuid}.{_RESPONSE}", encode_response(response)
         return wire.of_namespace(Namespace.PLACE_CONTAINER, key, value)
+
+    @staticmethod
+    def is_answer(message: CoordinatorStreamMessage) -> bool:
+        """Whether this is the record of an answer."""
+        is_placement = message.type == Namespace.PLACE_CONTAINER
+        return is_placement and not message.is_tombstone and message.key.endswith(_RESPONSE)
 
     @staticmethod
     def request_deleted(uuid: str) -> CoordinatorStreamMessage:

@@ -34,6 +34,8 @@ OPTION = "--reset-state"
 _OF_STATE = (
     MessageType.SET_CHANGELOG,
     MessageType.SET_CHANGELOG_TOPIC,
+    MessageType.SET_CHECKPOINT_TOPIC,
+    MessageType.SET_INPUT_TOPIC,
     MessageType.SET_TASK_HOST,
     MessageType.SET_CONTAINER_HOST,
     MessageType.SET_TASK_CONTAINER,
@@ -41,8 +43,12 @@ _OF_STATE = (
     MessageType.SET_TASK_PARTITION,
     MessageType.SET_FAILOVER,
     MessageType.SET_RETRY_STATE,
+    MessageType.SET_INPUT_PARTITIONS,
 )
-"""Which task has which state, and where. Epochs, ranks, submissions only ever grow: they stay."""
+"""Which task has which state and input, and where.
+
+Epochs, ranks, submissions only ever grow: they stay.
+"""
 
 
 class ResetPhase(StrEnum):

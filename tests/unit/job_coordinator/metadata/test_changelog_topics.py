@@ -14,6 +14,7 @@ from homeport.job_coordinator.metadata.changelog_topics import (
     lost_state,
 )
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.state_reset import state_removed
 
 LOG, OTHER = SystemStream("kafka", "my.log"), SystemStream("kafka", "other")
@@ -50,8 +51,9 @@ def test_a_record_that_cannot_be_read_says_nothing(
     stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is told, and the topic is taken as it is; so is one without a system."""
-    stream.write([wire.set_changelog_topic(str(LOG), "", "s")])
-    stream.write([wire.set_changelog_topic("no-system", "id-1", "s")])
+    for topic, topic_id in ((str(LOG), ""), ("no-system", "id-1")):
+        message_type = MessageType.SET_CHANGELOG_TOPIC
+        stream.write([wire.set_topic(message_type, topic, topic_id, store="s")])
     stream.catch_up()
     with caplog.at_level(logging.WARNING):
         assert ChangelogTopicManager(stream).read() == {}

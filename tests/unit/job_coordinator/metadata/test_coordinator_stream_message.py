@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeport.config.errors import WireError
+from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
     Namespace,
 )
-from homeport.job_coordinator.metadata.message_bytes import parse_json
+from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
+from homeport.job_coordinator.metadata.message_bytes import LATEST_MS, parse_json
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -129,9 +131,9 @@ _GOLDEN = [
         ),
     ),
     (
-        wire.set_processor_epoch("0", 6, 2, [], permitted=5),
+        wire.set_processor_epoch("0", 6, 2, [], permitted=5, unseen_ms=42000),
         b'[1,"set-processor-epoch","0"]',
-        b'{"epoch":"6","model-version":"2","fence":"[]","permitted":"5"}',
+        (b'{"epoch":"6","model-version":"2","fence":"[]","permitted":"5","unseen-ms":"42000"}'),
     ),
     (
         wire.set_fenced("0", 5, [{"processor_id": "0", "epoch": 4}]),
@@ -172,14 +174,30 @@ _GOLDEN = [
         b'{"submission":"4","phase":"begun"}',
     ),
     (
-        wire.set_changelog_topic("kafka.my-log", "dGhlIGlk", "my-store"),
+        wire.set_topic(
+            MessageType.SET_CHANGELOG_TOPIC, "kafka.my-log", "dGhlIGlk", store="my-store"
+        ),
         b'[1,"set-changelog-topic","kafka.my-log"]',
         b'{"topic-id":"dGhlIGlk","store":"my-store"}',
     ),
     (
-        wire.set_input_topic("kafka.my-in", "dGhlIGlk", 2),
+        wire.set_topic(
+            MessageType.SET_CHECKPOINT_TOPIC,
+            "kafka.__samza_checkpoint_ver_1_for_j_1",
+            "dGhlIGlk",
+        ),
+        b'[1,"set-checkpoint-topic","kafka.__samza_checkpoint_ver_1_for_j_1"]',
+        b'{"topic-id":"dGhlIGlk"}',
+    ),
+    (
+        wire.set_topic(MessageType.SET_INPUT_TOPIC, "kafka.my-in", "dGhlIGlk", submission="2"),
         b'[1,"set-input-topic","kafka.my-in"]',
-        b'{"submission":"2","topic-id":"dGhlIGlk"}',
+        b'{"topic-id":"dGhlIGlk","submission":"2"}',
+    ),
+    (
+        set_input_partitions(SystemStream("kafka", "my-in"), 4),
+        b'[1,"set-input-partitions","kafka.my-in"]',
+        b'{"partitions":"4"}',
     ),
     (
         wire.set_job_model_version(3, "abc"),
@@ -241,6 +259,16 @@ def test_spaces_around_json_are_json() -> None:
     assert parse_json(b' {"a": 1} \n', "value") == parse_json('{"a":1}', "value") == {"a": 1}
     with pytest.raises(WireError, match="the value is not JSON"):
         parse_json(b'{"a": 1} x', "value")
+
+
+@pytest.mark.parametrize(
+    "value", [b'"hunter2"', b'{"values":"hunter2"}', b'{"values":{"value":"hunter2"']
+)
+def test_a_damaged_value_is_in_no_message(value: bytes) -> None:
+    """The driver logs what it skips, and the value may be that of a secret key."""
+    with pytest.raises(WireError) as caught:
+        wire.decode(b'[1,"set-config","my.password"]', value)
+    assert "hunter2" not in str(caught.value)
 
 
 def test_the_documents_records_are_read() -> None:
@@ -372,7 +400,7 @@ def test_a_stamp_keeps_the_source_that_a_message_names() -> None:
         source=_TEXT,
         host=_TEXT,
         username=_TEXT,
-        timestamp_ms=st.integers(0, 2**53),
+        timestamp_ms=st.integers(0, LATEST_MS),
         has_text_version=st.booleans(),
         raw=st.none(),
     )

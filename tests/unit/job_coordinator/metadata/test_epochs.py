@@ -62,7 +62,7 @@ def test_reports_of_fences_are_read_back(stream: InMemoryCoordinatorStream) -> N
 def test_a_raised_epoch_says_what_was_permitted_last(stream: InMemoryCoordinatorStream) -> None:
     """Nobody was permitted to use it; where nothing is said, the epoch is that of a permit."""
     manager = EpochManager(stream)
-    raised = ProcessorEpoch(6, 2, (Incarnation(P0, 5),), permitted=5)
+    raised = ProcessorEpoch(6, 2, (Incarnation(P0, 5),), permitted=5, unseen_ms=42_000)
     manager.write_processor_epoch(P0, raised)
     manager.write_processor_epoch(P1, ProcessorEpoch(9, 2))
     stream.catch_up()
@@ -78,6 +78,8 @@ def test_a_raised_epoch_says_what_was_permitted_last(stream: InMemoryCoordinator
         {"epoch": "x", "model-version": "1"},
         {"epoch": "1"},
         {"epoch": "1", "model-version": "1", "permitted": "none"},
+        {"epoch": "1", "model-version": "1", "unseen-ms": "long"},
+        {"epoch": "1", "model-version": "1", "unseen-ms": "86400001"},
         {"epoch": "1", "model-version": "1", "fence": "no json"},
         {"epoch": "1", "model-version": "1", "fence": "[1]"},
         {"epoch": "1", "model-version": "1", "fence": '[{"processor_id":"0"}]'},

@@ -66,3 +66,13 @@ def test_stops_are_read_back(stream: InMemoryCoordinatorStream) -> None:
     stream.write([CoordinatorStreamMessage(MessageType.SET_STOPPED, P1, {"epoch": "x"})])
     stream.catch_up()
     assert manager.read() == {Incarnation(P0, 5): "signalled"}
+
+
+@pytest.mark.parametrize("result", ["", "DONE", "killed", "x" * 5000])
+def test_an_end_that_yarn_does_not_know_is_left_out(
+    stream: InMemoryCoordinatorStream, result: str
+) -> None:
+    """Whoever went on with it could not tell YARN how the job ended."""
+    stream.write([JobEndManager.message(JobEnd(3, result, "why"))])
+    stream.catch_up()
+    assert JobEndManager(stream).read(3) is None

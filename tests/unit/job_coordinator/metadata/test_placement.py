@@ -124,3 +124,74 @@ def test_damaged_answers_are_left_out(stream: InMemoryCoordinatorStream) -> None
         key = f"{_UUID}.ContainerPlacementResponseMessage"
         stream.write([wire.of_namespace(Namespace.PLACE_CONTAINER, key, value)])
         assert _manager(stream).read_responses() == {}
+
+
+@pytest.mark.parametrize(
+    ("request_", "fault"),
+    [
+        (replace(_REQUEST, expiry_ms=10**400), "the expiry must be from 1 to 86400000 ms"),
+        (replace(_REQUEST, expiry_ms=-(10**400)), "the expiry must be from 1 to 86400000 ms"),
+        (replace(_REQUEST, expiry_ms=86_400_001), "the expiry must be from 1 to 86400000 ms"),
+        (replace(_REQUEST, timestamp_ms=10**400), "the timestamp must be from 0"),
+        (replace(_REQUEST, timestamp_ms=-1), "the timestamp must be from 0"),
+        (replace(_REQUEST, deployment_id="x" * 600_000), "deploymentId has 600000 characters"),
+        (replace(_REQUEST, processor_id=ProcessorId("x" * 201)), "processorId has 201 characters"),
+        (replace(_REQUEST, destination="x" * 201), "destinationHost has 201 characters"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_request_cannot_be_is_said_and_its_answer_is_short(
+    stream: InMemoryCoordinatorStream, request_: PlacementRequest, fault: str
+) -> None:
+    """Before anything is done: every answer to it has room in any topic."""
+    stream.write([PlacementManager.request_message(request_)])
+    ((read, found),) = _manager(stream).read_requests()
+    assert found.startswith(fault)
+    assert read.uuid == _UUID
+    answer = PlacementResponse(read, PlacementStatus.BAD_REQUEST, found, 1)
+    _, value = wire.encode(PlacementManager.response_message(answer))
+    assert value is not None
+    assert len(value) < 2_000
+    assert decode_response(value) == replace(answer, request=replace(read, timestamp_ms=1))
+
+
+def test_what_is_in_its_range_stays_as_it_is() -> None:
+    """Texts of 200 characters, the longest expiry, any time since 1970."""
+    most = replace(_REQUEST, deployment_id="x" * 200, expiry_ms=86_400_000, timestamp_ms=2**63 - 1)
+    for request in (_REQUEST, most, replace(_REQUEST, expiry_ms=1, timestamp_ms=0)):
+        assert request.fault == ""
+        assert request.in_brief() == request
+
+
+def test_a_request_whose_key_is_too_long_has_no_answer(stream: InMemoryCoordinatorStream) -> None:
+    """It is named apart from the others, so that it can be taken away; an answer is left out."""
+    long = replace(_REQUEST, uuid="x" * 201)
+    stream.write(map(PlacementManager.request_message, (long, _REQUEST)))
+    stream.write([PlacementManager.response_message(replace(_DONE, request=long))])
+    manager = _manager(stream)
+    assert manager.unanswerable() == (long.uuid,)
+    assert manager.read_requests() == ((_REQUEST, ""),)
+    assert manager.read_responses() == {}
+
+
+def test_an_action_that_nobody_can_go_on_with_is_told_with_its_fault(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """An older driver took it up; one whose answer is not under its own key is left out."""
+    begun = PlacementResponse(_REQUEST, PlacementStatus.IN_PROGRESS, "", 1)
+    beyond = replace(begun, request=replace(_REQUEST, uuid="v", expiry_ms=10**400))
+    stream.write(map(PlacementManager.response_message, (begun, beyond)))
+    key = "w.ContainerPlacementResponseMessage"
+    stream.write([wire.of_namespace(Namespace.PLACE_CONTAINER, key, encode_response(begun))])
+    (first, fine), (second, fault) = _manager(stream).unfinished()
+    assert (first, fine) == (begun, "")
+    assert second == replace(beyond, request=replace(beyond.request, expiry_ms=None))
+    assert fault.startswith("the expiry must be")
+
+
+def test_only_an_answer_is_an_answer() -> None:
+    """Neither a request, nor a tombstone, nor a record of another type."""
+    assert PlacementManager.is_answer(PlacementManager.response_message(_DONE))
+    assert not PlacementManager.is_answer(PlacementManager.response_deleted(_UUID))
+    assert not PlacementManager.is_answer(PlacementManager.request_message(_REQUEST))
+    assert not PlacementManager.is_answer(wire.set_config("x.Response", "1"))

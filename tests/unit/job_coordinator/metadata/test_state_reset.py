@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.errors import ConfigError, WireError
+from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
@@ -14,6 +15,7 @@ from homeport.job_coordinator.metadata.epochs import (
     ProcessorEpoch,
     Submission,
 )
+from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
     StateReset,
@@ -60,11 +62,11 @@ def test_all_epochs_are_raised_and_everybody_is_to_be_fenced(
     """Each processor that ever ran; each incarnation that a permit lists, reported fenced or not.
 
     Who never ran has nothing to raise. Raised twice, as by a reset that is begun again, nobody is
-    forgotten.
+    forgotten; nor is how long a permitted one can run on (safety A4).
     """
     epochs = EpochManager(stream)
     epochs.write_processor_epoch(P0, ProcessorEpoch(7, 2, (Incarnation(P1, 3),)))
-    epochs.write_processor_epoch(P1, ProcessorEpoch(4, 2))
+    epochs.write_processor_epoch(P1, ProcessorEpoch(4, 2, unseen_ms=42_000))
     epochs.write_processor_epoch(P2, ProcessorEpoch(1, 2, permitted=0))  # a model raised it
     stream.catch_up()
     known = {Incarnation(P0, 7), Incarnation(P1, 3), Incarnation(P1, 4)}
@@ -78,6 +80,7 @@ def test_all_epochs_are_raised_and_everybody_is_to_be_fenced(
             P1: 4 + raised,
             P2: 1,
         }
+        assert now[P1].unseen_ms == 42_000
         assert known <= set(permitted_incarnations(stream))
 
 
@@ -96,6 +99,7 @@ def test_all_state_leaves_the_stream_and_nothing_else(stream: InMemoryCoordinato
         wire.set_container_host_assignment("0", "nm1", 7),
         wire.set_task_container_assignment("Partition 0", "0"),
         wire.set_retry_state("0", 2, 5),
+        set_input_partitions(SystemStream("kafka", "in"), 4),
     ]
     stream.write([*of_state, wire.set_config("a", "1"), wire.set_job_model_version(2, "digest")])
     stream.catch_up()
