@@ -7,6 +7,11 @@ from typing import overload
 
 from homeport.config.errors import ConfigError
 
+INT_MAX = 2**31 - 1
+"""The largest of Java's whole numbers of 32 bits, which Kafka, YARN and RocksDB count in too."""
+LONG_MAX = 2**63 - 1
+"""The largest of Java's whole numbers of 64 bits."""
+
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -70,24 +75,30 @@ class Config(Mapping[str, str]):
         value = self._values.get(key, "").strip()
         return value or default
 
-    def get_int(self, key: str, default: int, *, minimum: int | None = None) -> int:
-        """The value of ``key`` as a whole number.
+    def get_int(
+        self, key: str, default: int, *, minimum: int | None = None, maximum: int = LONG_MAX
+    ) -> int:
+        """The value of ``key`` as a whole number, from ``minimum`` to ``maximum``.
 
         Raises:
-            ConfigError: the value is not a whole number, or is below ``minimum``.
+            ConfigError: the value is not a whole number, or is out of that range.
         """
         text = self.get_str(key)
         if text is None:
             return default
         try:
             number = int(text)
-        except ValueError:
+        except ValueError:  # also of a number with more digits than Python reads
             raise ConfigError(
                 key, text, "it must be a whole number", f"write a number, such as {default}"
             ) from None
         if minimum is not None and number < minimum:
             raise ConfigError(
                 key, text, f"it must be at least {minimum}", f"write {minimum} or more"
+            )
+        if number > maximum:
+            raise ConfigError(
+                key, text, f"it must be at most {maximum}", f"write {maximum} or less"
             )
         return number
 

@@ -7,7 +7,9 @@ newer), and our own bug (``InvariantViolation``: all bets are off).
 
 from __future__ import annotations
 
-from homeport.config.secret_names import shown_value
+from homeport.config.secret_names import MASK, is_secret, shown_value, without_secrets
+
+_SHOWN_CHARACTERS = 200
 
 
 class HomeportError(Exception):
@@ -17,7 +19,8 @@ class HomeportError(Exception):
 class ConfigError(HomeportError):
     """A configuration value breaks a rule; ``str()`` is one line with key, value, rule, remedy.
 
-    A secret's value is in no part of it, nor in the error's fields.
+    A secret's value is in no part of it, nor in the error's fields. Of a long value the line has
+    the beginning.
 
     Args:
         key: the configuration key, or the command-line option, at fault.
@@ -27,12 +30,18 @@ class ConfigError(HomeportError):
     """
 
     def __init__(self, key: str, value: str | None, rule: str, remedy: str) -> None:
-        self.key = key
+        if value and is_secret(key):
+            rule, remedy = rule.replace(value, MASK), remedy.replace(value, MASK)
+        self.key = without_secrets(key)  # part of a key may be a value, as the name of a system is
         self.value = None if value is None else shown_value(key, value)
-        self.rule = rule
-        self.remedy = remedy
-        shown = "is missing" if self.value is None else f"= {self.value!r}"
-        super().__init__(f"{key} {shown}: {rule}; {remedy}")
+        self.rule = without_secrets(rule)
+        self.remedy = without_secrets(remedy)
+        shown = "is missing" if self.value is None else f"= {_in_brief(self.value)!r}"
+        super().__init__(f"{self.key} {shown}: {self.rule}; {self.remedy}")
+
+
+def _in_brief(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
 class UnavailableError(HomeportError):
@@ -59,3 +68,9 @@ class StoreError(HomeportError):
 
 class InvariantViolation(HomeportError):  # noqa: N818 - the field's word for it; an error of ours, never the user's
     """Something that must always hold does not: a bug of ours, which ends the AM attempt."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """``Type: message`` of what was raised; the type alone where there is no message."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from homeport.config.key_types import OWN, SAMZA, BoolKey, IntKey, ListKey, Liveness, TextKey
+from homeport.config.key_types import (
+    OWN,
+    REPLICAS_MAX,
+    SAMZA,
+    BoolKey,
+    IntKey,
+    ListKey,
+    Liveness,
+    TextKey,
+)
 
 APP_RUN_ID = TextKey(
     name="app.run.id",
@@ -39,6 +48,7 @@ JOB_COORDINATOR_SYSTEM = TextKey(
 JOB_COORDINATOR_REPLICATION_FACTOR = IntKey(
     name="job.coordinator.replication.factor",
     minimum=1,
+    maximum=REPLICAS_MAX,
     meaning="replicas of the coordinator stream; default the system's, else 3",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
@@ -55,6 +65,8 @@ JOB_COORDINATOR_CATCH_UP_INTERVAL_MS = IntKey(
     name="job.coordinator.catch-up.interval.ms",
     default=1000,
     minimum=1,
+    # For so long the driver can be deaf to the record that corrects this very key.
+    maximum=60_000,
     unit="ms",
     meaning="how often the driver reads new records of the coordinator stream",
     source=OWN,
@@ -73,6 +85,8 @@ JOB_COORDINATOR_ISOLATION_MAX_MS = IntKey(
     name="job.coordinator.isolation.max.ms",
     default=30000,
     minimum=1,
+    # A new attempt places nothing for so long, where it cannot see the old one stop.
+    maximum=3_600_000,
     unit="ms",
     meaning="how long leases are renewed without an answer from the coordinator stream",
     source=OWN,
@@ -85,10 +99,22 @@ JOB_CHANGELOG_SYSTEM = TextKey(
     liveness=Liveness.NEEDS_REDEPLOY,
     fallback="job.default.system",
 )
+RECREATED_REFUSE, RECREATED_BEGIN = "refuse", "begin"
+JOB_INPUT_RECREATED = TextKey(
+    name="job.input.recreated",
+    default=RECREATED_REFUSE,
+    choices=(RECREATED_REFUSE, RECREATED_BEGIN),
+    meaning="what a start does where an input topic was deleted and made anew: it is refused, or "
+    "keeps the state and begins the new topic where samza.offset.default says",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 JOB_CONTAINER_COUNT = IntKey(
     name="job.container.count",
     default=1,
     minimum=1,
+    # Far above what a cluster has; a driver can still make a list of so many.
+    maximum=100_000,
     meaning="number of containers",
     source=SAMZA,
     liveness=Liveness.LIVE,
@@ -158,6 +184,8 @@ JOB_HOT_STANDBY_REPLICATION_COUNT = IntKey(
     name="job.hotstandby.replicationcount",
     default=1,
     minimum=1,
+    # Each is on a host of its own, and the driver makes a list of all of them.
+    maximum=100,
     meaning="standby containers per active one",
     source="STANDBY",
     liveness=Liveness.NEEDS_REDEPLOY,
@@ -172,6 +200,7 @@ JOB_HOT_STANDBY_PREWARM = BoolKey(
 JOB_STANDBY_TASKS_REPLICATION_FACTOR = IntKey(
     name="job.standbytasks.replication.factor",
     minimum=1,
+    maximum=101,
     meaning="job.hotstandby.replicationcount + 1, in Samza's words",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,

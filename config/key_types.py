@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from homeport.config.config import Config
+from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import any_short_name
 
 SAMZA = "Samza"
 OWN = "Homeport"
 """Sources of keys, beside the documents, which go by their own names."""
+
+REPLICAS_MAX = 2**15 - 1
+"""Kafka counts replicas in 16 bits."""
 
 _PART = re.compile(r"<\w+>")
 
@@ -146,15 +149,19 @@ class TextKey(Key):
 
 @dataclass(frozen=True, kw_only=True)
 class IntKey(Key):
-    """A key whose value is a whole number, not below ``minimum``; no default: it may be missing."""
+    """A key whose value is a whole number, ``minimum`` to ``maximum``; no default: may be missing.
+
+    A key that the driver waits by has a ``maximum`` that keeps the job operable.
+    """
 
     default: int | None = None
     minimum: int = 0
+    maximum: int = INT_MAX
 
     @property
     def kind(self) -> str:
-        """A number, and the least that it may be."""
-        return f"whole number from {self.minimum}"
+        """A number, and its range."""
+        return f"whole number from {self.minimum} to {self.maximum}"
 
     def read(self, config: Config, *parts: str) -> int:
         """The value, else the default, which the key must have."""
@@ -171,7 +178,7 @@ class IntKey(Key):
         return self._number(config, name)
 
     def check(self, config: Config, name: str) -> None:
-        """Raises ConfigError where the value is not a number, or is too small."""
+        """Raises ConfigError where the value is not a number, or is out of its range."""
         self._number(config, name)
 
     def plain(self, text: str) -> str:
@@ -182,7 +189,8 @@ class IntKey(Key):
             return text.strip()
 
     def _number(self, config: Config, name: str) -> int:
-        return config.get_int(name, self.default or self.minimum, minimum=self.minimum)
+        example = self.default or self.minimum
+        return config.get_int(name, example, minimum=self.minimum, maximum=self.maximum)
 
     @property
     def default_text(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.errors import ConfigError, HomeportError, in_one_line
 from homeport.config.java_names import Kind, is_user_class, known_names, short_name
 from homeport.config.system_stream import SystemStream
 
@@ -118,10 +118,12 @@ def _by_the_jobs_own(config: Config, name: str, key: str, value: str) -> Config:
         result: Any = _load(value)().rewrite(name, config)
     except HomeportError:
         raise
-    except Exception as error:  # noqa: BLE001 - the user's code may raise anything
-        story = " ".join(f"{type(error).__name__}: {error}".split())
+    except BaseException as error:  # noqa: BLE001 - the user's code may raise anything, SystemExit too
         raise ConfigError(
-            key, value, f"it fails ({story})", "correct it, and see that PYTHONPATH has its module"
+            key,
+            value,
+            f"it fails ({in_one_line(error)})",
+            "correct it, and see that PYTHONPATH has its module",
         ) from None
     if not isinstance(result, Mapping) or not all(
         isinstance(part, str) for item in result.items() for part in item

@@ -5,25 +5,40 @@ Names are Samza's; a default that is not RocksDB's own is Samza's too, unless it
 
 from __future__ import annotations
 
+from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.key_types import SAMZA, IntKey, Liveness, TextKey
 
+_THREADS_MAX = 1_000
+"""RocksDB starts all of them at once."""
+_LEVELS_MAX = 100
 
-def _count(option: str, meaning: str, default: int | None = None, minimum: int = 1) -> IntKey:
+
+def _count(
+    option: str,
+    meaning: str,
+    default: int | None = None,
+    minimum: int = 1,
+    maximum: int = INT_MAX,
+) -> IntKey:
     return IntKey(
         name=f"stores.<store>.rocksdb.{option}",
         default=default,
         minimum=minimum,
+        maximum=maximum,
         meaning=meaning,
         source=SAMZA,
         liveness=Liveness.RESTARTS_CONTAINERS,
     )
 
 
-def _bytes(option: str, meaning: str, default: int | None = None) -> IntKey:
+def _bytes(
+    option: str, meaning: str, default: int | None = None, maximum: int = LONG_MAX
+) -> IntKey:
     return IntKey(
         name=f"stores.<store>.rocksdb.{option}",
         default=default,
         minimum=1,
+        maximum=maximum,
         unit="bytes",
         meaning=meaning,
         source=SAMZA,
@@ -34,6 +49,7 @@ def _bytes(option: str, meaning: str, default: int | None = None) -> IntKey:
 ROCKSDB_TTL_MS = IntKey(
     name="stores.<store>.rocksdb.ttl.ms",
     minimum=-1,
+    maximum=LONG_MAX,
     unit="ms",
     meaning="age from which compaction may remove an entry, at least 1000; -1: none is removed",
     source=SAMZA,
@@ -55,7 +71,9 @@ ROCKSDB_COMPACTION_STYLE = TextKey(
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-ROCKSDB_BLOCK_SIZE_BYTES = _bytes("block.size.bytes", "size of a block before compression", 4096)
+ROCKSDB_BLOCK_SIZE_BYTES = _bytes(
+    "block.size.bytes", "size of a block before compression", 4096, INT_MAX
+)
 ROCKSDB_NUM_WRITE_BUFFERS = _count(
     "num.write.buffers", "write buffers of one store at most; Samza's default is 3", 2
 )
@@ -66,6 +84,7 @@ ROCKSDB_KEEP_LOG_FILE_NUM = _count("keep.log.file.num", "how many such logs are 
 ROCKSDB_DELETE_OBSOLETE_FILES_PERIOD_MICROS = IntKey(
     name="stores.<store>.rocksdb.delete.obsolete.files.period.micros",
     default=21600000000,
+    maximum=LONG_MAX,
     unit="us",
     meaning="how often files that nothing needs are looked for",
     source=SAMZA,
@@ -73,7 +92,7 @@ ROCKSDB_DELETE_OBSOLETE_FILES_PERIOD_MICROS = IntKey(
 )
 ROCKSDB_MAX_OPEN_FILES = _count("max.open.files", "files held open; -1: all", -1, -1)
 ROCKSDB_MAX_FILE_OPENING_THREADS = _count(
-    "max.file.opening.threads", "threads that open them at the start", 16
+    "max.file.opening.threads", "threads that open them at the start", 16, maximum=_THREADS_MAX
 )
 ROCKSDB_MAX_MANIFEST_FILE_SIZE = _bytes(
     "max.manifest.file.size",
@@ -83,15 +102,20 @@ STORES_DEFAULT_MAX_MANIFEST_FILE_SIZE = IntKey(
     name="stores-default.rocksdb.max.manifest.file.size.bytes",
     default=1073741824,
     minimum=1,
+    maximum=LONG_MAX,
     unit="bytes",
     meaning="the same for all stores that say nothing else",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 ROCKSDB_MAX_BACKGROUND_JOBS = _count(
-    "max.background.jobs", "flushes and compactions at once; default RocksDB's own"
+    "max.background.jobs",
+    "flushes and compactions at once; default RocksDB's own",
+    maximum=_THREADS_MAX,
 )
-ROCKSDB_NUM_LEVELS = _count("compaction.num.levels", "levels; default RocksDB's own")
+ROCKSDB_NUM_LEVELS = _count(
+    "compaction.num.levels", "levels; default RocksDB's own", maximum=_LEVELS_MAX
+)
 ROCKSDB_LEVEL0_TRIGGER = _count(
     "compaction.level0.file.num.compaction.trigger",
     "files in level 0 that begin a compaction; default RocksDB's own",

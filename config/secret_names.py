@@ -1,44 +1,83 @@
-"""Which configuration values are secret, by the names of their keys.
+"""Which configuration values are secret, by the names of their keys, and which hold a secret.
 
 PURE. The one rule, used wherever configuration is shown: HTTP, logs, errors, command lines. A key
 that is wrongly taken for a secret costs a look at the file; one that is wrongly shown costs a
-password: so the rule is wide.
+password: so the rule is wide. It covers ``hadoop.security.sensitive-config-keys`` and
+``spark.redaction.regex`` as Hadoop and Spark set them by default, and the secrets of Kafka's
+clients.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 MASK = "********"
 """What is shown instead of a secret."""
 
 _PREFIX = "sensitive."
-_MARKS = (
-    "credential",
-    "oauthbearer.config",
-    "passphrase",
-    "passwd",
-    "password",
-    "private.key",
-    "sasl.jaas",
-    "secret",
-    "ssl.key",
-    "token",
+_KEY_OF = (
+    "access|account|api|auth|encryption|hmac|license|master|secret|shared|signing|ssh|storage|"
+    "subscription|symmetric"
 )
+_SECRET = re.compile(
+    "authorization|connection[.]?string|credential|oauthbearer[.]config|passcode|passphrase|passwd|"
+    r"password|private[.]?key|sasl[.]jaas|secret|ssl[.]key|token(?!iz)|user[.]?info|"
+    rf"(?:{_KEY_OF})keys?\d*(?:id)?\b|\b(?:{_KEY_OF})[.]keys?\d*\b|"
+    r"\b(?:bearer|dsn|jwt|sas)\b|pwd\b|\b(?:key|store|db|user)?pass\b"
+)
+_PLAIN = re.compile(
+    r"[.](?:changelog|class|deserializer|enabled|factory|ms|schema|serde|serializer)$"
+)
+"""How keys end whose values are names, switches or times, whatever the rest of the key is called.
+
+A store may be named ``account``: ``stores.account.key.serde`` is no account key.
+"""
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_USER_INFO = re.compile(r"(://[^\s/?#@:]*+:)[^\s/?#]*@")
+_NAME = re.compile(r"""(?<![\w.-])([\w.-]++)["']?\s*+[=:]\s*+(?!//)""")
+_VALUE = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^\s&;,"'}]++""")
 
 
 def is_secret(key: str) -> bool:
     """Whether the value of ``key`` is shown to nobody without the job's token.
 
-    Case does not matter, and ``-`` and ``_`` count as dots.
+    Case does not matter, and ``-``, ``_`` and the humps of ``camelCase`` count as dots.
     """
-    plain = key.lower().replace("-", ".").replace("_", ".")
-    return plain.startswith(_PREFIX) or any(mark in plain for mark in _MARKS)
+    dotted = key.replace("-", ".").replace("_", ".")
+    spellings = {dotted.lower(), _HUMP.sub(".", dotted).lower()}
+    if any(name.startswith(_PREFIX) for name in spellings):
+        return True
+    return any(_SECRET.search(n) for n in spellings) and not any(map(_PLAIN.search, spellings))
 
 
 def shown_value(key: str, value: str) -> str:
-    """``value`` as whoever may not see secrets sees it."""
-    return MASK if is_secret(key) else value
+    """``value`` as whoever may not see secrets sees it.
+
+    All of it is masked where ``key`` names a secret. Else the secrets in it are: the password of a
+    URL, and what is assigned to the name of a secret, as in ``-Dx.password=y``.
+    """
+    return MASK if is_secret(key) else without_secrets(value)
+
+
+def without_secrets(text: str) -> str:
+    """``text`` with passwords of URLs and values assigned to names of secrets masked."""
+    text = _USER_INFO.sub(rf"\g<1>{MASK}@", text)
+    shown, at = [], 0
+    while (name := _NAME.search(text, at)) is not None:
+        shown.append(text[at : name.end()])
+        at = name.end()
+        value = _VALUE.match(text, at) if is_secret(name[1]) else None
+        if value is not None:
+            shown.append(MASK)
+            at = value.end()
+    return "".join((*shown, text[at:]))
+
+
+def has_secret(key: str, value: str) -> bool:
+    """Whether anything of ``value`` is masked where it is shown."""
+    return shown_value(key, value) != value
 
 
 def warnings_of_overrides(overrides: Iterable[str]) -> tuple[str, ...]:
@@ -46,10 +85,10 @@ def warnings_of_overrides(overrides: Iterable[str]) -> tuple[str, ...]:
 
     The value is not in it.
     """
-    names = (item.partition("=")[0].strip() for item in overrides)
+    items = (item.partition("=") for item in overrides)
+    names = [key.strip() for key, _, value in items if has_secret(key.strip(), value)]
     return tuple(
         f"{name} is on the command line, where everybody on this machine can read it: "
         "put it into the properties file"
         for name in dict.fromkeys(names)
-        if is_secret(name)
     )

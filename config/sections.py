@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from homeport.config import keys
-from homeport.config.config import Config
+from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.kafka_names import Role, connection_properties, map_client_properties
@@ -253,6 +253,19 @@ def _inputs(config: Config) -> tuple[SystemStream, ...]:
     return tuple(found)
 
 
+_COUNTED = {
+    "message.max.bytes": (1_000, 1_000_000_000),
+    "max.request.size": (1_000, 1_000_000_000),
+    "transaction.timeout.ms": (1_000, INT_MAX),
+}
+"""{property of the producer: its range}, which librdkafka has too, where we count by it as well."""
+
+
+def _check_counted(config: Config, prefix: str) -> None:
+    for name, (minimum, maximum) in _COUNTED.items():
+        config.get_int(prefix + name, minimum, minimum=minimum, maximum=maximum)
+
+
 @dataclass(frozen=True)
 class SystemConfig:
     """One system, which is a Kafka cluster.
@@ -286,6 +299,7 @@ class SystemConfig:
         connect = connection_properties(producer.properties) | connection_properties(
             consumer.properties
         )
+        _check_counted(config, producer_prefix)
         servers = connect.get("bootstrap.servers", "").strip()
         if not servers:
             raise ConfigError(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from homeport.config.key_types import SAMZA, BoolKey, IntKey, Liveness, TextKey
+from homeport.config.config import LONG_MAX
+from homeport.config.key_types import REPLICAS_MAX, SAMZA, BoolKey, IntKey, Liveness, TextKey
 
 STORES_DEFAULT_CHANGELOG_REPLICATION_FACTOR = IntKey(
     name="stores.default.changelog.replication.factor",
     minimum=1,
+    maximum=REPLICAS_MAX,
     meaning="replicas of changelogs that say nothing else",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
 STORES_DEFAULT_CHANGELOG_MIN_COMPACTION_LAG_MS = IntKey(
     name="stores.default.changelog.min.compaction.lag.ms",
+    maximum=LONG_MAX,
     unit="ms",
     meaning="age below which changelogs that say nothing else are not compacted",
     source=SAMZA,
@@ -45,6 +48,7 @@ STORE_CHANGELOG = TextKey(
 STORE_CHANGELOG_REPLICATION_FACTOR = IntKey(
     name="stores.<store>.changelog.replication.factor",
     minimum=1,
+    maximum=REPLICAS_MAX,
     meaning="replicas of the changelog; default that of all stores, the system's, else 2",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
@@ -60,6 +64,7 @@ STORE_CHANGELOG_MAX_MESSAGE_BYTES = IntKey(
 STORE_CHANGELOG_DELETE_RETENTION_MS = IntKey(
     name="stores.<store>.changelog.delete.retention.ms",
     default=86400000,
+    maximum=LONG_MAX,
     unit="ms",
     meaning="how long the changelog keeps deletions",
     source=SAMZA,
@@ -67,6 +72,7 @@ STORE_CHANGELOG_DELETE_RETENTION_MS = IntKey(
 )
 STORE_CHANGELOG_MIN_COMPACTION_LAG_MS = IntKey(
     name="stores.<store>.changelog.min.compaction.lag.ms",
+    maximum=LONG_MAX,
     unit="ms",
     meaning="age below which the changelog is not compacted",
     source=SAMZA,
@@ -88,6 +94,7 @@ STORE_CLEAN_ON_CONTAINER_START = BoolKey(
 STORE_CONTAINER_WRITE_BUFFER_SIZE_BYTES = IntKey(
     name="stores.<store>.container.write.buffer.size.bytes",
     minimum=1,
+    maximum=LONG_MAX,
     unit="bytes",
     meaning="write buffers of the store in one container, at most; default what its budget gives",
     source=SAMZA,

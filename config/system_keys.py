@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.key_types import OWN, SAMZA, IntKey, Liveness, TextKey
+from homeport.config.key_types import OWN, REPLICAS_MAX, SAMZA, IntKey, Liveness, TextKey
 
 SYSTEM_FACTORY = TextKey(
     name="systems.<system>.samza.factory",
@@ -26,6 +26,7 @@ SYSTEM_PRODUCER = TextKey(
 SYSTEM_REPLICATION_FACTOR = IntKey(
     name="systems.<system>.default.stream.replication.factor",
     minimum=1,
+    maximum=REPLICAS_MAX,
     meaning="replicas of topics that say nothing else",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,

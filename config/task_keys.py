@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from homeport.config.key_types import OWN, SAMZA, BoolKey, IntKey, ListKey, Liveness, TextKey
+from homeport.config.key_types import (
+    OWN,
+    REPLICAS_MAX,
+    SAMZA,
+    BoolKey,
+    IntKey,
+    ListKey,
+    Liveness,
+    TextKey,
+)
 
 TASK_CLASS = TextKey(
     name="task.class",
@@ -75,6 +84,8 @@ TASK_TRANSACTION_MAX_BYTES = IntKey(
 TASK_SHUTDOWN_MS = IntKey(
     name="task.shutdown.ms",
     default=30000,
+    # The driver, and run-job --operation=kill, wait for so long.
+    maximum=3_600_000,
     unit="ms",
     meaning="time that a container has to stop in order",
     source=SAMZA,
@@ -120,7 +131,7 @@ TASK_WINDOW_MS = IntKey(
 )
 TASK_IGNORED_EXCEPTIONS = ListKey(
     name="task.ignored.exceptions",
-    meaning="exceptions of a StreamTask that are counted and skipped, class names or *",
+    meaning="exceptions of a StreamTask's own code that are counted and skipped, class names or *",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
@@ -141,6 +152,7 @@ TASK_CHECKPOINT_SYSTEM = TextKey(
 TASK_CHECKPOINT_REPLICATION_FACTOR = IntKey(
     name="task.checkpoint.replication.factor",
     minimum=1,
+    maximum=REPLICAS_MAX,
     meaning="replicas of the checkpoint topic; default the system's, else 3",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,

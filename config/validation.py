@@ -34,10 +34,10 @@ from homeport.config.store_warnings import store_warnings
 from homeport.config.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.config.unknown_keys import warnings_about
+from homeport.config.used_systems import broadcast_streams, used_systems
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-_MAX_PORT = 65535
 
 
 def validate(config: Config) -> tuple[str, ...]:
@@ -56,11 +56,11 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_types(config)
     unknown = warnings_about(config)
     job, task = JobConfig.of(config), TaskConfig.of(config)
-    broadcast = _broadcast_streams(config)
+    broadcast = broadcast_streams(config)
     _check_inputs(task, broadcast)
     storage = StorageConfig.of(config)
     _check_stores(storage)
-    systems = _check_systems(config, job, task, storage, broadcast)
+    systems = _check_systems(config, task, storage, broadcast)
     _check_dead_letter(config, task)
     _check_standby(config, job, storage)
     _check_prewarmed_standbys(config, task)
@@ -141,22 +141,6 @@ def _check_inputs(task: TaskConfig, broadcast: tuple[SystemStream, ...]) -> None
         _check_stream(keys.TASK_BROADCAST_INPUTS.name, stream)
 
 
-def _broadcast_streams(config: Config) -> tuple[SystemStream, ...]:
-    """The streams of the broadcast inputs; which of their partitions, the grouper reads."""
-    found = []
-    for item in keys.TASK_BROADCAST_INPUTS.read(config):
-        stream = SystemStream.parse(item.partition("#")[0])
-        if stream is None or "#" not in item:
-            raise ConfigError(
-                keys.TASK_BROADCAST_INPUTS.name,
-                item,
-                "each must have the form system.stream#partition or system.stream#[first-last]",
-                "write it as in kafka.rules#0 or kafka.rules#[0-3]",
-            )
-        found.append(stream)
-    return tuple(found)
-
-
 def _check_stream(key: str, stream: SystemStream) -> None:
     if not _TOPIC.fullmatch(stream.stream):
         raise ConfigError(
@@ -193,20 +177,12 @@ def _check_stores(storage: StorageConfig) -> None:
 
 def _check_systems(
     config: Config,
-    job: JobConfig,
     task: TaskConfig,
     storage: StorageConfig,
     broadcast: tuple[SystemStream, ...],
 ) -> tuple[SystemConfig, ...]:
     """Every system that is referred to is declared, and every declared serde is known."""
-    changelogs = [s.changelog.system for s in storage.stores.values() if s.changelog]
-    named = {
-        job.coordinator_system: None,
-        **{stream.system: None for stream in (*task.inputs, *broadcast)},
-        **({task.checkpoint_system: None} if task.checkpoint_enabled else {}),
-        **dict.fromkeys(changelogs),
-    }
-    systems = tuple(SystemConfig.of(config, name) for name in named)
+    systems = tuple(SystemConfig.of(config, name) for name in used_systems(config))
     for system in systems:
         for stream in (*task.inputs, *broadcast):
             if stream.system == system.name:
@@ -343,13 +319,6 @@ def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
 
 def _check_sizes(config: Config) -> None:
     manager = ClusterManagerConfig.of(config)
-    if manager.url_port > _MAX_PORT:
-        raise ConfigError(
-            keys.JOB_COORDINATOR_URL_PORT.name,
-            str(manager.url_port),
-            f"a port is at most {_MAX_PORT}",
-            "write 0 for any free port",
-        )
     heap_mb = keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
     if heap_mb is not None and heap_mb >= manager.container_memory_mb:
         raise ConfigError(

@@ -18,6 +18,9 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.job_model import SystemStream
 
+CHECKED = "checked: the job's code can be used"
+"""The last line on standard output where nothing is wrong: exit code 0 may be the job's own."""
+
 
 def question(config: Config, partition_counts: Mapping[SystemStream, int]) -> bytes:
     """What ``main`` reads, for this configuration and {stream: partitions}."""
@@ -26,7 +29,7 @@ def question(config: Config, partition_counts: Mapping[SystemStream, int]) -> by
 
 
 def main(given: TextIO = sys.stdin) -> int:
-    """0 when a JobModel can be made of it; else 1 and one line on stderr."""
+    """0 and ``CHECKED`` when a JobModel can be made of it; else 1 and one line on stderr."""
     body = json.load(given)
     counts = {SystemStream(system, stream): n for system, stream, n in body["partitions"]}
     try:
@@ -34,6 +37,7 @@ def main(given: TextIO = sys.stdin) -> int:
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    print(f"\n{CHECKED}")
     return 0
 
 

@@ -52,12 +52,21 @@ class ConfigChange:
             return "it means what was in force before: nothing changes"
         if not is_running:
             return "used from the job's next start"
-        within = f"within {2 * keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS.read(self.before)} ms"
+        within = f"within {2 * _catch_up_ms(self.before)} ms"
         if diff.needs_redeploy or diff.never_with_state:
             return "used from the next deployment; the running job goes on as it is"
         if diff.restarts_containers:
             return f"the running job takes it {within}: its containers restart"
         return f"the running job takes it {within}"
+
+
+def _catch_up_ms(config: Config) -> int:
+    """How often the running job looks; a value beyond the key's range is not in force."""
+    key = keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS
+    try:
+        return key.read(config)
+    except ConfigError:
+        return key.read(Config())
 
 
 def check_key(key: str, value: str | None) -> tuple[str, ...]:

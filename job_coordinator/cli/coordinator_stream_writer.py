@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from homeport.config.config import Config
+from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.loader import load
-from homeport.config.secret_names import is_secret, shown_value, warnings_of_overrides
+from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
 from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
 from homeport.job_coordinator.cli.job_view import JobView, open_job
 from homeport.job_coordinator.cli.usage import run_app, usage_error
@@ -32,6 +32,7 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
     MessageType,
 )
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.message_bytes import whole_number
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 
@@ -59,11 +60,11 @@ def message_of(message_type: WritableType, key: str, value: str | None) -> Coord
     if message_type is WritableType.SET_CONFIG:
         return wire.set_config(key, value)
     if message_type is WritableType.SET_CHANGELOG:
-        if not (value.isascii() and value.isdecimal()):
-            raise ConfigError(
-                "--value", value, "a changelog partition is a whole number", "write 0 or more"
-            )
-        return wire.set_changelog(key, int(value))
+        partition = whole_number(value, INT_MAX)
+        if partition is None:
+            rule = f"a changelog partition is a whole number from 0 to {INT_MAX}"
+            raise ConfigError("--value", value, rule, "write the number of a partition")
+        return wire.set_changelog(key, partition)
     host = host_of(value)
     if not host:
         raise ConfigError("--value", value, "it must name a host", "use --delete to remove one")
@@ -140,7 +141,7 @@ def change_config(config: Config, key: str, value: str | None, *, is_typed: bool
     message = message_of(WritableType.SET_CONFIG, key, value)
     for warning in check_key(key, value):
         print(f"warning: {warning}", file=sys.stderr)
-    if is_typed and value is not None and is_secret(key):
+    if is_typed and value is not None and has_secret(key, value):
         print(
             f"warning: the value of {key} is on the command line, where everybody on this machine "
             f"can read it: homeport config set {key} - reads it from standard input",

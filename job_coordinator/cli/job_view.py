@@ -68,11 +68,12 @@ class JobView:
         if not show_secrets:
             return config
         hidden = masked(recorded)
-        return config.merged({k: v for k, v in recorded.items() if hidden[k] != v and k in config})
+        secret = {k for k, v in recorded.items() if hidden[k] != v and config.get(k) == hidden[k]}
+        return config.merged({k: recorded[k] for k in secret})
 
 
-def stream_place(config: Config) -> tuple[SystemConfig, str]:
-    """The system and the topic of the job's coordinator stream, which is there.
+def stream_place(config: Config) -> tuple[SystemConfig, JobConfig]:
+    """The system of the job's coordinator stream, and the job, whose topic is there.
 
     Raises:
         ConfigError: the job has no coordinator stream yet.
@@ -88,17 +89,21 @@ def stream_place(config: Config) -> tuple[SystemConfig, str]:
             f"the job has no coordinator stream ({topic!r} at {system.bootstrap_servers})",
             "run the job once with run-job, or correct job.name and job.id",
         )
-    return system, topic
+    return system, job
 
 
 @contextlib.contextmanager
 def open_stream(config: Config) -> Iterator[tuple[str, CoordinatorStreamStore]]:
-    """The topic and the coordinator stream of the job, read to its head; errors as above."""
-    system, topic = stream_place(config)
-    store = CoordinatorStreamStore(system, topic, source=WRITER_SOURCE, timeout_s=TIMEOUT_S)
+    """The topic and the coordinator stream of the job, read to its head.
+
+    Raises:
+        ConfigError: the stream belongs to another job; else errors as above.
+    """
+    _, job = stream_place(config)
+    store = CoordinatorStreamStore.of(config, source=WRITER_SOURCE, timeout_s=TIMEOUT_S)
     with store:
         store.bootstrap()
-        yield topic, store
+        yield job.coordinator_topic, store
 
 
 @contextlib.contextmanager

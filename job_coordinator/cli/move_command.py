@@ -9,6 +9,7 @@ import typer
 from homeport.job_coordinator.cli import placement_request
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app
 from homeport.job_coordinator.cli.placement_request import NoWait, destination_of
+from homeport.job_coordinator.model.placement import MAX_EXPIRY_MS
 
 app = new_app()
 
@@ -33,6 +34,7 @@ def move(
         int | None,
         typer.Option(
             min=1,
+            max=MAX_EXPIRY_MS,
             help="How long a place there is waited for, in ms; without it "
             "cluster-manager.container.request.timeout.ms.",
         ),

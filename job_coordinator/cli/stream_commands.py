@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from homeport.config.config import INT_MAX
 from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.cli.job_view import TIMEOUT_S, stream_place
 from homeport.job_coordinator.cli.options import (
@@ -74,7 +75,7 @@ def tail(
     *,
     config_path: ConfigPath,
     config: Overrides = None,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many.")] = 20,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=INT_MAX, help="How many.")] = 20,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what comes, until interrupted.")
     ] = False,
@@ -100,9 +101,9 @@ def tail(
 
 
 def _open(config_path: str, overrides: list[str] | None) -> CoordinatorStreamLog:
-    system, topic = stream_place(loaded(config_path, overrides))
-    note(f"from the coordinator stream {topic}")
-    return CoordinatorStreamLog(system, topic, TIMEOUT_S)
+    system, job = stream_place(loaded(config_path, overrides))
+    note(f"from the coordinator stream {job.coordinator_topic}")
+    return CoordinatorStreamLog(system, job, TIMEOUT_S)
 
 
 def _is_wanted(record: LoggedRecord, type_: str | None) -> bool:

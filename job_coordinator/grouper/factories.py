@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, in_one_line
 from homeport.config.java_names import is_user_class
 from homeport.config.sections import JobConfig
 from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
@@ -96,7 +96,7 @@ def _made(
         )
     try:
         return found(config)
-    except Exception as error:  # noqa: BLE001 - the job's own code may raise anything
+    except BaseException as error:  # noqa: BLE001 - the job's own code may raise anything
         raise own_fault(key, name, error) from None
 
 
@@ -104,11 +104,11 @@ def _loaded(key: str, name: str) -> object:
     module_name, _, attribute = name.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # noqa: BLE001 - the job's own code runs at import
+    except BaseException as error:  # noqa: BLE001 - the job's own code runs at import
         raise ConfigError(
             key,
             name,
-            f"the module cannot be imported: {_one_line(error)}",
+            f"the module cannot be imported: {in_one_line(error)}",
             "see that it is in yarn.package.path and imports by itself",
         ) from None
     if not hasattr(module, attribute):
@@ -117,12 +117,10 @@ def _loaded(key: str, name: str) -> object:
     return getattr(module, attribute)
 
 
-def own_fault(key: str, name: str, error: Exception) -> ConfigError:
+def own_fault(key: str, name: str, error: BaseException) -> ConfigError:
     """What a grouper of the job's own has raised, as one line that names it."""
     if isinstance(error, ConfigError):
         return error
-    return ConfigError(key, name, f"the grouper has failed: {_one_line(error)}", OWN_GROUPER_REMEDY)
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return ConfigError(
+        key, name, f"the grouper has failed: {in_one_line(error)}", OWN_GROUPER_REMEDY
+    )

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from homeport.config.errors import ConfigError, UnavailableError, WireError
 from homeport.job_coordinator.http.messages import (
+    STARTED_BYTES,
     CheckIn,
     LeaseGrant,
     Order,
@@ -97,8 +98,8 @@ class CoordinatorClient:
         return LeaseGrant.from_json(self._post("v1/lease", message.to_json()))
 
     def started(self, message: Started) -> None:
-        """The AM knows that this stream container has started."""
-        self._post("v1/started", message.to_json())
+        """The AM knows that this stream container has started; of very many tasks, the sums."""
+        self._post("v1/started", message.within(STARTED_BYTES).to_json())
 
     def stopped(self, message: Stopped) -> None:
         """The AM knows that this stream container is gone."""

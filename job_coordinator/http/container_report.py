@@ -14,7 +14,9 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.json_values import (
     as_object,
     optional_field,
+    optional_number,
     required_field,
+    required_number,
     shown,
 )
 
@@ -58,12 +60,12 @@ class RestoreProgress:
         return RestoreProgress(
             required_field(body, "store", str),
             TaskName(required_field(body, "task", str)),
-            _count(body, "records"),
-            _count(body, "bytes"),
-            _count(body, "remaining"),
+            required_number(body, "records"),
+            required_number(body, "bytes"),
+            required_number(body, "remaining"),
             _number(body, "records_per_s") or 0.0,
             _number(body, "seconds_left"),
-            _count_or_none(body, "merging") or 0,
+            optional_number(body, "merging") or 0,
         )
 
 
@@ -91,7 +93,7 @@ class StoreLag:
         return StoreLag(
             required_field(body, "store", str),
             TaskName(required_field(body, "task", str)),
-            _count(body, "records"),
+            required_number(body, "records"),
             _number(body, "seconds"),
         )
 
@@ -114,7 +116,7 @@ class DroppedValues:
         return DroppedValues(
             required_field(body, "store", str),
             TaskName(required_field(body, "task", str)),
-            _count(body, "count"),
+            required_number(body, "count"),
         )
 
 
@@ -177,29 +179,18 @@ class ContainerReport:
         return ContainerReport(
             tuple(RestoreProgress.from_json(as_object(item, "a restore")) for item in under_way),
             tuple(StoreLag.from_json(as_object(item, "a lag")) for item in lags),
-            _count_or_none(body, "lag"),
+            optional_number(body, "lag"),
             _number(body, "lag_seconds"),
-            _count_or_none(body, "first_commit_ms"),
-            _count_or_none(body, "caught_up_ms"),
+            optional_number(body, "first_commit_ms"),
+            optional_number(body, "caught_up_ms"),
             tuple(DroppedValues.from_json(as_object(item, "a number")) for item in dropped),
         )
-
-
-def _count(body: Mapping[str, Any], name: str) -> int:
-    value = required_field(body, name, int)
-    if value < 0:
-        raise WireError(f"field {name!r} is below 0: {shown(value)}")
-    return value
-
-
-def _count_or_none(body: Mapping[str, Any], name: str) -> int | None:
-    return None if body.get(name) is None else _count(body, name)
 
 
 def _number(body: Mapping[str, Any], name: str) -> float | None:
     value = body.get(name)
     if isinstance(value, int):
-        value = float(required_field(body, name, int))
+        value = float(required_number(body, name))
     found = optional_field({name: value}, name, float)
     if found is not None and not 0 <= found < _MAX_SECONDS:
         raise WireError(f"field {name!r} is out of range: {shown(found)}")

@@ -6,23 +6,35 @@ AM".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.errors import WireError
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.json_values import (
     as_object,
+    compact_json,
     optional_field,
+    optional_number,
     required_field,
+    required_number,
     shown,
 )
 
+_MAX_NAME = 1_000
+"""Characters of a host, or of a container's id: a record of each has to fit into any topic."""
 _MAX_SECONDS = 1e9
+
+STARTED_BYTES = 64 * 1024
+"""A longer report of a start has sums: the AM keeps one of each container, and shows all of them.
+
+Room for some hundred tasks; far below what the AM's server takes.
+"""
 
 TOKEN_FILE_NAME = "homeport-token"  # noqa: S105 - the name of the file, not a token
 """Name under which the job's bearer token is localised in every container's working directory."""
@@ -71,8 +83,15 @@ class LeaseAnswer(Enum):
 
 def _incarnation(body: Mapping[str, Any]) -> Incarnation:
     return Incarnation(
-        ProcessorId(required_field(body, "processor_id", str)), required_field(body, "epoch", int)
+        ProcessorId(required_field(body, "processor_id", str)), required_number(body, "epoch")
     )
+
+
+def _name(body: Mapping[str, Any], field_name: str) -> str:
+    name = required_field(body, field_name, str)
+    if len(name) > _MAX_NAME:
+        raise WireError(f"field {field_name!r} has more than {_MAX_NAME} characters")
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +155,11 @@ class CheckIn:
         report = optional_field(body, "report", dict)
         spare = optional_field(body, "spare", dict)
         return CheckIn(
-            resource_id=ResourceId(required_field(body, "resource_id", str)),
-            skein_id=required_field(body, "skein_id", str),
-            attempt=required_field(body, "attempt", int),
-            host=host_of(required_field(body, "host", str)),
-            pid=required_field(body, "pid", int),
+            resource_id=ResourceId(_name(body, "resource_id")),
+            skein_id=_name(body, "skein_id"),
+            attempt=required_number(body, "attempt", 0, INT_MAX),
+            host=host_of(_name(body, "host")),
+            pid=required_number(body, "pid", 0, INT_MAX),
             running=None if running is None else _incarnation(running),
             report=None if report is None else ContainerReport.from_json(report),
             spare=None if spare is None else SpareReport.from_json(spare),
@@ -188,13 +207,13 @@ class Order:
         except ValueError:
             raise WireError(f"unknown order {shown(body.get('order'))}") from None
         incarnation = None if body.get("processor_id") is None else _incarnation(body)
-        model_version = optional_field(body, "model_version", int)
+        model_version = optional_number(body, "model_version")
         if kind is OrderKind.RUN and (incarnation is None or model_version is None):
             raise WireError("the order to run lacks processor_id or model_version")
         return Order(
             kind=kind,
-            next_ms=required_field(body, "next_ms", int),
-            lease_ms=required_field(body, "lease_ms", int),
+            next_ms=required_number(body, "next_ms", 0, INT_MAX),
+            lease_ms=required_number(body, "lease_ms", 0, INT_MAX),
             incarnation=incarnation,
             model_version=model_version,
             fence=tuple(
@@ -224,7 +243,7 @@ class Renewal:
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Renewal:
         """The renewal that ``body`` carries; WireError where a field is missing or wrong."""
-        return Renewal(required_field(body, "attempt", int), _incarnation(body))
+        return Renewal(required_number(body, "attempt", 0, INT_MAX), _incarnation(body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +264,7 @@ class LeaseGrant:
             answer = LeaseAnswer(body.get("lease"))
         except ValueError:
             raise WireError(f"unknown lease {shown(body.get('lease'))}") from None
-        return LeaseGrant(answer, required_field(body, "lease_ms", int))
+        return LeaseGrant(answer, required_number(body, "lease_ms", 0, INT_MAX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +273,7 @@ class Restored:
 
     Offsets of the first and last record read, both None where nothing was read; number of records.
     ``reason``: why a store that was there was not used, and all was read; None where it was used.
-    ``refusal``: the kind of that reason.
+    ``refusal``: the kind of that reason. ``tasks``: of how many tasks it is the sum.
     """
 
     kind: RestoreKind
@@ -263,9 +282,10 @@ class Restored:
     records: int
     reason: str | None = None
     refusal: str | None = None
+    tasks: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """``{kind, from, to, records}``, and ``reason`` and ``refusal`` where there are any."""
+        """``{kind, from, to, records}``; ``reason``, ``refusal``, ``tasks`` where they say more."""
         return {
             "kind": self.kind.value,
             "from": self.from_offset,
@@ -273,6 +293,7 @@ class Restored:
             "records": self.records,
             **({} if self.reason is None else {"reason": self.reason}),
             **({} if self.refusal is None else {"refusal": self.refusal}),
+            **({} if self.tasks == 1 else {"tasks": self.tasks}),
         }
 
     @staticmethod
@@ -284,12 +305,34 @@ class Restored:
             raise WireError(f"unknown kind of restore {shown(body.get('kind'))}") from None
         return Restored(
             kind=kind,
-            from_offset=optional_field(body, "from", int),
-            to_offset=optional_field(body, "to", int),
-            records=required_field(body, "records", int),
+            from_offset=optional_number(body, "from"),
+            to_offset=optional_number(body, "to"),
+            records=required_number(body, "records"),
             reason=optional_field(body, "reason", str),
             refusal=optional_field(body, "refusal", str),
+            tasks=optional_field(body, "tasks", int) or 1,
         )
+
+    @staticmethod
+    def sums(tasks: Iterable[Restored]) -> dict[str, Restored]:
+        """{what they have in common: their sum} of the tasks of each kind and refusal.
+
+        A sum has no offsets, and the reason of the first.
+        """
+        groups: dict[tuple[str, ...], list[Restored]] = {}
+        for one in tasks:
+            group = (one.kind.value,) if one.refusal is None else (one.kind.value, one.refusal)
+            groups.setdefault(group, []).append(one)
+        return {
+            ", ".join((f"{len(alike)} tasks", *group)): replace(
+                alike[0],
+                from_offset=None,
+                to_offset=None,
+                records=sum(one.records for one in alike),
+                tasks=sum(one.tasks for one in alike),
+            )
+            for group, alike in groups.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -313,6 +356,14 @@ class Started:
             },
             "seconds": dict(self.seconds),
         }
+
+    def within(self, limit_bytes: int) -> Started:
+        """This report, with sums in the place of tasks where its body would be longer."""
+        if len(compact_json(self.to_json())) <= limit_bytes:
+            return self
+        return replace(
+            self, restored={s: Restored.sums(tasks.values()) for s, tasks in self.restored.items()}
+        )
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Started:
@@ -372,7 +423,10 @@ class Stopped:
         return Stopped(
             _incarnation(body),
             cause,
-            required_field(body, "exit_code", int),
-            tuple(str(line) for line in required_field(body, "last_lines", list)),
-            max(optional_field(body, "age_ms", int) or 0, 0),
+            required_number(body, "exit_code", -INT_MAX, INT_MAX),
+            tuple(
+                line if isinstance(line, str) else shown(line)
+                for line in required_field(body, "last_lines", list)
+            ),
+            max(optional_number(body, "age_ms", -LONG_MAX) or 0, 0),
         )

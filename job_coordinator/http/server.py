@@ -100,7 +100,7 @@ class JobCoordinatorBackend(Protocol):
         """The orderly end of the job has been ordered; returns at once."""
 
     def status(self) -> Mapping[str, Any]:
-        """The state of the job, as JSON values and without secrets."""
+        """The state of the job, as JSON values; secrets in the ``last_lines`` of failures alone."""
 
 
 class DecisionsTold(Protocol):
@@ -276,8 +276,11 @@ class JobCoordinatorServer:
         alive = self._backend.is_running(ResourceId(resource_id))
         return json_answer(compact_json({"alive": alive}))
 
-    async def _get_status(self, _request: web.Request) -> web.StreamResponse:
-        return json_answer(compact_json(dict(self._backend.status())))
+    async def _get_status(self, request: web.Request) -> web.StreamResponse:
+        status = self._backend.status()
+        if not self._is_trusted(request):
+            status = _without_log_lines(status)
+        return json_answer(compact_json(dict(status)))
 
     async def _get_events(self, request: web.Request) -> web.StreamResponse:
         body = self._told().events(EventsAsked.from_query(request.query))
@@ -350,6 +353,13 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
         _log.exception("%s %s failed", request.method, request.path)
         text = "internal error; its story is in the log of the AM"
         return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+
+
+def _without_log_lines(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``status`` for who has no token: of each failure everything but what its log said last."""
+    failures = status.get("failures", ())
+    told = [{**f, "last_lines": None} if "last_lines" in f else f for f in failures]
+    return {**status, "failures": told}
 
 
 def _bearer_token(request: web.Request) -> bytes | None:

@@ -25,6 +25,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.topics import (
     DELETE_RETENTION,
+    MIN_IN_SYNC,
     FoundTopic,
     TopicAdmin,
     TopicSpec,
@@ -42,7 +43,6 @@ _COMPACT = "compact"
 _DELETE = "delete"
 _MAX_MESSAGE = "max.message.bytes"
 _SIZES = frozenset({_MAX_MESSAGE, "segment.bytes"})
-_MIN_IN_SYNC = "min.insync.replicas"
 _SEGMENT_BYTES = 536870912
 _POLL_S = 0.5
 _PATIENCE_S = 30.0
@@ -111,7 +111,7 @@ def _cleanup_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> Co
 
 
 def _in_sync_fault(_store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
-    needed = int(found.config.get(_MIN_IN_SYNC, "1"))
+    needed = int(found.config.get(MIN_IN_SYNC, "1"))
     if needed <= found.replication:
         return None
     return ConfigError(

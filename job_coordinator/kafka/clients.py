@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.config.secret_names import MASK, is_secret
+from homeport.config.secret_names import shown_value
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka.connection import SaidOnce
 
@@ -34,6 +34,23 @@ FENCED = frozenset(
     }
 )
 """Codes by which Kafka says that a newer producer has taken over the transactional id."""
+
+_FORGOTTEN = frozenset({KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID})
+"""Codes by which Kafka says that the transactional id is not this producer's, or nobody's."""
+
+
+def forgotten(error: KafkaError, transactional_id: str) -> str | None:
+    """The story of a producer that Kafka does not know any more; None where it does.
+
+    It must not write again, nor abort: the library would initialise the id once more for that, and
+    so let in one that was fenced.
+    """
+    if error.code() not in _FORGOTTEN:
+        return None
+    return (
+        f"Kafka does not know {transactional_id} any more: it had no transaction for longer than "
+        f"the brokers' transactional.id.expiration.ms, or a newer holder took it ({error.name()})"
+    )
 
 
 def error_of(exception: KafkaException) -> KafkaError:
@@ -91,6 +108,6 @@ def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:
 def _without_secrets(system: SystemConfig, text: str) -> str:
     """``text`` of librdkafka, which quotes what it refuses, with every secret masked."""
     for name, value in (*system.consumer.items(), *system.producer.items()):
-        if value and is_secret(name):
-            text = text.replace(value, MASK)
+        if value:
+            text = text.replace(value, shown_value(name, value))
     return text

@@ -17,24 +17,7 @@ from typing import Protocol
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ClusterMetadata
 
-DISCONNECTED = frozenset(
-    {
-        KafkaError._TRANSPORT,  # noqa: SLF001 - public names of the library, written this way by it
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 - as above
-        KafkaError._RESOLVE,  # noqa: SLF001 - as above
-    }
-)
-"""What the library says when it has lost a broker."""
-
-CHANGING = frozenset(
-    {
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-    }
-)
-"""What a broker says while a partition gets a leader, or to who knows an old one."""
+from homeport.job_coordinator.kafka.transient_errors import DISCONNECTED
 
 _LOG = logging.getLogger(__name__)
 

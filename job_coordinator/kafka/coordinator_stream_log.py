@@ -14,10 +14,14 @@ from typing import Any, Final, Self
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
 
 from homeport.config.errors import UnavailableError, WireError
-from homeport.config.sections import SystemConfig
+from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.metadata.stream_owner import StreamOwner
 
 _POLL_S = 0.2
 _CONSUMER: Final[Mapping[str, str | int | bool]] = {
@@ -42,13 +46,15 @@ class CoordinatorStreamLog:
 
     Args:
         system: the Kafka cluster of the stream.
-        topic: the stream's topic, which exists.
+        job: the job whose stream it is; the topic exists.
         timeout_s: longest wait, in seconds, for a sign of the broker on the way to the head.
     """
 
-    def __init__(self, system: SystemConfig, topic: str, timeout_s: float) -> None:
+    def __init__(self, system: SystemConfig, job: JobConfig, timeout_s: float) -> None:
+        topic = job.coordinator_topic
         self._system = system
         self._topic = topic
+        self._owner = StreamOwner.of(job)
         self._timeout_s = timeout_s
         self._consumer = clients.consumer(system, _CONSUMER)
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
@@ -68,8 +74,10 @@ class CoordinatorStreamLog:
         """The records up to the end of the log.
 
         Raises:
+            ConfigError: (at the end) it is the stream of another job.
             UnavailableError: Kafka did not answer in time.
         """
+        configs: dict[str, CoordinatorStreamMessage] = {}
         deadline = time.monotonic() + self._timeout_s
         while True:
             message = self._consumer.poll(_POLL_S)
@@ -78,10 +86,14 @@ class CoordinatorStreamLog:
                     raise self._unavailable(f"no answer within {self._timeout_s:g} s")
                 continue
             if self._is_end(message):
+                self._owner.require(configs, self._topic)
                 return
             if message.error() is None:
                 deadline = time.monotonic() + self._timeout_s
-                yield _record(message)
+                record = _record(message)
+                if record.message is not None and record.message.type == MessageType.SET_CONFIG:
+                    configs[record.message.key] = record.message
+                yield record
 
     def onward(self) -> Iterator[LoggedRecord]:
         """The records that come from now on; does not end by itself.

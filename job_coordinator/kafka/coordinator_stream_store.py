@@ -11,6 +11,7 @@ per ``write``.
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import socket
 import threading
@@ -29,10 +30,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import OffsetSpec
 
+from homeport.config.config import Config
 from homeport.config.errors import HomeportError, InvariantViolation
-from homeport.config.sections import SystemConfig
+from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka import clients
-from homeport.job_coordinator.kafka.connection import CHANGING
 from homeport.job_coordinator.kafka.offsets import told_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.record_writer import (
@@ -41,9 +42,14 @@ from homeport.job_coordinator.kafka.record_writer import (
     TransactionalWriter,
 )
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.transient_errors import is_transient
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import StreamState
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.metadata.stream_owner import StreamOwner
 
 _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     "enable.auto.commit": False,
@@ -61,6 +67,7 @@ _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     "fetch.min.bytes": 1,
 }
 _POLL_S = 0.2
+_PAUSE_S = 0.05
 _BATCH = 10_000
 
 
@@ -91,7 +98,7 @@ class CoordinatorStreamStore:
         system: the Kafka cluster of the stream. topic: the stream's topic, which must exist.
             source: who writes, put into each message that names no source itself. transactional_id:
             makes each ``write`` one transaction, and this store the only one of that id. timeout_s:
-            limit of each call, in seconds.
+            limit of each call, in seconds. owner: whose stream it is; None: anybody's.
     """
 
     def __init__(
@@ -102,9 +109,11 @@ class CoordinatorStreamStore:
         source: str,
         transactional_id: str | None = None,
         timeout_s: float = 30.0,
+        owner: StreamOwner | None = None,
     ) -> None:
         self._system = system
         self._topic = topic
+        self._owner = owner
         self._source = source
         self._timeout_s = timeout_s
         self._host = local_address()
@@ -119,6 +128,30 @@ class CoordinatorStreamStore:
             self._writer = PlainWriter(system, topic, timeout_s)
         else:
             self._writer = TransactionalWriter(system, topic, timeout_s, transactional_id)
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        *,
+        source: str,
+        transactional_id: str | None = None,
+        timeout_s: float = 30.0,
+    ) -> Self:
+        """The stream of the job that ``config`` describes, which refuses to be another job's.
+
+        Raises:
+            ConfigError: the configuration names no job, or no system for its stream.
+        """
+        job = JobConfig.of(config)
+        return cls(
+            SystemConfig.of(config, job.coordinator_system),
+            job.coordinator_topic,
+            source=source,
+            transactional_id=transactional_id,
+            timeout_s=timeout_s,
+            owner=StreamOwner.of(job),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -161,7 +194,8 @@ class CoordinatorStreamStore:
         """The whole stream has been read, up to the head as it was when this was called.
 
         Raises:
-            ConfigError: the topic is missing, or is not one compacted partition.
+            ConfigError: the topic is missing, is not one compacted partition, or is the stream of
+                another job.
             UnavailableError: Kafka did not answer in time.
         """
         with self._lock:
@@ -172,6 +206,16 @@ class CoordinatorStreamStore:
                 consumer.assign([TopicPartition(self._topic, 0, 0)])
                 self._consumer = consumer
             self.catch_up()
+            self.require_own()
+
+    def require_own(self) -> None:
+        """As of the last catch-up the stream belongs to this store's job, or to nobody yet.
+
+        Raises:
+            ConfigError: it belongs to another job.
+        """
+        if self._owner is not None:
+            self._owner.require(self.latest(MessageType.SET_CONFIG), self._topic)
 
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
         """Reads to the head as it is when this is called (safety K1).
@@ -252,22 +296,23 @@ class CoordinatorStreamStore:
         return self._consumer
 
     def _head(self) -> int:
-        """The end of the partition; a leader that has changed is looked for once (K1)."""
+        """The end of the partition (K1); asked again while its leader is changing."""
         what = f"asking the end of topic {self._topic!r}"
-        try:
+        deadline = time.monotonic() + self._timeout_s
+        while True:
             try:
                 return self._asked_head()
             except KafkaException as exception:
-                if clients.error_of(exception).code() not in CHANGING:
-                    raise
+                error = clients.error_of(exception)
+                if not is_transient(error) or time.monotonic() >= deadline:
+                    raise clients.unavailable(self._system, what, error.str()) from None
+            except TimeoutError:
+                why = f"no answer within {self._timeout_s:g} s"
+                raise clients.unavailable(self._system, what, why) from None
+            time.sleep(_PAUSE_S)
+            with contextlib.suppress(KafkaException):  # the next question says so too
+                # The client goes on asking the leader that it knows, until it is made to look.
                 self._admin.list_topics(self._topic, self._timeout_s)
-                return self._asked_head()
-        except KafkaException as exception:
-            reason = clients.error_of(exception).str()
-            raise clients.unavailable(self._system, what, reason) from None
-        except TimeoutError:
-            why = f"no answer within {self._timeout_s:g} s"
-            raise clients.unavailable(self._system, what, why) from None
 
     def _late(self, head: int) -> HomeportError:
         """The one line for a head that was not reached in time, and what is in the way of it."""

@@ -6,6 +6,7 @@ from confluent_kafka import KafkaException
 
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.open_transactions import not_initialised
 
 
 def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None:
@@ -18,7 +19,7 @@ def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None
     try:
         holder.init_transactions(timeout_s)
     except KafkaException as exception:
-        why = clients.error_of(exception).str()
-        raise clients.unavailable(system, f"initialising {transactional_id}", why) from None
-    finally:
-        holder.close()
+        error = clients.error_of(exception)
+        # Not closed: the library would try to abort, and warn on stderr that it is still asking.
+        raise not_initialised(system, holder, transactional_id, error) from None
+    holder.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from homeport.config.config import INT_MAX
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.message_bytes import whole_number
 
 _PRODUCER_KEY = "message.max.bytes"
 _TOPIC_KEY = "max.message.bytes"
@@ -20,7 +22,8 @@ def record_limit(system: SystemConfig, topic: str) -> int:
     """
     own = producer_limit(system)
     given = TopicAdmin(system, _TIMEOUT_S).topic_config(topic).get(_TOPIC_KEY, "")
-    return min(own, int(given)) if given.isdigit() else own
+    limit = whole_number(given, INT_MAX)
+    return own if limit is None else min(own, limit)
 
 
 def producer_limit(system: SystemConfig) -> int:

@@ -23,6 +23,8 @@ from homeport.config.errors import (
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import Connection
+from homeport.job_coordinator.kafka.in_sync import shortage
+from homeport.job_coordinator.kafka.open_transactions import not_initialised
 from homeport.job_coordinator.kafka.record_limit import producer_limit
 
 Record = tuple[bytes, bytes | None]
@@ -134,6 +136,13 @@ class _Sending:
     def unavailable(self, why: str) -> HomeportError:
         return clients.unavailable(self.system, f"writing to topic {self.topic!r}", why)
 
+    def late(self, why: str) -> HomeportError:
+        """As ``unavailable``, with what the topic lacks to take records, where a broker says so."""
+        with contextlib.suppress(UnavailableError):
+            lacks = shortage(self.system, self.producer(), {(self.topic, 0)})
+            why = why if lacks is None else f"{why}: {lacks}"
+        return self.unavailable(why)
+
     def _queued(self, producer: Producer, key: bytes, value: bytes | None) -> bool:
         try:
             producer.produce(self.topic, value, key, partition=0, on_delivery=self._delivered)
@@ -162,7 +171,7 @@ class _Sending:
                 f"topic {self.topic!r}: a newer holder of transactional id "
                 f"{self._properties.get('transactional.id')!r} exists"
             )
-        return self.unavailable(why)
+        return self.late(why)
 
 
 class PlainWriter:
@@ -194,7 +203,7 @@ class PlainWriter:
             if error is not None:
                 raise sending.failure(error, error.str())
             if sending.outstanding():
-                raise sending.unavailable(f"no acknowledgement within {sending.timeout_s:g} s")
+                raise sending.late(f"no acknowledgement within {sending.timeout_s:g} s")
         except HomeportError:
             # what is queued must not appear later, behind the back of a caller who was told that it
             # failed
@@ -235,6 +244,7 @@ class TransactionalWriter:
                 "socket.timeout.ms": _TRANSACTION_TIMEOUT_MS,
             },
         )
+        self._transactional_id = transactional_id
         self._is_open = False
         self._pending: _Pending | None = None
         self._final: HomeportError | None = None
@@ -308,13 +318,36 @@ class TransactionalWriter:
                 raise sending.failure(error, f"{error.str()}; nothing was written") from None
         elif self._pending is _Pending.ABORT:
             try:
+                self._require_known()
                 self._call("abort_transaction")
             except KafkaException as exception:
                 raise self._ended(clients.error_of(exception)) from None
         self._pending = None
 
+    def _require_known(self) -> None:
+        """The library may abort what is open: it would take an id again that Kafka has forgotten.
+
+        Who would begin a transaction is told why the one that is open has failed.
+
+        Raises:
+            WriterOverError: Kafka has forgotten it.
+        """
+        try:
+            self._sending.producer().begin_transaction()
+        except KafkaException as exception:
+            error = clients.error_of(exception)
+            if self._forgotten(error) is not None:
+                raise self._ended(error) from None
+
+    def _forgotten(self, error: KafkaError) -> str | None:
+        return clients.forgotten(error, self._transactional_id)
+
     def _ended(self, error: KafkaError) -> HomeportError:
         """The failure after which this writer cannot be used any more."""
+        story = self._forgotten(error)
+        if story is not None:
+            self._final = WriterOverError(f"{story}; this writer can write no more")
+            return self._final
         self._final = self._sending.failure(error, error.str())
         if isinstance(self._final, UnavailableError):
             self._final = WriterOverError(f"{self._final}; this writer can write no more")
@@ -336,14 +369,18 @@ class TransactionalWriter:
                 getattr(sending.producer(), operation)(max(remaining, 0.001))
             except KafkaException as exception:
                 error = clients.error_of(exception)
-                if error.code() in clients.FENCED:
+                if error.code() in clients.FENCED or self._forgotten(error) is not None:
                     raise self._ended(error) from None
                 if error.txn_requires_abort():
                     raise
                 if not error.retriable():
                     raise self._ended(error) from None
+                if remaining <= 0 and not self._is_open:
+                    raise not_initialised(
+                        sending.system, sending.producer(), self._transactional_id, error
+                    ) from None
                 if remaining <= 0:
                     why = f"{operation}: {error.str()}; the outcome is not known"
-                    raise sending.unavailable(why) from None
+                    raise sending.late(why) from None
             else:
                 return

@@ -11,15 +11,23 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AdminClient,
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
+    OffsetSpec,
     ResourceType,
     TopicDescription,
 )
@@ -28,12 +36,21 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.offsets import told_offset
+from homeport.job_coordinator.kafka.transient_errors import is_transient
 
+_LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 DELETE_RETENTION = "delete.retention.ms"
 """Property of a compacted topic: how long it keeps deletions."""
+MIN_IN_SYNC = "min.insync.replicas"
+"""Property of a topic: with fewer replicas in sync than this, it takes no record."""
 _COMPACT = "compact"
 _METADATA_POLL_S = 0.05
+_SPREAD_S = 10.0
+"""For so long after a topic was made, brokers may not know it yet."""
+_MADE: dict[tuple[str, str], float] = {}
+"""{(bootstrap servers, topic): when this process made it, or found it made}, monotonic seconds."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +121,9 @@ def checkpoint_topic_spec(task: TaskConfig) -> TopicSpec:
 
 
 class TopicAdmin:
-    """Looks at and creates topics of one system. Every call ends within ``timeout_s`` seconds.
+    """Looks at and creates topics of one system.
+
+    An answer may take ``timeout_s`` seconds; errors that pass are asked about again for as long.
 
     Raises:
         UnavailableError: (from every method) Kafka did not answer in time.
@@ -141,12 +160,17 @@ class TopicAdmin:
 
     def partition_counts(self, streams: Iterable[str]) -> dict[str, int]:
         """{topic: its number of partitions} of those of ``streams`` that exist."""
-        topics = self._metadata().topics
-        return {
-            name: len(topics[name].partitions)
-            for name in streams
-            if name in topics and topics[name].error is None
-        }
+        names = list(streams)
+        while True:
+            topics = self._metadata().topics
+            found = {
+                name: len(topics[name].partitions)
+                for name in names
+                if name in topics and topics[name].error is None
+            }
+            if not any(name not in found and self._is_new(name) for name in names):
+                return found
+            time.sleep(_METADATA_POLL_S)
 
     def create(
         self,
@@ -178,18 +202,21 @@ class TopicAdmin:
             replication_factor=spec.replication,
             config=dict(spec.config),
         )
-        futures = self._admin.create_topics(
-            [new], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
-        )
+
+        def create() -> Future[None]:
+            futures: dict[str, Future[None]] = self._admin.create_topics(
+                [new], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+            )
+            return futures[spec.name]
+
         try:
-            futures[spec.name].result(self._timeout_s + 1)
+            self._answer(create, f"creating topic {spec.name!r}")
         except KafkaException as exception:
             self._explain_creation(spec, clients.error_of(exception))
             created = False
-        except TimeoutError:
-            raise self._no_answer(f"creating topic {spec.name!r}") from None
         else:
             created = True
+        _MADE[self._system.bootstrap_servers, spec.name] = time.monotonic()
         self._await_in_metadata(spec)
         self.validate(spec.name, spec.partitions, spec.cleanup_policy)
         return created
@@ -200,12 +227,17 @@ class TopicAdmin:
         Raises:
             ConfigError: the brokers do not let topics be deleted.
         """
-        futures = self._admin.delete_topics(
-            [name], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
-        )
         what = f"deleting topic {name!r}"
+        _MADE.pop((self._system.bootstrap_servers, name), None)
+
+        def delete() -> Future[None]:
+            futures: dict[str, Future[None]] = self._admin.delete_topics(
+                [name], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+            )
+            return futures[name]
+
         try:
-            futures[name].result(self._timeout_s + 1)
+            self._answer(delete, what)
         except KafkaException as exception:
             error = clients.error_of(exception)
             if error.code() in {
@@ -220,8 +252,6 @@ class TopicAdmin:
                 ) from None
             if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise clients.unavailable(self._system, what, error.str()) from None
-        except TimeoutError:
-            raise self._no_answer(what) from None
         self._await(lambda: name not in self._metadata().topics, f"{what}: waiting for its end")
 
     def validate(self, name: str, partitions: int, cleanup: str) -> None:
@@ -252,11 +282,44 @@ class TopicAdmin:
     def topic_config(self, name: str) -> dict[str, str]:
         """{property: value} of an existing topic, defaults included."""
         resource = ConfigResource(ResourceType.TOPIC, name)
-        futures = self._admin.describe_configs([resource], request_timeout=self._timeout_s)
-        entries: dict[str, ConfigEntry] = self._result(
-            futures[resource], f"reading the configuration of topic {name!r}"
-        )
+        what = f"reading the configuration of topic {name!r}"
+
+        def describe() -> Future[dict[str, ConfigEntry]]:
+            futures: dict[ConfigResource, Future[dict[str, ConfigEntry]]] = (
+                self._admin.describe_configs([resource], request_timeout=self._timeout_s)
+            )
+            return futures[resource]
+
+        try:
+            entries = self._answer(describe, what, name)
+        except KafkaException as exception:
+            reason = clients.error_of(exception).str()
+            raise clients.unavailable(self._system, what, reason) from None
         return {key: entry.value for key, entry in entries.items() if entry.value is not None}
+
+    def end_offset(self, name: str, partition: int) -> int:
+        """The offset after the partition's last record, be it committed or not.
+
+        Raises:
+            UnavailableError: it does not exist, or Kafka did not answer in time.
+        """
+        place = TopicPartition(name, partition)
+        # the library gives this method no type
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
+        futures = self._admin.list_offsets(
+            {place: latest},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=self._timeout_s,
+        )
+        what = f"asking the end of topic {name!r}"
+        try:
+            return told_offset(futures[place], self._timeout_s + 1)
+        except KafkaException as exception:
+            raise clients.unavailable(
+                self._system, what, clients.error_of(exception).str()
+            ) from None
+        except TimeoutError:
+            raise self._no_answer(what) from None
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
         """{topic: the broker's id of it}; a topic that is made anew has another one.
@@ -290,21 +353,28 @@ class TopicAdmin:
     def _descriptions(self, names: Sequence[str]) -> dict[str, TopicDescription]:
         if not names:
             return {}
-        futures = self._admin.describe_topics(
-            TopicCollection(list(names)), request_timeout=self._timeout_s
-        )
         found = {}
+        # A copy: the library finds the futures of its answer in its own.
+        asked = dict(self._describing(names))
+
+        def ask(name: str) -> Future[TopicDescription]:
+            return asked.pop(name, None) or self._describing([name])[name]
+
         for name in names:
+            what = f"asking for topic {name!r}"
             try:
-                found[name] = futures[name].result(self._timeout_s + 1)
+                found[name] = self._answer(partial(ask, name), what, name)
             except KafkaException as exception:
                 error = clients.error_of(exception)
                 if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    what = f"asking for topic {name!r}"
                     raise clients.unavailable(self._system, what, error.str()) from None
-            except TimeoutError:
-                raise self._no_answer(f"asking for topic {name!r}") from None
         return found
+
+    def _describing(self, names: Sequence[str]) -> dict[str, Future[TopicDescription]]:
+        futures: dict[str, Future[TopicDescription]] = self._admin.describe_topics(
+            TopicCollection(list(names)), request_timeout=self._timeout_s
+        )
+        return futures
 
     def _general_key(self) -> str:
         return f"systems.{self._system.name}.default.stream.replication.factor"
@@ -312,15 +382,37 @@ class TopicAdmin:
     def _no_answer(self, what: str) -> Exception:
         return clients.unavailable(self._system, what, f"no answer within {self._timeout_s:g} s")
 
-    def _result(self, future: Future[_T], what: str) -> _T:
-        try:
-            return future.result(self._timeout_s + 1)
-        except KafkaException as exception:
-            raise clients.unavailable(
-                self._system, what, clients.error_of(exception).str()
-            ) from None
-        except TimeoutError:
-            raise self._no_answer(what) from None
+    def _is_new(self, name: str) -> bool:
+        """Whether the topic was just made: a broker that does not know it is behind the others."""
+        made_s = _MADE.get((self._system.bootstrap_servers, name))
+        return made_s is not None and time.monotonic() - made_s < _SPREAD_S
+
+    def _answer(self, ask: Callable[[], Future[_T]], what: str, existing: str | None = None) -> _T:
+        """What the brokers answer; a transient error is asked about again, while there is time.
+
+        ``existing``: a topic; that it is unknown is transient while it is new.
+
+        Raises:
+            KafkaException: they refuse, or the error has not passed in time.
+            UnavailableError: they do not answer in time.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return ask().result(self._timeout_s + 1)
+            except KafkaException as exception:
+                error = clients.error_of(exception)
+                is_behind = (
+                    error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+                    and existing is not None
+                    and self._is_new(existing)
+                )
+                if not (is_behind or is_transient(error)) or time.monotonic() > deadline:
+                    raise
+                _LOG.info("%s: %s: asking again", what, error.str())
+                time.sleep(_METADATA_POLL_S)
+            except TimeoutError:
+                raise self._no_answer(what) from None
 
     def _metadata(self) -> ClusterMetadata:
         try:

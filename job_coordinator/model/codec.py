@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.config.config import Config
+from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import WireError
 from homeport.config.secrets import masked
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
@@ -29,8 +29,10 @@ from homeport.job_coordinator.model.json_values import (
     as_object,
     compact_json,
     optional_field,
+    optional_number,
     parse_object,
     required_field,
+    required_number,
     shown,
 )
 
@@ -122,7 +124,7 @@ def _read_processor_id(body: dict[str, Any]) -> ProcessorId:
         return ProcessorId(required_field(body, "processor-id", str))
     if body.get("container-id") is not None:
         # Samza 0.13 and older. Samza reads the text "1" here as container 0; it is refused instead.
-        return ProcessorId(str(required_field(body, "container-id", int)))
+        return ProcessorId(str(required_number(body, "container-id", 0, INT_MAX)))
     raise WireError("JobModel was missing processor-id and container-id")
 
 
@@ -139,7 +141,7 @@ def _read_task(body: dict[str, Any]) -> TaskModel:
     return TaskModel(
         task_name=TaskName(required_field(body, "task-name", str)),
         system_stream_partitions=tuple(sorted(partitions)),
-        changelog_partition=required_field(body, "changelog-partition", int),
+        changelog_partition=required_number(body, "changelog-partition", -1, INT_MAX),
         task_mode=task_mode,
     )
 
@@ -150,10 +152,10 @@ def partition_of(body: dict[str, Any]) -> SystemStreamPartition:
     Raises:
         WireError: a field is missing or of the wrong type.
     """
-    key_bucket = optional_field(body, "keyBucket", int)
+    key_bucket = optional_number(body, "keyBucket", -1, INT_MAX)
     return SystemStreamPartition(
         system=required_field(body, "system", str),
         stream=required_field(body, "stream", str),
-        partition=required_field(body, "partition", int),
+        partition=required_number(body, "partition", 0, INT_MAX),
         key_bucket=-1 if key_bucket is None else key_bucket,
     )

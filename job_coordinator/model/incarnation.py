@@ -6,10 +6,16 @@ PURE. Ids are built from escaped parts with a separator that cannot occur in the
 
 from __future__ import annotations
 
+import re
+import struct
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from homeport.job_coordinator.model.ids import ProcessorId
+
+_EPOCH = re.compile(r"\d{1,18}", re.ASCII)
+STATE_TOPIC = "__transaction_state"
+"""Kafka's own topic of what becomes of transactions, by their ids."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -24,17 +30,22 @@ def _escaped(part: str) -> str:
     return quote(part, safe="").replace(".", "%2E")
 
 
+def job_identity(job_name: str, job_id: str) -> str:
+    """``homeport.<job name>.<job id>``, each part escaped: no two jobs have the same one."""
+    return ".".join(("homeport", _escaped(job_name), _escaped(job_id)))
+
+
 def transactional_id(job_name: str, job_id: str, incarnation: Incarnation) -> str:
     """``homeport.<job name>.<job id>.processor.<processor>.<epoch>``, each part escaped."""
-    parts = (job_name, job_id, "processor", incarnation.processor_id, str(incarnation.epoch))
-    return ".".join(("homeport", *(_escaped(p) for p in parts)))
+    parts = ("processor", incarnation.processor_id, str(incarnation.epoch))
+    return ".".join((job_identity(job_name, job_id), *(_escaped(p) for p in parts)))
 
 
 def incarnation_of(job_name: str, job_id: str, identifier: str) -> Incarnation | None:
     """Whose ``transactional_id`` of the job it is; None where it is none of its."""
     head, _, epoch = identifier.rpartition(".")
     _, _, processor = head.rpartition(".")
-    if not (epoch.isascii() and epoch.isdigit()):
+    if not _EPOCH.fullmatch(epoch):
         return None
     found = Incarnation(ProcessorId(unquote(processor)), int(epoch))
     return found if transactional_id(job_name, job_id, found) == identifier else None
@@ -47,5 +58,17 @@ def am_transactional_id(
 
     Source: safety A1.
     """
-    parts = (job_name, job_id, "am", str(submission), application_id, str(attempt))
-    return ".".join(("homeport", *(_escaped(p) for p in parts)))
+    parts = ("am", str(submission), application_id, str(attempt))
+    return ".".join((job_identity(job_name, job_id), *(_escaped(p) for p in parts)))
+
+
+def state_partition(transactional_id: str, count: int) -> int:
+    """The partition, of the ``count`` of STATE_TOPIC, that has the id's records.
+
+    Its leader is the coordinator of the id's transactions.
+    Source: Java's String.hashCode, without its sign, modulo the number of partitions.
+    """
+    found = 0
+    for (unit,) in struct.iter_unpack(">H", transactional_id.encode("utf-16-be")):
+        found = (31 * found + unit) & 0xFFFFFFFF
+    return min(found, 0x100000000 - found) % 0x80000000 % count

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from homeport.config.config import LONG_MAX
 from homeport.config.errors import WireError
 
 T = TypeVar("T")
@@ -19,7 +20,10 @@ _SHOWN_CHARACTERS = 80
 
 def shown(value: object) -> str:
     """``value`` in a form short enough for a message of one line."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = f"a {type(value).__name__} that is nested too deeply"
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
@@ -40,14 +44,30 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
     """The JSON object that ``data`` holds.
 
     Raises:
-        WireError: it is not UTF-8, not JSON, or JSON of another kind; ``what`` names it in the
-        message.
+        WireError: it is not UTF-8, not JSON, JSON of another kind, or holds text that is not
+            Unicode; ``what`` names it in the message.
     """
     try:
-        value = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        text = data.decode("utf-8")
+        value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise WireError(f"{what} is not JSON: {error}") from None
+        raise WireError(f"{what} is not JSON: {str(error)[:_SHOWN_CHARACTERS]}") from None
+    require_unicode(value, text, what)
     return as_object(value, what)
+
+
+def require_unicode(value: object, text: str, what: str) -> None:
+    """Every text in ``value``, which was read from the JSON ``text``, has bytes in UTF-8.
+
+    Raises:
+        WireError: one holds half a surrogate pair; whoever wrote it on would fail.
+    """
+    if "\\u" not in text:
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        raise WireError(f"{what} holds text that is not Unicode") from None
 
 
 def as_object(value: object, what: str) -> dict[str, Any]:
@@ -66,6 +86,27 @@ def required_field(body: Mapping[str, Any], name: str, kind: type[T]) -> T:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise WireError(f"field {name!r} is missing or of the wrong type: {shown(value)}")
     return value
+
+
+def required_number(
+    body: Mapping[str, Any], name: str, minimum: int = 0, maximum: int = LONG_MAX
+) -> int:
+    """The whole number ``name`` of ``body``, from ``minimum`` to ``maximum``.
+
+    Raises:
+        WireError: it is missing, not a whole number, or out of that range.
+    """
+    value = required_field(body, name, int)
+    if not minimum <= value <= maximum:
+        raise WireError(f"field {name!r} is not from {minimum} to {maximum}: {shown(value)}")
+    return value
+
+
+def optional_number(
+    body: Mapping[str, Any], name: str, minimum: int = 0, maximum: int = LONG_MAX
+) -> int | None:
+    """As ``required_number``, but None where it is missing or null."""
+    return None if body.get(name) is None else required_number(body, name, minimum, maximum)
 
 
 def optional_field(body: Mapping[str, Any], name: str, kind: type[T]) -> T | None:

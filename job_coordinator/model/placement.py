@@ -8,10 +8,12 @@ Source: samza-behaviours 4.9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from homeport.config.config import LONG_MAX
 from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.json_values import shown
 
 ANY_HOST = "ANY_HOST"
 """Destination: another host, whichever is best."""
@@ -19,6 +21,12 @@ LAST_SEEN = "LAST_SEEN"
 """Destination: the host where the container runs, or last ran; reserved there, then stopped."""
 FORCE_RESTART_LAST_SEEN = "FORCE_RESTART_LAST_SEEN"
 """Destination: stopped at once; it comes back as after any stop, on its launcher."""
+
+
+MAX_TEXT = 200
+"""Characters of each text in a request that can be met; an answer echoes no more of any."""
+MAX_EXPIRY_MS = 86_400_000
+"""A day: a request that waits for longer keeps its host from everybody else."""
 
 
 class PlacementStatus(StrEnum):
@@ -49,7 +57,8 @@ class PlacementRequest:
 
     ``deployment_id``: which run of the job it is meant for. ``destination``: a host's name or one
     of the three words above. ``expiry_ms``: how long a launcher may be waited for; None: as long as
-    for any request. ``timestamp_ms``: ms since 1970, by which requests queue.
+    for any request. ``timestamp_ms``: ms since 1970, by which requests queue. What a foreign tool
+    wrote may be of any size: see ``fault``.
     """
 
     uuid: str
@@ -58,6 +67,46 @@ class PlacementRequest:
     destination: str
     expiry_ms: int | None
     timestamp_ms: int
+
+    @property
+    def fault(self) -> str:
+        """Why nobody can meet it, whatever the state of the job; empty where nothing is wrong."""
+        texts = {
+            "uuid": self.uuid,
+            "deploymentId": self.deployment_id,
+            "processorId": self.processor_id,
+            "destinationHost": self.destination,
+        }
+        for name, text in texts.items():
+            if len(text) > MAX_TEXT:
+                return f"{name} has {len(text)} characters: at most {MAX_TEXT} are read"
+        if self.expiry_ms is not None and not 0 < self.expiry_ms <= MAX_EXPIRY_MS:
+            return f"the expiry must be from 1 to {MAX_EXPIRY_MS} ms: {shown(self.expiry_ms)}"
+        if not 0 <= self.timestamp_ms <= LONG_MAX:
+            return f"the timestamp must be from 0 to {LONG_MAX}: {shown(self.timestamp_ms)}"
+        return ""
+
+    def in_brief(self) -> PlacementRequest:
+        """The same request with no more of each field than an answer to it has room for.
+
+        A request without a fault is as it was.
+        """
+        expiry_ms = self.expiry_ms
+        if expiry_ms is not None and not -LONG_MAX <= expiry_ms <= LONG_MAX:
+            expiry_ms = None
+        return replace(
+            self,
+            uuid=_in_brief(self.uuid),
+            deployment_id=_in_brief(self.deployment_id),
+            processor_id=ProcessorId(_in_brief(self.processor_id)),
+            destination=_in_brief(self.destination),
+            expiry_ms=expiry_ms,
+            timestamp_ms=min(max(self.timestamp_ms, 0), LONG_MAX),
+        )
+
+
+def _in_brief(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def test_every_key_is_in_the_table(form: ReferenceFormat) -> None:
 
 def test_a_key_has_all_that_is_known_of_it() -> None:
     """Type, unit, default, liveness, source and older names."""
-    facts = "whole number from 1, MB; default 1024; next deployment; Samza"
+    facts = "whole number from 1 to 2147483647, MB; default 1024; next deployment; Samza"
     lines = reference(ReferenceFormat.TEXT, "manager.container.memory.mb").splitlines()
     assert lines[-3:] == [
         "cluster-manager.container.memory.mb",

@@ -24,6 +24,10 @@ class Fails:
     def rewrite(self, name, config):
         raise KeyError("no\\nsuch")
 
+class Exits:
+    def rewrite(self, name, config):
+        raise SystemExit
+
 class Refuses:
     def rewrite(self, name, config):
         from homeport.config.errors import ConfigError
@@ -47,6 +51,7 @@ def _config(name: str, kind: str, **more: str) -> Config:
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module with rewriters, on PYTHONPATH."""
     (tmp_path / "my_rewriters.py").write_text(MODULE, encoding="utf-8")
+    (tmp_path / "exiting_rewriters.py").write_text("raise SystemExit(0)\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     return "my_rewriters"
 
@@ -139,6 +144,8 @@ def test_the_jobs_own_are_applied_in_order(module: str) -> None:
         ("no_such_module_here:R", "it fails \\(ModuleNotFoundError"),
         ("my_rewriters:Missing", "it fails \\(AttributeError"),
         ("my_rewriters:Fails", "it fails \\(KeyError: 'no.*such'\\)"),
+        ("my_rewriters:Exits", "it fails \\(SystemExit\\)"),
+        ("exiting_rewriters:R", "it fails \\(SystemExit: 0\\)"),
         ("my_rewriters:Wrong", "must return a mapping of text to text"),
     ],
 )

@@ -4,40 +4,183 @@ from __future__ import annotations
 
 import pytest
 
+from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.secret_names import MASK, is_secret, warnings_of_overrides
+from homeport.config.secret_names import (
+    MASK,
+    has_secret,
+    is_secret,
+    shown_value,
+    warnings_of_overrides,
+)
 from homeport.config.secrets import masked
 from homeport.config.sections import SystemConfig, TaskConfig
 
+AZURE = "task.spark.conf.spark.hadoop.fs.azure"
+S3A = "task.spark.conf.spark.hadoop.fs.s3a"
+SECRET_KEYS = [
+    "sensitive.anything",
+    "SENSITIVE.ANYTHING",
+    "systems.kafka.consumer.sasl.jaas.config",
+    "systems.kafka.producer.sasl.password",
+    "systems.kafka.consumer.ssl.key.pem",
+    "systems.kafka.consumer.ssl.key.password",
+    "systems.kafka.consumer.ssl.keystore.key",
+    "systems.kafka.consumer.ssl.keystore.password",
+    "systems.kafka.consumer.ssl.truststore.password",
+    "systems.kafka.consumer.sasl.oauthbearer.client.secret",
+    "systems.kafka.consumer.sasl.oauthbearer.config",
+    "task.api.Token",
+    "task.api_private-key",
+    "task.cloud.credentials",
+    "task.cloud.credential",
+    f"{AZURE}.account.key.acct.blob.core.windows.net",
+    f"{AZURE}.account.oauth2.client.secret",
+    f"{AZURE}.sas.container.acct.blob.core.windows.net",
+    f"{S3A}.access.key",
+    f"{S3A}.secret.key",
+    f"{S3A}.session.token",
+    f"{S3A}.encryption.key",
+    f"{S3A}.server-side-encryption.key",
+    f"{S3A}.bucket.b.access.key",
+    "task.spark.conf.spark.authenticate.secret",
+    "task.spark.conf.spark.ssl.keyPassword",
+    "task.spark.conf.spark.hadoop.ssl.keystore.pass",
+    "task.spark.conf.spark.hadoop.fs.gs.auth.service.account.private.key",
+    "schema.registry.basic.auth.user.info",
+    "schema.registry.userInfo",
+    "my.api.key",
+    "my.api-key",
+    "my.apikey",
+    "my.apiKey",
+    "my.apikey2",
+    "my.API_KEYS",
+    "my.awsAccessKeyId",
+    "my.db.pwd",
+    "my.dbPwd",
+    "my.db.pass",
+    "my.dbpass",
+    "my.ssh.passphrase",
+    "my.pass-phrase",
+    "my.signing.key",
+    "my.refreshToken",
+    "my.jwt",
+    "my.http.authorization",
+    "my.bearer",
+    "my.sentry.dsn",
+    "my.connection-string",
+    "my.clientSecret",
+]
+SHOWN_KEYS = [
+    "",
+    "job.name",
+    "task.inputs",
+    "insensitive.x",
+    "key.serde",
+    "stores.x.key.serde",
+    "stores.account.key.serde",
+    "stores.api.key.serde",
+    "stores.tokens.changelog",
+    "stores.passwords.factory",
+    "systems.kafka.samza.key.serde",
+    "systems.kafka.streams.access.samza.key.serde",
+    "systems.kafka.consumer.max.poll.records",
+    "systems.kafka.consumer.max.poll.interval.ms",
+    "systems.kafka.consumer.key.deserializer",
+    "systems.kafka.consumer.bootstrap.servers",
+    "systems.kafka.consumer.sasl.mechanism",
+    "systems.kafka.consumer.sasl.username",
+    "systems.kafka.consumer.security.protocol",
+    "systems.kafka.consumer.ssl.ca.location",
+    "serializers.registry.json.class",
+    "serializers.registry.token.class",
+    "task.spark.conf.spark.master",
+    "task.spark.conf.spark.hadoop.fs.s3a.endpoint",
+    "task.spark.conf.spark.hadoop.fs.s3a.path.style.access",
+    "my.tokenizer",
+    "my.bypass",
+    "my.compass",
+    "my.keyboard",
+    "my.primary.key",
+    "my.keys",
+    "my.token.refresh.ms",
+    "cluster-manager.container.lease.ms",
+]
+
+
+@pytest.mark.parametrize("key", SECRET_KEYS)
+def test_a_key_that_names_a_secret_is_one(key: str) -> None:
+    """Passwords, secrets, tokens, keys of clouds and JAAS texts are secret in whatever spelling."""
+    assert is_secret(key)
+    assert is_secret(key.upper())
+
+
+@pytest.mark.parametrize("key", SHOWN_KEYS)
+def test_other_keys_are_shown(key: str) -> None:
+    """What names no secret is shown; ``sensitive.`` counts at the beginning only."""
+    assert not is_secret(key)
+
+
+def test_no_key_of_ours_is_taken_for_a_secret() -> None:
+    """Every declared key is shown: none of them holds a secret itself."""
+    assert [key.name for key in keys.ALL if is_secret(key.name)] == []
+
 
 @pytest.mark.parametrize(
-    "key",
+    ("value", "shown"),
     [
-        "sensitive.anything",
-        "SENSITIVE.ANYTHING",
-        "systems.kafka.consumer.sasl.jaas.config",
-        "systems.kafka.producer.sasl.password",
-        "systems.kafka.consumer.ssl.key.pem",
-        "systems.kafka.consumer.ssl.keystore.key",
-        "systems.kafka.consumer.sasl.oauthbearer.client.secret",
-        "systems.kafka.consumer.sasl.oauthbearer.config",
-        "task.api.Token",
-        "task.api_private-key",
-        "task.cloud.credentials",
+        ("https://user:hunter2@host:80/p?q=1#f", f"https://user:{MASK}@host:80/p?q=1#f"),
+        ("https://:hunter2@host", f"https://:{MASK}@host"),
+        ("https://user:hun@ter2@host", f"https://user:{MASK}@host"),
+        (
+            "http://a:hunter2@h:1,http://b:hunter2@h:2",
+            f"http://a:{MASK}@h:1,http://b:{MASK}@h:2",
+        ),
+        ("jdbc:x://h/db?user=me&password=hunter2", f"jdbc:x://h/db?user=me&password={MASK}"),
+        ("jdbc:x://h/db?password=hunter2&ssl=true", f"jdbc:x://h/db?password={MASK}&ssl=true"),
+        ("-Xmx1g -Djavax.trustStorePassword=hunter2 -Da=b", None),
+        ('X required username="me" password="hunter2";', None),
+        ("AccountName=me;AccountKey=hunter2==;Suffix=x", None),
+        ('{"user": "me", "password": "hun\\"ter2", "n": 1}', None),
+        ("{'api_key': 'hunter2'}", None),
     ],
 )
-def test_a_key_that_names_a_secret_is_one(key: str) -> None:
-    """Passwords, secrets, tokens, private keys and JAAS texts are secret in whatever case."""
-    assert is_secret(key)
+def test_a_secret_inside_a_value_is_masked(value: str, shown: str | None) -> None:
+    """A URL's password, and what is assigned to a secret's name, whatever the key is called."""
+    masked_value = shown_value("my.value", value)
+    assert shown is None or masked_value == shown
+    assert "hunter2" not in masked_value
+    assert "ter2" not in masked_value
+    assert MASK in masked_value
+    assert has_secret("my.value", value)
+    error = ConfigError("my.value", value, "it is bad", "mend it")
+    assert "ter2" not in str(error)
+    assert shown_value("my.value", masked_value) == masked_value
 
 
 @pytest.mark.parametrize(
-    "key", ["job.name", "task.inputs", "insensitive.x", "serializers.registry.json.class", ""]
+    "value",
+    [
+        "",
+        "http://host:8080/path@x",
+        "abfss://container@account.dfs.core.windows.net/p",
+        "ssh://git@host/r",
+        "kafka.a,kafka.b",
+        "h1:9092,h2:9092",
+        "my.module:Class",
+        '{"type": "record", "fields": [{"name": "password", "type": "string"}]}',
+        "-Xmx1g -Da=b",
+        "token",
+        "token:",
+        "secrets://vault/path",
+        "=:=:==",
+    ],
 )
-def test_other_keys_are_shown(key: str) -> None:
-    """What names no secret is shown; the prefix ``sensitive.`` counts at the beginning only."""
-    assert not is_secret(key)
+def test_a_value_without_a_secret_is_shown_as_it_is(value: str) -> None:
+    """Hosts, ports, user names alone, references and schemas stay."""
+    assert shown_value("my.value", value) == value
+    assert not has_secret("my.value", value)
 
 
 def test_masking_keeps_keys_and_hides_values() -> None:
@@ -52,6 +195,9 @@ def test_an_error_never_has_a_secrets_value() -> None:
     error = ConfigError("systems.k.consumer.sasl.password", "hunter2", "it is bad", "mend it")
     assert str(error) == "systems.k.consumer.sasl.password = '********': it is bad; mend it"
     assert error.value == MASK
+    error = ConfigError("my.pwd", "hunter2", "'hunter2' is short", "do not write hunter2")
+    assert str(error) == "my.pwd = '********': '********' is short; do not write ********"
+    assert "hunter2" not in error.rule + error.remedy
     config = Config({"sensitive.port": "hunter2"})
     with pytest.raises(ConfigError) as caught:
         config.get_int("sensitive.port", 1)

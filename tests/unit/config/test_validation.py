@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.key_types import Key
 from homeport.config.validation import validate
 
 _GOOD = Config(
@@ -40,6 +44,22 @@ def test_a_pipeline_needs_some_memory() -> None:
         "YARN may kill containers for their memory"
     )
     assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
+
+
+_PLACES = {"<store>": "planes", "<system>": "kafka"}
+
+
+@pytest.mark.parametrize("key", keys.ALL, ids=lambda key: key.name)
+def test_no_fault_tells_a_secret_that_its_value_holds(key: Key) -> None:
+    """Neither value nor rule nor remedy has it, nor a key that the value is part of."""
+    name = re.sub("<[^>]+>", lambda part: _PLACES.get(part[0], "flights"), key.name)
+    url = "https://me:hunter2@host"
+    for value in (url, f"a,{url}:1", f"kafka.{url}#0,x", "m:password=hunter2"):
+        try:
+            said = "\n".join(validate(_GOOD.merged({name: value})))
+        except HomeportError as error:
+            said = str(error)
+        assert "hunter2" not in said
 
 
 _FAULTS = [
@@ -90,7 +110,7 @@ _FAULTS = [
     ("stores.planes.changelog", "a b", "cannot be the name of a Kafka topic"),
     ("stores.planes.changelog", "other.log", "needs the addresses of its brokers"),
     ("stores.a/b.factory", "rocksdb", "it is required"),
-    ("cluster-manager.jobcoordinator.url.port", "70000", "a port is at most 65535"),
+    ("cluster-manager.jobcoordinator.url.port", "70000", "it must be at most 65535"),
     ("cluster-manager.container.check-in.interval.ms", "20000", "it must be below"),
     ("yarn.am.max-attempts", "0", "it must be at least 1"),
     ("yarn.container.memory.mb", "big", "it must be a whole number"),

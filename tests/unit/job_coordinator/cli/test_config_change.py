@@ -130,3 +130,11 @@ def test_a_key_without_effect_is_warned_of() -> None:
     (warning,) = check_key("task.comit.ms", "5")
     assert warning.endswith("did you mean task.commit.ms?")
     assert check_key("task.comit.ms", None) == ()
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "1" + "0" * 5000, "3600000", "soon"])
+def test_an_interval_beyond_its_range_can_be_deleted(value: str) -> None:
+    """It was never in force: the running job looks as often as by default."""
+    key = "job.coordinator.catch-up.interval.ms"
+    change = changed(key, None, GOOD.merged({key: value}), GOOD.merged({key: "500"}))
+    assert change.meaning(is_running=True) == "the running job takes it within 2000 ms"

@@ -63,6 +63,19 @@ class Failing(TaskNameGrouper):
         raise KeyError("my\\nkey")
 
 
+class Exiting(TaskNameGrouper):
+    def group(self, tasks, task_locality, processor_locality):
+        raise SystemExit(0)
+
+
+class ExitingAtBirth(TaskNameGrouper):
+    def __init__(self, config):
+        raise SystemExit
+
+    def group(self, tasks, task_locality, processor_locality):
+        return {}
+
+
 class Refusing(TaskNameGrouper):
     def group(self, tasks, task_locality, processor_locality):
         raise ConfigError("my.prefix", None, "it is required", "set it")
@@ -90,6 +103,7 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A job's package with groupers in it, on the import path."""
     (tmp_path / "own_groupers_of_a_job.py").write_text(_MODULE)
     (tmp_path / "broken_module_of_a_job.py").write_text("raise RuntimeError('at import')\n")
+    (tmp_path / "exiting_module_of_a_job.py").write_text("raise SystemExit(0)\n")
     monkeypatch.syspath_prepend(tmp_path)
     yield
     monkeypatch.undo()
@@ -152,7 +166,9 @@ _NO_MODEL = "its answer makes no JobModel: "
         (INTO, "Doubling", f"{_NO_MODEL}task 'Partition 0' is in container '0' and in '1'"),
         (INTO, "Silent", f"{_NO_MODEL}it is None and no mapping"),
         (INTO, "Failing", "the grouper has failed: KeyError: 'my\\nkey'; correct the grouper"),
+        (INTO, "Exiting", "the grouper has failed: SystemExit: 0; correct the grouper"),
         (INTO, "Unborn", "the grouper has failed: ValueError: no; correct the grouper"),
+        (INTO, "ExitingAtBirth", "the grouper has failed: SystemExit; correct the grouper"),
         (INTO, "Unfinished", _SUBCLASS),
         (INTO, "Stranger", _SUBCLASS),
         (INTO, "Tens", _SUBCLASS),
@@ -182,6 +198,10 @@ def test_a_grouper_may_refuse_the_configuration_in_its_own_words() -> None:
         (
             "broken_module_of_a_job:G",
             "RuntimeError: at import; see that it is in yarn.package.path",
+        ),
+        (
+            "exiting_module_of_a_job:G",
+            "SystemExit: 0; see that it is in yarn.package.path",
         ),
     ],
 )

@@ -27,6 +27,7 @@ from homeport.job_coordinator.http.messages import (
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.json_values import compact_json
 
 ONE = Incarnation(ProcessorId("1"), 4)
 CHECK_IN = CheckIn(ResourceId("container_1_0001_01_000002"), "any_0", 1, Host("h1"), 77, ONE)
@@ -54,6 +55,7 @@ _FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
     *((Stopped(ONE, cause, 143), Stopped.from_json) for cause in StopCause),
     (Restored(RestoreKind.NONE, None, None, 0), Restored.from_json),
     (Restored(RestoreKind.FULL, 0, 9, 10, "it was stale"), Restored.from_json),
+    (Restored(RestoreKind.FULL, None, None, 10, tasks=7), Restored.from_json),
 ]
 
 
@@ -88,6 +90,31 @@ def test_the_field_names_are_those_agreed_on() -> None:
         "t": {},
     }
     assert STOPPED.to_json()["cause"] == "failed"
+
+
+def test_a_long_report_of_a_start_has_the_sums_of_each_store() -> None:
+    """One entry for the tasks of one kind and refusal; a report that is short enough stays."""
+    anew = [Restored(RestoreKind.FULL, 0, 9, n, f"{n}: made anew", "anew") for n in (1, 2)]
+    tail = Restored(RestoreKind.TAIL, 5, 9, 5)
+    report = replace(STARTED, restored={"s": {"a": tail, "b": anew[0], "c": anew[1]}, "t": {}})
+    size = len(compact_json(report.to_json()))
+    assert report.within(size) == report
+    short = report.within(size - 1)
+    assert short.restored == {
+        "s": {
+            "1 tasks, tail": tail_sum(tail),
+            "2 tasks, full, anew": Restored(
+                RestoreKind.FULL, None, None, 3, "1: made anew", "anew", tasks=2
+            ),
+        },
+        "t": {},
+    }
+    assert (short.incarnation, short.seconds) == (report.incarnation, report.seconds)
+
+
+def tail_sum(tail: Restored) -> Restored:
+    """The sum of one task: it names no offsets."""
+    return replace(tail, from_offset=None, to_offset=None)
 
 
 def test_a_host_is_read_in_its_one_spelling() -> None:

@@ -10,6 +10,7 @@ import threading
 import pytest
 from coordinator_server import (
     CHECK_IN,
+    LOG_LINE,
     ORDER,
     RUNNING,
     STARTED,
@@ -22,7 +23,7 @@ from coordinator_server import (
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import Order
+from homeport.job_coordinator.http.messages import Order, Restored, RestoreKind, Started
 from homeport.job_coordinator.http.server import MAX_BODY_BYTES, JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
@@ -63,8 +64,17 @@ def test_the_heartbeat_says_whether_a_container_is_ours(served: Served) -> None:
 
 
 def test_status_is_what_the_job_says(served: Served) -> None:
-    """The client gets the status as it is, with or without token."""
-    assert served.client(None).status() == served.backend.status()
+    """The client gets the status as it is."""
+    assert served.client().status() == served.backend.status()
+
+
+def test_status_has_log_lines_for_the_token_alone(served: Served) -> None:
+    """A log may have anything in it: without the token all is told of a failure but its lines."""
+    told = served.client(None).status()
+    failed, other = served.backend.status()["failures"]
+    assert told["failures"] == [{**failed, "last_lines": None}, other]
+    assert {**told, "failures": None} == {**served.backend.status(), "failures": None}
+    assert LOG_LINE not in served.call("GET", "/v1/status")[2].decode()
 
 
 def test_what_launchers_and_containers_say_arrives(served: Served) -> None:
@@ -130,6 +140,17 @@ def test_a_body_has_a_limit(served: Served) -> None:
     with pytest.raises(WireError, match="413 Request Entity Too Large"):
         served.client().stopped(more)
     assert len(served.backend.said) == 1
+
+
+def test_a_start_of_any_number_of_stores_is_taken(served: Served) -> None:
+    """Tasks are summed up where the report of each would be more than the server takes."""
+    full = Restored(RestoreKind.FULL, 123_456_789, 123_556_789, 100_000, "it was made anew", "anew")
+    tasks = {f"Partition {n}": full for n in range(1000)}
+    many = dataclasses.replace(STARTED, restored={f"store-{n}": tasks for n in range(20)})
+    served.client().started(many)
+    (taken,) = served.backend.said
+    assert isinstance(taken, Started)
+    assert sum(r.tasks for of_store in taken.restored.values() for r in of_store.values()) == 20_000
 
 
 def test_other_paths_and_methods_are_refused(served: Served) -> None:

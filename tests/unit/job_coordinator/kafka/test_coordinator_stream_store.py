@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from homeport.config.config import Config
-from homeport.config.errors import InvariantViolation, UnavailableError
+from homeport.config.errors import ConfigError, InvariantViolation, UnavailableError
 from homeport.config.sections import SystemConfig
-from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka import clients, coordinator_stream_store
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
@@ -25,6 +30,7 @@ class Event:
     place: int
     name: str = ""
     code: int | None = None
+    text: str = "1"
 
     def offset(self) -> int:
         """Its offset."""
@@ -40,7 +46,7 @@ class Event:
 
     def value(self) -> bytes | None:
         """Of a configuration key."""
-        return wire.encode(wire.set_config(self.name, "1"))[1]
+        return wire.encode(wire.set_config(self.name, self.text))[1]
 
 
 END = KafkaError._PARTITION_EOF
@@ -69,6 +75,16 @@ class Fetched:
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+CONFIG = Config(
+    {
+        "job.name": "etl-daily",
+        "job.default.system": "k",
+        "systems.k.consumer.bootstrap.servers": "nowhere:1",
+    }
+)
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def _store(
@@ -114,3 +130,60 @@ def test_a_stream_that_was_not_bootstrapped_is_not_read(monkeypatch: pytest.Monk
     store.close()
     with pytest.raises(InvariantViolation, match="after close"):
         store.catch_up()
+
+
+@pytest.mark.parametrize("name", ["etl_daily", "etl-daily"])
+def test_a_stream_of_another_job_is_refused_when_it_has_been_read(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """By whoever opens it, before anybody can act on it or write to it."""
+    batch = [Event(0, "job.name", text=name), Event(1, code=END)]
+    _store(monkeypatch, 1, batch)
+    with CoordinatorStreamStore.of(CONFIG, source="test") as store:
+        if name == "etl-daily":
+            store.bootstrap()
+            return
+        with pytest.raises(ConfigError, match=r"belongs to the job with job\.name = 'etl_daily'"):
+            store.bootstrap()
+
+
+def test_the_product_opens_no_stream_without_asking_whose_it_is() -> None:
+    """``CoordinatorStreamStore.of`` is the one way that it uses."""
+    folders = ("appmaster", "config", "container", "job_coordinator")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    assert files
+    calls = re.compile(r"CoordinatorStreamStore\(")
+    assert not [p.name for p in files if calls.search(p.read_text(encoding="utf-8"))]
+
+
+class Heads:
+    """An admin client: its broker answers with each of ``errors``, then with the offset 3."""
+
+    def __init__(self, *errors: int) -> None:
+        self.errors = list(errors)
+
+    def list_offsets(
+        self, asked: Mapping[TopicPartition, object], **_: object
+    ) -> dict[TopicPartition, Future[SimpleNamespace]]:
+        """An error, or the offset."""
+        found: Future[SimpleNamespace] = Future()
+        if self.errors:
+            found.set_exception(KafkaException(KafkaError(self.errors.pop(0))))
+        else:
+            found.set_result(SimpleNamespace(offset=3))
+        return dict.fromkeys(asked, found)
+
+    def list_topics(self, *_: object) -> None:
+        """No broker answers this one."""
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+def test_the_head_is_asked_again_while_the_leader_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes a new one to know its high watermark, within the time limit (K1)."""
+    changing = [KafkaError.NOT_LEADER_FOR_PARTITION] + [KafkaError.OFFSET_NOT_AVAILABLE] * 2
+    monkeypatch.setattr(clients, "admin", lambda _: Heads(*changing))
+    monkeypatch.setattr(coordinator_stream_store, "_PAUSE_S", 0)
+    assert CoordinatorStreamStore(SYSTEM, "t", source="test", timeout_s=5)._head() == 3
+    store = CoordinatorStreamStore(SYSTEM, "t", source="test", timeout_s=0)
+    with pytest.raises(UnavailableError, match="asking the end of topic 't': "):
+        store._head()

@@ -7,6 +7,7 @@ from homeport.job_coordinator.model.incarnation import (
     Incarnation,
     am_transactional_id,
     incarnation_of,
+    state_partition,
     transactional_id,
 )
 
@@ -41,3 +42,10 @@ def test_each_attempt_of_an_am_has_its_own_id() -> None:
     assert am_transactional_id("j", "1", 2, "application_1_7", 3) == (
         "homeport.j.1.am.2.application_1_7.3"
     )
+
+
+def test_kafka_keeps_an_id_where_javas_hash_of_it_says() -> None:
+    """As a JVM says: without the sign, of no letter, of 2 to the 31, and beyond 16 bits."""
+    ids = ("homeport.j.1.processor.0.4", "a-stranger", "", "polygenelubricants", "ünï€\U0001f600")
+    assert [state_partition(each, 50) for each in ids] == [13, 32, 0, 0, 28]
+    assert [state_partition(each, 4) for each in ids] == [1, 2, 0, 0, 2]

@@ -8,8 +8,10 @@ from homeport.config.errors import WireError
 from homeport.job_coordinator.model.json_values import (
     compact_json,
     optional_field,
+    optional_number,
     parse_object,
     required_field,
+    required_number,
     shown,
 )
 
@@ -62,3 +64,32 @@ def test_a_long_value_is_cut_in_messages() -> None:
     """A message shows at most the beginning of a value."""
     assert shown("x") == "'x'"
     assert len(shown("x" * 10_000)) < 100
+
+
+def test_a_value_that_is_nested_too_deeply_is_named_by_its_type() -> None:
+    """Python cannot show it: the message that refuses it must not fail itself."""
+    deep: object = {}
+    for _ in range(100_000):
+        deep = [deep]
+    assert shown(deep) == "a list that is nested too deeply"
+
+
+@pytest.mark.parametrize("number", [-1, 8, 10**400, -(10**400)])
+def test_a_number_has_a_range(number: int) -> None:
+    """Both ends are in it; whatever is beyond is refused, and shown in brief."""
+    assert [required_number({"n": n}, "n", 0, 7) for n in (0, 7)] == [0, 7]
+    assert optional_number({"n": 7}, "n", 0, 7) == 7
+    assert optional_number({"n": None}, "n", 0, 7) is None
+    with pytest.raises(WireError, match="'n' is not from 0 to 7: ") as refused:
+        optional_number({"n": number}, "n", 0, 7)
+    assert len(str(refused.value)) < 150
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"a":"\\ud800"}', b'{"\\uDFFF":1}', b'{"a":[{"b":"\\ud800x"}]}']
+)
+def test_text_that_is_not_unicode_is_refused(data: bytes) -> None:
+    """A whole pair, and any other escape, is fine."""
+    assert parse_object(b'{"a":"\\ud83d\\ude00\\u0001"}', "the body") == {"a": "\U0001f600\x01"}
+    with pytest.raises(WireError, match="the body holds text that is not Unicode"):
+        parse_object(data, "the body")

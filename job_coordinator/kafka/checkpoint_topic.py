@@ -1,0 +1,71 @@
+"""The job's checkpoint topic at its brokers: whether it still holds the input positions; making it.
+
+Source: Samza 1.8, ``KafkaCheckpointManager``; safety S6.
+"""
+
+from __future__ import annotations
+
+from homeport.config.config import Config
+from homeport.config.sections import SystemConfig, TaskConfig
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.kafka.topics import TopicAdmin, checkpoint_topic_spec
+from homeport.job_coordinator.metadata.checkpoint_topic import (
+    CheckpointTopicManager,
+    lost_positions,
+)
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+
+
+class CheckpointTopic:
+    """The checkpoint topic of one job; nothing of it is done where checkpoints are turned off.
+
+    Args:
+        config: of the job.
+        stream: the coordinator stream, read to its head.
+
+    Raises:
+        UnavailableError: (from every method) Kafka did not answer.
+    """
+
+    def __init__(self, config: Config, stream: CoordinatorStream) -> None:
+        self._task = TaskConfig.of(config)
+        self._manager = CheckpointTopicManager(stream)
+        self._topic = SystemStream(self._task.checkpoint_system, self._task.checkpoint_topic)
+        self._admin = TopicAdmin(SystemConfig.of(config, self._topic.system))
+
+    def check(self) -> None:
+        """The topic that held the job's input positions, if any did, is there. Nothing is made.
+
+        Raises:
+            ConfigError: it is gone, or was made anew.
+        """
+        if self._task.checkpoint_enabled:
+            self._require_same(self._topic_id())
+
+    def make(self) -> None:
+        """After ``check``: the topic is there, and in the stream with its id.
+
+        Raises:
+            ConfigError: it exists in another shape, or was made anew since ``check``.
+        """
+        if not self._task.checkpoint_enabled:
+            return
+        self._admin.ensure(checkpoint_topic_spec(self._task))
+        topic_id = self._topic_id()
+        self._require_same(topic_id)
+        if topic_id is not None:
+            self._manager.write(self._topic, topic_id)
+
+    def end(self) -> int | None:
+        """The offset after the last record, of open transactions too; None without checkpoints."""
+        if not self._task.checkpoint_enabled:
+            return None
+        return self._admin.end_offset(self._topic.stream, 0)
+
+    def _topic_id(self) -> str | None:
+        return self._admin.existing_ids([self._topic.stream]).get(self._topic.stream)
+
+    def _require_same(self, topic_id: str | None) -> None:
+        lost = lost_positions(self._topic, self._manager.read(self._topic), topic_id)
+        if lost is not None:
+            raise lost

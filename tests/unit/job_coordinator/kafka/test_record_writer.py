@@ -1,0 +1,178 @@
+"""What becomes of a transaction whose outcome is not known; a small model stands for the library.
+
+The model keeps the library's own rule, which tests/integration/test_unknown_outcome.py shows of a
+real broker: while the commit of a transaction is not settled, no other one can be begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka.admin import ClusterMetadata, PartitionMetadata, TopicMetadata
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.sections import SystemConfig
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.connection import Connection
+from homeport.job_coordinator.kafka.record_writer import TransactionalWriter, WriterOverError
+
+SYSTEM = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "nowhere:1"}), "k")
+LATE = KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True)
+REFUSED = KafkaError(KafkaError.INVALID_TXN_STATE, "refused", txn_requires_abort=True)
+FORGOTTEN = KafkaError(KafkaError.INVALID_PRODUCER_ID_MAPPING, "lost", txn_requires_abort=True)
+
+Delivered = Callable[[KafkaError | None, Message | None], None]
+
+
+@dataclass
+class Library:
+    """A producer. ``answers``: what the next calls of a commit or an abort raise; None: nothing."""
+
+    answers: list[KafkaError | None] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    is_open: bool = False
+    failed: KafkaError | None = None
+
+    def init_transactions(self, _timeout: float) -> None:
+        """The id is this producer's."""
+
+    def begin_transaction(self) -> None:
+        """As the library: refused while another one is not settled."""
+        if self.failed is not None:
+            raise KafkaException(self.failed)
+        if self.is_open:
+            raise KafkaException(KafkaError(KafkaError._CONFLICT, "in progress"))
+        self.calls.append("begin")
+        self.is_open = True
+
+    def produce(
+        self, _topic: str, _value: bytes, key: bytes, partition: int, on_delivery: Delivered
+    ) -> None:
+        """The record is delivered at once."""
+        assert partition == 0
+        self.calls.append(key.decode())
+        on_delivery(None, None)
+
+    def commit_transaction(self, _timeout: float) -> None:
+        """As ``answers`` says."""
+        self._end("commit")
+
+    def abort_transaction(self, _timeout: float) -> None:
+        """As ``answers`` says."""
+        self._end("abort")
+
+    def poll(self, _timeout: float) -> int:
+        """Nothing waits."""
+        return 0
+
+    def flush(self, _timeout: float) -> int:
+        """Nothing waits."""
+        return 0
+
+    def list_topics(self, _topic: str = "", timeout: float = 0) -> ClusterMetadata:
+        """Partition 0 of ``t`` has no leader."""
+        del timeout
+        found, topic, partition = ClusterMetadata(), TopicMetadata(), PartitionMetadata()
+        partition.id, partition.replicas = 0, [1, 2]
+        topic.partitions, found.topics = {0: partition}, {"t": topic}
+        return found
+
+    def _end(self, name: str) -> None:
+        self.calls.append(name)
+        answer = self.answers.pop(0) if self.answers else None
+        if answer is not None:
+            raise KafkaException(answer)
+        self.is_open = False
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Library:
+    """The producer of every writer."""
+    made = Library()
+    monkeypatch.setattr(clients, "producer", lambda *_: made)
+    monkeypatch.setattr(Connection, "answers", lambda *_: True)
+    return made
+
+
+def _writer() -> TransactionalWriter:
+    """With no time at all: what Kafka does not answer at once is asked once."""
+    writer = TransactionalWriter(SYSTEM, "t", 0, "homeport.j.1.am.1.a.1")
+    writer.open()
+    return writer
+
+
+def _write(writer: TransactionalWriter, key: str) -> None:
+    writer.write([(key.encode(), b"")])
+
+
+def test_a_commit_of_unknown_outcome_is_settled_before_the_next(library: Library) -> None:
+    """The next write asks for the same commit again, and only then begins a transaction."""
+    writer = _writer()
+    library.answers = [LATE]
+    with pytest.raises(UnavailableError, match=r"commit_transaction: .* the outcome is not known"):
+        _write(writer, "a")
+    _write(writer, "b")
+    assert library.calls == ["begin", "a", "commit", "commit", "begin", "b", "commit"]
+
+
+def test_nothing_is_begun_while_the_outcome_stays_unknown(library: Library) -> None:
+    """However often the caller tries again."""
+    writer = _writer()
+    library.answers = [LATE, LATE, LATE]
+    for _ in range(3):
+        with pytest.raises(UnavailableError, match="the outcome is not known"):
+            _write(writer, "a")
+    assert library.calls == ["begin", "a", "commit", "commit", "commit"]
+
+
+def test_a_commit_that_is_refused_later_is_aborted(library: Library) -> None:
+    """What was not known turns out to be nothing: the caller is told, and the next write begins."""
+    writer = _writer()
+    library.answers = [LATE, REFUSED]
+    with pytest.raises(UnavailableError, match="the outcome is not known"):
+        _write(writer, "a")
+    with pytest.raises(HomeportError, match="refused; nothing was written"):
+        _write(writer, "b")
+    _write(writer, "c")
+    assert library.calls == ["begin", "a", "commit", "commit", "abort", "begin", "c", "commit"]
+
+
+def test_an_abort_of_unknown_outcome_is_settled_too(library: Library) -> None:
+    """The next write asks for the same abort again before it begins."""
+    writer = _writer()
+    library.answers = [REFUSED, LATE]
+    with pytest.raises(UnavailableError, match=r"abort_transaction: .* the outcome is not known"):
+        _write(writer, "a")
+    _write(writer, "b")
+    assert library.calls == ["begin", "a", "commit", "abort", "abort", "begin", "b", "commit"]
+
+
+def test_a_failure_says_what_the_topic_lacks(library: Library) -> None:
+    """Kafka itself says no more than that time is over."""
+    library.answers = [LATE]
+    with pytest.raises(UnavailableError, match="topic 't' partition 0 has no leader: start the br"):
+        _write(_writer(), "a")
+
+
+@pytest.mark.parametrize("answers", [[FORGOTTEN], [LATE, REFUSED]])
+def test_a_writer_that_kafka_has_forgotten_is_over(
+    library: Library, answers: list[KafkaError | None]
+) -> None:
+    """Nothing is aborted, for which the library would take the id again: somebody newer may lead.
+
+    Whether the commit says so, or only what is asked before the abort.
+    """
+    writer = _writer()
+    library.answers = answers
+    if answers[0] is LATE:
+        with pytest.raises(UnavailableError, match="the outcome is not known"):
+            _write(writer, "a")
+        library.failed = FORGOTTEN
+    for _ in range(2):
+        with pytest.raises(WriterOverError, match=r"does not know homeport\.j\.1\.am\.1\.a\.1 any"):
+            _write(writer, "b")
+    assert "abort" not in library.calls
