@@ -36,6 +36,8 @@ def group_id(draft: Draft, processor_id: ProcessorId) -> ProcessorId:
 def fault(draft: Draft, placement: Placement, container: ContainerState | None) -> str | None:
     """What cannot be mended by waiting."""
     request = placement.request
+    if request.fault:
+        return request.fault
     if container is None or container.is_retired:
         known = f"{len(draft.containers)} others"
         if len(draft.containers) <= _TOLD:
@@ -43,8 +45,6 @@ def fault(draft: Draft, placement: Placement, container: ContainerState | None) 
         return f"the job has no processor {request.processor_id!r}: it has {known}"
     if container.phase is ContainerPhase.FINISHED:
         return f"processor {container.processor_id} has finished"
-    if request.expiry_ms is not None and request.expiry_ms <= 0:
-        return f"the expiry must be above 0 ms: {request.expiry_ms}"
     host = named_host(draft, request)
     if placement.step is PlacementStep.WAITING and host is not None and draft.hosts is not None:
         return host_fault(draft, host)

@@ -86,7 +86,8 @@ def requested(draft: Draft, event: PlacementRequested) -> None:
     if request.uuid in draft.placements:
         return
     if event.refusal:
-        _answer(draft, Placement(request), PlacementStatus.BAD_REQUEST, event.refusal)
+        status = PlacementStatus.FAILED if event.is_resumed else PlacementStatus.BAD_REQUEST
+        _answer(draft, Placement(request), status, event.refusal)
         return
     status = PlacementStatus.CREATED
     if event.is_resumed:

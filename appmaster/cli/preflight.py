@@ -1,7 +1,7 @@
 """What must hold before ``run-job`` writes anything: Kafka, YARN, the package, the classes.
 
 Each check raises ConfigError or UnavailableError with one line that names key, value, rule and
-remedy; none of them changes anything.
+remedy; none of them changes anything of the job.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from homeport.appmaster.runtime.input_acceptance import InputAcceptance
+from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
-from homeport.appmaster.yarn.submission import application_name
+from homeport.appmaster.yarn.submission import token_folder
 from homeport.config import keys
-from homeport.config.config import Config
+from homeport.config.config import LONG_MAX, Config
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import (
@@ -26,6 +28,7 @@ from homeport.config.sections import (
     YarnConfig,
 )
 from homeport.config.stores_section import StorageConfig
+from homeport.config.used_systems import used_systems
 from homeport.job_coordinator.cli import check_job_model as check_job_model_program
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import (
@@ -34,9 +37,11 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
+from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.message_bytes import whole_number
 from homeport.job_coordinator.model.job_model import JobModel
 
 _KAFKA_TIMEOUT_S = 10.0
@@ -46,17 +51,13 @@ _MAX_CORES = "yarn.scheduler.maximum-allocation-vcores"
 
 
 def check_kafka(config: Config) -> None:
-    """Every system of the job answers; every input topic exists, and that of the dead letters."""
-    task = TaskConfig.of(config)
-    wanted: dict[str, dict[str, str]] = {JobConfig.of(config).coordinator_system: {}}
-    if task.checkpoint_enabled:
-        wanted.setdefault(task.checkpoint_system, {})
+    """Every system that the job cannot begin without answers; its inputs and dead letters exist."""
+    wanted: dict[str, dict[str, str]] = {name: {} for name in used_systems(config)}
     for stream in input_streams(config):
-        wanted.setdefault(stream.system, {})[stream.stream] = keys.TASK_INPUTS.name
+        wanted[stream.system][stream.stream] = keys.TASK_INPUTS.name
     dead_letter = RecordsConfig.of(config).dead_letter
     if dead_letter is not None:
-        topics = wanted.setdefault(dead_letter.system, {})
-        topics[dead_letter.stream] = keys.TASK_DEAD_LETTER_STREAM.name
+        wanted[dead_letter.system][dead_letter.stream] = keys.TASK_DEAD_LETTER_STREAM.name
     for name, topics in wanted.items():
         admin = TopicAdmin(SystemConfig.of(config, name), _KAFKA_TIMEOUT_S)
         admin.require_reachable()
@@ -82,6 +83,25 @@ def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[s
         ConfigError: one has, or is.
     """
     for line in ChangelogTopics(config, stream).check(None, may_be_replaced=True):
+        say(f"warning: {line}")
+
+
+def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
+    """The topic that held the job's input positions is there, and the same.
+
+    Raises:
+        ConfigError: it is gone, or was made anew.
+    """
+    CheckpointTopic(config, stream).check()
+
+
+def check_inputs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
+    """Every input is the topic that the job has read, or may be begun anew, which is told.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    for line in InputAcceptance(config, stream).check():
         say(f"warning: {line}")
 
 
@@ -127,7 +147,14 @@ def check_sizes(config: Config, rest: ResourceManagerRest) -> None:
 
 def _limit(nodes: list[Node], of: Callable[[Node], int], setting: str | None) -> int:
     largest = max(of(n) for n in nodes)
-    return min(largest, int(setting)) if setting and setting.isdigit() else largest
+    most = whole_number(setting, LONG_MAX)
+    return largest if most is None else min(largest, most)
+
+
+def check_token_folder(environment: Mapping[str, str]) -> None:
+    """There is a folder that can hold the token of the job, as this user's alone."""
+    with private_folder(token_folder(environment)):
+        pass
 
 
 def python_of(config: Config) -> str:
@@ -221,6 +248,7 @@ def _check_with_package(
             key, python, f"it cannot be run ({e})", "name the interpreter that has homeport"
         ) from None
     if done.returncode == 0:
+        _require_checked(done.stdout, import_path)
         return
     lines = [
         line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()
@@ -236,31 +264,30 @@ def _check_with_package(
     )
 
 
-def check_not_running(config: Config, rest: ResourceManagerRest) -> None:
-    """No application of this job runs.
+def _require_checked(output: bytes, import_path: Path) -> None:
+    """The program has come to its end; the job's code may have ended it before, with any code."""
+    last = output.decode(errors="replace").splitlines()[-1:]
+    if last != [check_job_model_program.CHECKED]:
+        raise ConfigError(
+            keys.YARN_PACKAGE_PATH.name,
+            str(import_path),
+            "the job's code ends the process that loads it, with exit code 0",
+            "let no module exit while it is imported",
+        )
+
+
+def require_not_running(config: Config, last: Application | None) -> None:
+    """The job does not run; ``last``: its newest application, as of ``Job.last_application``.
 
     Raises:
-        ConfigError: one does.
+        ConfigError: it does.
     """
-    running = active_application(rest, application_name(config))
-    if running is not None:
+    if last is not None and last.is_active:
         job = JobConfig.of(config)
         raise ConfigError(
             keys.JOB_NAME.name,
             job.name,
             f"the job {job.name!r} with {keys.JOB_ID.name}={job.id} runs already as "
-            f"{running.application_id} ({running.state})",
+            f"{last.application_id} ({last.state})",
             "stop it by --operation=kill, or give this job another job.id",
         )
-
-
-def active_application(rest: ResourceManagerRest, name: str) -> Application | None:
-    """The newest application of that name that has not ended; None where there is none."""
-    active = [a for a in rest.applications(name) if a.is_active]
-    return active[-1] if active else None
-
-
-def last_application(rest: ResourceManagerRest, name: str) -> Application | None:
-    """The newest active application of that name, else the newest of all; None if there is none."""
-    found = rest.applications(name)
-    return active_application(rest, name) or (found[-1] if found else None)

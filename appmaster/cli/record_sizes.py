@@ -44,7 +44,7 @@ def check_record_sizes(config: Config, model: JobModel | None, limit: int) -> No
     for key, value in config.items():
         size = _size(wire.set_config(key, value))
         if size > limit:
-            shown = shown_value(key, f"{value[:_SHOWN]}...")
+            shown = f"{shown_value(key, value)[:_SHOWN]}..."
             raise ConfigError(key, shown, _rule("it", size, limit), f"shorten it, or {remedy}")
     for message in _records(model) if model is not None else ():
         size = _size(message)

@@ -23,6 +23,7 @@ import typer
 from homeport.appmaster.cli import (
     one_time_configuration,
     preflight,
+    state_check,
     state_reset,
     submission_claim,
 )
@@ -40,6 +41,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 from homeport.appmaster.yarn.submission import (
     Submission,
     cache_folder,
+    forget_token,
     known_hosts,
     submit,
     token_path,
@@ -56,7 +58,6 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.model.job_model import JobModel
@@ -86,7 +87,7 @@ class Operation(StrEnum):
 def end_of(application: Application) -> str:
     """How an application that has ended did so, in one line.
 
-    Of long diagnostics, which end with a log's last lines, it has the two first and the last.
+    Of long diagnostics, as YARN's own of an attempt are, it has the two first and the last.
     """
     lines = [" ".join(line.split()) for line in application.diagnostics.splitlines()]
     lines = [line for line in lines if line]
@@ -128,9 +129,10 @@ def run(job: Job, *, reset_state: bool = False) -> None:
     preflight.check_kafka(config)
     model = preflight.check_job_model(config)
     check_record_sizes(config, model, job.record_limit())
-    check_state(job, reset_state=reset_state)
+    state_check.check_state(job, reset_state=reset_state)
+    preflight.check_token_folder(os.environ)
     job.rest.require_reachable()
-    preflight.check_not_running(config, job.rest)
+    job.require_not_running()
     preflight.check_sizes(config, job.rest)
     with prepared(path) as package:
         preflight.check_classes(config, python, package.import_path)
@@ -170,26 +172,6 @@ def with_written_keys(job: Job) -> Job:
     return replace(job, config=config)
 
 
-def check_state(job: Job, *, reset_state: bool) -> None:
-    """The state that the job has, if any, fits its configuration, or may be thrown away.
-
-    Raises:
-        ConfigError: it does not; nothing has been written.
-    """
-    before = Config()
-    if job.has_stream():
-        with job.stream() as store:
-            before = ConfigManager(store).read()
-            if not reset_state:
-                one_time_configuration.require_unchanged(store, job.config)
-                preflight.check_changelogs(job.config, store, say)
-    elif not reset_state:
-        preflight.check_changelogs(job.config, InMemoryCoordinatorStream(), say)
-    if reset_state:
-        topics = state_reset.state_topics(before, job.config)
-        state_reset.check_topics(topics, job.config, before)
-
-
 @dataclass(frozen=True)
 class Reset:
     """The state is to be thrown away; ``model``: for what then, where that is known already."""
@@ -217,10 +199,11 @@ def submit_once(
             store,
             uuid.uuid4().hex,
             lambda: Waiter(_CLAIM_LIMIT_S).polls_telling("another run-job is submitting this job"),
-            lambda: preflight.check_not_running(config, job.rest),
+            lambda: job.require_free(store),
         )
         submissions = epochs.EpochManager(store)
         try:
+            store.require_own()
             if reset is None:
                 # Once more: another run-job may have been here since the first look.
                 one_time_configuration.require_unchanged(store, config)
@@ -365,8 +348,8 @@ def _await_end(job: Job, application: Application, limit_s: float | None) -> App
 
 def kill(job: Job) -> None:
     """The job has ended: in order where its AM answers, else by YARN."""
-    application = preflight.active_application(job.rest, job.name)
-    if application is None:
+    application = job.last_application()
+    if application is None or not application.is_active:
         print(f"{job.name} is not running")
         return
     limit_s = TaskConfig.of(job.config).shutdown_ms / 1000 + _KILL_MARGIN_S
@@ -384,8 +367,7 @@ def kill(job: Job) -> None:
             print(f"stopped {application.application_id} in order")
         else:  # by itself, before the order reached it
             print(end_of(last))
-    # Nobody needs the token of an application that has ended.
-    (cache_folder(os.environ) / "tokens" / application.application_id).unlink(missing_ok=True)
+    forget_token(os.environ, application.application_id)
 
 
 def order_shutdown(job: Job, application: Application) -> None:

@@ -17,10 +17,8 @@ The directories of the old state tell themselves by their changelog's topic id (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
-from homeport.appmaster.runtime.fencing import fence_incarnation
+from homeport.appmaster.runtime.fencing import fence_everybody
 from homeport.appmaster.runtime.takeover import create_topics, take_rank
 from homeport.config import keys
 from homeport.config.config import Config
@@ -31,20 +29,17 @@ from homeport.job_coordinator.grouper.job_model_calculator import input_streams
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, policies
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
     StateReset,
     StateResetManager,
     permitted_incarnations,
-    raised_epochs,
     state_removed,
 )
-from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
+from homeport.job_coordinator.model.incarnation import am_transactional_id
 from homeport.job_coordinator.model.job_model import JobModel
 
-_FENCERS = 8
 _COMPACT = "compact"
 
 
@@ -175,26 +170,11 @@ def reset(
     return tuple(topics)
 
 
-def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
-    """Nobody who was ever permitted can begin, or commit anything, any more.
-
-    ``config``: what they ran with; it says where their transactions are.
-    """
-    incarnations = permitted_incarnations(stream)
-    stream.write(raised_epochs(stream))
-    stream.catch_up()
-    fence: Callable[[Incarnation], None] = partial(fence_incarnation, config)
-    # Each costs some time of the broker's, and they do not depend on each other.
-    with ThreadPoolExecutor(_FENCERS) as pool:
-        list(pool.map(fence, incarnations))
-
-
 def _opened(config: Config, rank: Rank) -> CoordinatorStreamStore:
     """The job's coordinator stream, to be written under the rank alone."""
     job = JobConfig.of(config)
-    return CoordinatorStreamStore(
-        SystemConfig.of(config, job.coordinator_system),
-        job.coordinator_topic,
+    return CoordinatorStreamStore.of(
+        config,
         source="homeport",
         transactional_id=am_transactional_id(
             job.name, job.id, rank.submission, rank.application, rank.attempt

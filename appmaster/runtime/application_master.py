@@ -37,6 +37,7 @@ from homeport.appmaster.runtime.driver_settings import DriverSettings, allocator
 from homeport.appmaster.runtime.fencing import fence_incarnation
 from homeport.appmaster.runtime.heartbeat import Heartbeat
 from homeport.appmaster.runtime.hold_back import Inheritance
+from homeport.appmaster.runtime.input_acceptance import InputAcceptance
 from homeport.appmaster.runtime.input_watch import look
 from homeport.appmaster.runtime.job_status import JobIdentity
 from homeport.appmaster.runtime.kafka_wait import await_kafka
@@ -55,7 +56,6 @@ from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.sections import (
     ClusterManagerConfig,
     JobConfig,
-    SystemConfig,
     YarnConfig,
 )
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
@@ -81,9 +81,8 @@ def open_stream(container: AmContainer, rank: Rank) -> CoordinatorStreamStore:
     """The job's coordinator stream, to be written as the attempt ``rank``; nothing is read yet."""
     config = container.submission.config
     job = JobConfig.of(config)
-    return CoordinatorStreamStore(
-        SystemConfig.of(config, job.coordinator_system),
-        job.coordinator_topic,
+    return CoordinatorStreamStore.of(
+        config,
         source="homeport",
         transactional_id=am_transactional_id(
             job.name, job.id, rank.submission, rank.application, rank.attempt
@@ -220,7 +219,7 @@ def still_waited_for(found: Inheritance, adopt: tuple[Incarnation, ...]) -> Inhe
     It has waited then; what witnessed their stops may have been overwritten since, as a processor
     has one such record.
     """
-    return replace(found, permitted=()) if adopt else found
+    return replace(found, permitted={}) if adopt else found
 
 
 def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourceManager) -> None:
@@ -245,15 +244,35 @@ def begin(
     if model is None:
         submitted = container.submission.submitted
         model = first_model(submitted, stream, is_submission=is_submission)
+        history = history_of(container, JobConfig.of(model.config))
+        accept_inputs(model.config, stream, container.rank.submission, history)
         version = publication.version_of(model, stream).version
         shelf.save(version, model)
         change = ModelChange(version, model, "an attempt begins", restarts_all=True)
-        note_change(history_of(container, JobConfig.of(model.config)), None, change)
+        note_change(history, None, change)
     published = publication.publish(model, stream, container.known_host)
     shelf.enter(published.version, model)
     shelf.remember({*published.epochs, *published.retired})
     log.info("JobModel version %d: %d containers", published.version, len(model.containers))
     return published
+
+
+def accept_inputs(
+    config: Config, stream: CoordinatorStreamStore, submission: int, history: HistoryWriter
+) -> None:
+    """The stream says which topics the inputs are; those begun anew are told, and in the history.
+
+    Raises:
+        ConfigError: one was made anew since the job has read it, and is not to be begun.
+        UnavailableError: Kafka did not answer.
+    """
+    inputs = InputAcceptance(config, stream)
+    for line in inputs.check():
+        log.warning("%s", line)
+    # Before it is so: a driver that dies in between leaves a line too many, not one too few.
+    for name in inputs.recreated:
+        history.event("input-begun-anew", input=str(name), submission=submission)
+    inputs.accept(submission)
 
 
 def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
@@ -282,7 +301,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         stream.bootstrap()
         takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
         StateResetManager(stream).require_finished()
-        found = inheritance(container.folder, Inheritance(boot_ms(), takeover.permits(stream)))
+        found = inheritance(container.folder, left_behind(container, stream))
         shelf = ModelShelf(container.folder)
         is_new = is_first(container, heartbeat)
         published = begin(container, stream, shelf, is_submission=is_new)
@@ -296,6 +315,12 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         return asyncio.run(
             serve(container, stream, resources, shelf, published, url, heartbeat, found)
         )
+
+
+def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inheritance:
+    """What lower ranks have permitted, as found now; for how long is in their own records."""
+    own = DriverSettings.of(container.submission.submitted.config)
+    return Inheritance(boot_ms(), takeover.permits(stream, own.unseen_ms))
 
 
 def is_first(container: AmContainer, heartbeat: Heartbeat) -> bool:
@@ -362,10 +387,12 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
         log.error("%s", e)  # noqa: TRY400 - one line says it all
         report_failure(container, e)
         return EXIT_FINAL
-    except HomeportError:
+    except HomeportError as e:
         log.exception("this driver is over; the next one takes over")
+        heartbeat.tell_cause(str(e))
         return 1
     log.info("the job has ended: %s", result.value)
+    heartbeat.tell_ended()
     return EXIT_ENDED
 
 

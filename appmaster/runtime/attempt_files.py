@@ -77,11 +77,11 @@ def inheritance(folder: Path, found: Inheritance) -> Inheritance:
     except OSError:
         body = {
             "since_ms": found.since_ms,
-            "permitted": [[i.processor_id, i.epoch] for i in found.permitted],
+            "permitted": [[i.processor_id, i.epoch, ms] for i, ms in found.permitted.items()],
         }
         new = path.with_suffix(".new")
         new.write_bytes(compact_json(body))
         new.replace(path)
         return found
-    permitted = tuple(Incarnation(ProcessorId(p), int(e)) for p, e in body["permitted"])
+    permitted = {Incarnation(ProcessorId(p), int(e)): int(ms) for p, e, ms in body["permitted"]}
     return Inheritance(int(body["since_ms"]), permitted)

@@ -39,17 +39,24 @@ class Containers(Protocol):
 
 
 def messages(
-    records: Iterable[Record], after: Containers, tasks_of: TasksOf, now_ms: int
+    records: Iterable[Record],
+    after: Containers,
+    tasks_of: TasksOf,
+    now_ms: int,
+    unseen_ms: int,
 ) -> Iterator[CoordinatorStreamMessage]:
     """The records of a decision that led to ``after``, in their order, localities last.
 
     What is said of a processor's host while its failover is under way passes for the late word of
-    who was moved; so a failover ends, or begins, first. ``now_ms``: since 1970.
+    who was moved; so a failover ends, or begins, first. ``now_ms``: since 1970. ``unseen_ms``: how
+    long an incarnation that this attempt permits can run on under a higher rank.
     """
     for record in sorted(records, key=lambda r: isinstance(r, WriteLocality | DeleteLocality)):
         match record:
             case WriteProcessorEpoch():
-                permit = ProcessorEpoch(record.epoch, record.model_version, record.fence)
+                permit = ProcessorEpoch(
+                    record.epoch, record.model_version, record.fence, unseen_ms=unseen_ms
+                )
                 yield processor_epoch_message(record.processor_id, permit)
             case WriteFailover():
                 yield _failover(record)

@@ -35,7 +35,6 @@ from homeport.appmaster.allocation.instructions import (
     CancelTimer,
     EndJob,
     Instruction,
-    JobResult,
     PermitContainer,
     ReleaseResource,
     RequestResource,
@@ -116,7 +115,7 @@ class Driver:
         self.settings = settings
         self._state = initial_state(allocator, resources.next_request_id)
         self.adoption = Adoption(settings.adopt)
-        self.hold_back = HoldBack(settings.inherited, settings.isolation_ms, settings.witnessed)
+        self.hold_back = HoldBack(settings.inherited, settings.witnessed)
         self._has_begun = False
         self._shutdown: ShutdownRequested | None = settings.ending
         self.leases = LeaseDesk(keeper)
@@ -266,11 +265,11 @@ class Driver:
         self, before: AllocatorState, event: Event, decision: Decision
     ) -> list[CoordinatorStreamMessage]:
         """The records of a decision that breaks no invariant; else InvariantViolation."""
-        after, now_ms = decision.state, wall_ms()
+        after, now_ms, unseen_ms = decision.state, wall_ms(), self.settings.unseen_ms
         invariants.check_step(before, after, describe(event), decision.changes)
         submission = self.status.identity.rank.submission
         remembered = records_of(before, decision, event, submission, now_ms)
-        own = decided_records.messages(decision.records, after, self._tasks_of, now_ms)
+        own = decided_records.messages(decision.records, after, self._tasks_of, now_ms, unseen_ms)
         return [*own, *remembered]
 
     def _enter(self, event: Event, decision: Decision, known_ms: int) -> None:
@@ -493,7 +492,4 @@ class Driver:
             if not any(r.container.state is SkeinContainerState.RUNNING for r in reports or ()):
                 break
             await asyncio.sleep(_POLL_S / 2)
-        diagnostics = end.diagnostics
-        if end.result is JobResult.FAILED:
-            diagnostics = f"{diagnostics}\n{self.status.last_lines()}".strip()
-        await self._skein.finish(end.result, diagnostics)
+        await self._skein.finish(end.result, self.status.diagnostics(end))

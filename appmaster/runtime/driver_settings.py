@@ -10,7 +10,7 @@ from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
 from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.runtime.hold_back import NOTHING, Inheritance
-from homeport.appmaster.runtime.lease_table import margin_ms
+from homeport.appmaster.runtime.lease_table import margin_ms, unseen_ms
 from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.sections import ClusterManagerConfig, JobConfig, TaskConfig
@@ -25,17 +25,18 @@ class DriverSettings:
 
     ``environment``: what every launcher gets. ``adopt``: what an earlier driver of this attempt may
     have left running.
-    ``inherited``: what this attempt found; ``isolation_ms``: how long that may run on unseen;
-    ``witnessed``: those of it that have stopped. ``ending``: the end that an earlier driver began.
+    ``unseen_ms``: how long what this attempt permits can run on under a higher rank.
+    ``inherited``: what this attempt found; ``witnessed``: those of it that have stopped.
+    ``ending``: the end that an earlier driver began.
     """
 
     check_in_interval_ms: int
     lease_ms: int
     catch_up_interval_ms: int
     environment: Mapping[str, str]
+    unseen_ms: int
     adopt: tuple[Incarnation, ...] = ()
     inherited: Inheritance = NOTHING
-    isolation_ms: int = 0
     witnessed: frozenset[Incarnation] = frozenset()
     ending: ShutdownRequested | None = None
 
@@ -44,15 +45,14 @@ class DriverSettings:
         """The settings that the configuration gives; of earlier drivers it knows nothing."""
         job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
         task = TaskConfig.of(config)
-        # What a lower rank's keeper renewed last has run out by then (safety A4): G + L + M.
-        isolation_ms = job.isolation_max_ms + manager.lease_ms + margin_ms(manager.lease_ms)
+        goes_on_ms = unseen_ms(job.isolation_max_ms, manager.lease_ms)
         return DriverSettings(
             check_in_interval_ms=manager.check_in_interval_ms,
             lease_ms=manager.lease_ms,
             catch_up_interval_ms=job.catch_up_interval_ms,
             environment={
                 "HOMEPORT_CHECK_IN_INTERVAL_MS": str(manager.check_in_interval_ms),
-                "HOMEPORT_LOST_MS": str(isolation_ms),
+                "HOMEPORT_LOST_MS": str(goes_on_ms),
                 "HOMEPORT_HANG_MS": str(task.hang_ms),
                 "HOMEPORT_SHUTDOWN_MS": str(task.shutdown_ms),
                 "HOMEPORT_MEMORY_MB": str(manager.container_memory_mb),
@@ -63,7 +63,7 @@ class DriverSettings:
                 # For hosts without LOGGED_STORE_BASE_DIR.
                 "HOMEPORT_LOGGED_STORE_BASE_DIR": job.logged_store_base_dir or "",
             },
-            isolation_ms=isolation_ms,
+            unseen_ms=goes_on_ms,
         )
 
     def configured(self, config: Config) -> DriverSettings:

@@ -12,17 +12,21 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from homeport.appmaster.allocation.events import FencedByDriver, FencesReported
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka import fencing
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import FenceReport
+from homeport.job_coordinator.metadata.state_reset import permitted_incarnations, raised_epochs
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 
 _AT_ONCE = 4
+_FENCERS = 8
 _TIMEOUT_S = 10.0
 
 log = logging.getLogger("driver")
@@ -37,6 +41,20 @@ def fence_incarnation(config: Config, incarnation: Incarnation) -> None:
     job, task = JobConfig.of(config), TaskConfig.of(config)
     system = SystemConfig.of(config, task.checkpoint_system)
     fencing.fence(system, transactional_id(job.name, job.id, incarnation), _TIMEOUT_S)
+
+
+def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
+    """Nobody who was ever permitted can begin, or commit anything, any more.
+
+    ``config``: what they ran with; it says where their transactions are.
+    """
+    incarnations = permitted_incarnations(stream)
+    stream.write(raised_epochs(stream))
+    stream.catch_up()
+    fence: Callable[[Incarnation], None] = partial(fence_incarnation, config)
+    # Each costs some time of the broker's, and they do not depend on each other.
+    with ThreadPoolExecutor(_FENCERS) as pool:
+        list(pool.map(fence, incarnations))
 
 
 class FencingDesk:

@@ -1,4 +1,4 @@
-"""What a child of the supervisor tells it through a pipe: that it lives, and its port.
+"""What a child of the supervisor says through a pipe: that it lives, its port, its end and why.
 
 The beats come from a thread of their own, so that replay and long computations do not look like a
 hang (safety A3); a stopped process beats no more.
@@ -16,6 +16,8 @@ from homeport.appmaster.runtime.supervision import BEAT_INTERVAL_MS
 PIPE_VARIABLE = "HOMEPORT_SUPERVISOR_FD"
 PORT_VARIABLE = "HOMEPORT_PORT"
 STARTS_VARIABLE = "HOMEPORT_STARTS"
+_MAX_CAUSE = 800
+"""Characters: with any of them the line is written whole (PIPE_BUF)."""
 
 
 class Heartbeat:
@@ -39,6 +41,18 @@ class Heartbeat:
     def tell_port(self, port: int) -> None:
         """The next process of this child will be given ``port``."""
         self._write(f"port {port}\n".encode())
+
+    def tell_ended(self) -> None:
+        """The supervisor knows that exit code 0 is this process's own: the application has ended.
+
+        Code of the job's that runs here, such as a grouper, can exit with 0 too.
+        """
+        self._write(b"ended\n")
+
+    def tell_cause(self, cause: str) -> None:
+        """This process ends because of ``cause``; everybody can read it on YARN's pages."""
+        text = " ".join(cause.split())[:_MAX_CAUSE]
+        self._write(f"cause {text}\n".encode())
 
     def _beat(self) -> None:
         pause = threading.Event()

@@ -2,14 +2,15 @@
 
 An incarnation that a lower rank permitted may live on, out of reach: its keeper goes on renewing
 until it sees the higher rank, or has seen nothing of Kafka for G. So nobody is taken for stopped
-before G + L + M, but for those whose stop somebody has witnessed (safety A4). Decides only; times
-are given, in ms of a clock that goes on while a machine sleeps.
+before G + L + M, but for those whose stop somebody has witnessed (safety A4). G, L and M are those
+of the attempt that gave the permit, which another submission may have configured otherwise. Decides
+only; times are given, in ms of a clock that goes on while a machine sleeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -18,12 +19,14 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 class Inheritance:
     """What an attempt finds, once, when it has read back its own rank.
 
-    ``since_ms``: when that was; ``permitted``: the last incarnation of each processor, by lower
-    ranks.
+    Shapes: ``permitted`` {the last incarnation of each processor, by lower ranks: for how many ms
+    it can run on from then}.
+
+    ``since_ms``: when that was.
     """
 
     since_ms: int
-    permitted: tuple[Incarnation, ...] = ()
+    permitted: Mapping[Incarnation, int] = field(default_factory=dict)
 
 
 NOTHING = Inheritance(0)
@@ -34,28 +37,29 @@ class HoldBack:
 
     Args:
         inheritance: what the attempt found.
-        span_ms: G + L + M.
         stopped: whose stop is known already.
     """
 
-    def __init__(
-        self, inheritance: Inheritance, span_ms: int, stopped: Collection[Incarnation] = ()
-    ) -> None:
+    def __init__(self, inheritance: Inheritance, stopped: Collection[Incarnation] = ()) -> None:
         self.since_ms = inheritance.since_ms
-        self.until_ms = inheritance.since_ms + span_ms
-        self._pending = set(inheritance.permitted) - set(stopped)
+        self._ends_ms = {
+            incarnation: inheritance.since_ms + span_ms
+            for incarnation, span_ms in inheritance.permitted.items()
+            if incarnation not in stopped
+        }
 
     @property
     def pending(self) -> tuple[Incarnation, ...]:
         """Those of whose stop nobody has told, in order."""
-        return tuple(sorted(self._pending))
+        return tuple(sorted(self._ends_ms))
 
     def settled(self, stopped: Iterable[Incarnation]) -> tuple[Incarnation, ...]:
         """These have stopped; those of them that were waited for until now, in order."""
-        news = self._pending.intersection(stopped)
-        self._pending -= news
-        return tuple(sorted(news))
+        news = sorted(self._ends_ms.keys() & set(stopped))
+        for incarnation in news:
+            del self._ends_ms[incarnation]
+        return tuple(news)
 
     def is_over(self, now_ms: int) -> bool:
         """Whether all have stopped: somebody has said so, or the time has."""
-        return not self._pending or now_ms >= self.until_ms
+        return all(now_ms >= end_ms for end_ms in self._ends_ms.values())

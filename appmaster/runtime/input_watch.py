@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.sections import SystemConfig
 from homeport.job_coordinator.grouper.job_model_calculator import input_streams
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.model.job_model import (
     JobModel,
     SystemStream,
@@ -108,5 +110,6 @@ class InputWatch:
 
 _REMEDY = (
     "what the job has committed, offsets and state, does not belong to it; give the job another "
-    "job.id, or submit it with --reset-state"
+    f"job.id, submit it with {OPTION}, or with {keys.JOB_INPUT_RECREATED.name}="
+    f"{keys.RECREATED_BEGIN} to keep the state and begin the new topic"
 )

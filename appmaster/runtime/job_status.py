@@ -11,6 +11,7 @@ from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.events import HostReport, named
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.health import health
+from homeport.appmaster.allocation.instructions import EndJob, JobResult
 from homeport.appmaster.allocation.shortage import shortage
 from homeport.appmaster.allocation.state import (
     LIVE,
@@ -25,7 +26,7 @@ from homeport.appmaster.runtime.launcher_table import LauncherTable
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Started, StopCause, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 _MAX_FAILURES = 20
@@ -51,6 +52,8 @@ class _Facts:
     waits_since_ms: int | None = None
     """Since when it has been on its way to a place, through all phases of that; None: it is not."""
     host: Host | None = None
+    resource: ResourceId | None = None
+    """The YARN container that it was given last."""
     started: Started | None = None
     last_failure: str = ""
     report: tuple[Incarnation, ContainerReport] | None = None
@@ -101,6 +104,7 @@ class JobStatus:
                 since_ms = facts.waits_since_ms or facts.since_ms
                 facts.waits_since_ms = since_ms if container.phase in WAITING else None
             if container.resource_id is not None:
+                facts.resource = container.resource_id
                 launcher = launchers.find(container.resource_id)
                 if launcher is not None:
                     facts.host = launcher.host
@@ -123,6 +127,7 @@ class JobStatus:
                 "exit_code": None,
                 "host": facts.host,
                 "at_ms": self.now_ms(),
+                "log": None,
                 "last_lines": [],
             }
         )
@@ -136,7 +141,9 @@ class JobStatus:
         facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
         if facts.started != message:
             stores = (how for tasks in message.restored.values() for how in tasks.values())
-            self._refusals.update(how.refusal for how in stores if how.refusal is not None)
+            for how in stores:
+                if how.refusal is not None:
+                    self._refusals[how.refusal] += how.tasks
         facts.started = message
 
     def reported(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
@@ -145,8 +152,14 @@ class JobStatus:
         facts.report = None if report is None else (incarnation, report)
 
     def stopped(self, message: Stopped) -> None:
-        """A stream container has ended; what was neither ordered nor its own wish is a failure."""
+        """A stream container has ended; what was neither ordered nor its own wish is a failure.
+
+        A report that is made again, as while the driver cannot take it, adds no other.
+        """
         if message.cause in {StopCause.ORDERED, StopCause.FINISHED}:
+            return
+        own = message.incarnation
+        if any(_is_report_of(own, failure) for failure in self._failures):
             return
         facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
         facts.reported = message
@@ -158,6 +171,7 @@ class JobStatus:
                 "exit_code": message.exit_code,
                 "host": facts.host,
                 "at_ms": self.now_ms(),
+                "log": _log_of(message.incarnation, facts),
                 "last_lines": list(message.last_lines),
             }
         )
@@ -166,21 +180,25 @@ class JobStatus:
         """Something else went wrong that people should know of."""
         self._failures.append({"processor_id": None, "cause": what, "at_ms": self.now_ms()})
 
-    def last_lines(self) -> str:
-        """The story of the last failure of a container, in lines; empty where none failed."""
-        for failure in reversed(self._failures):
-            if failure["processor_id"] is not None and failure["exit_code"] is not None:
-                head = (
-                    f"processor {failure['processor_id']} epoch {failure['epoch']} on "
-                    f"{failure['host']}: {failure['cause']}, exit code {failure['exit_code']}"
-                )
-                return "\n".join([head, *failure["last_lines"]])
-        return ""
+    def diagnostics(self, end: EndJob) -> str:
+        """What YARN is told of the job's end: of a failed job also where to look, in one line.
+
+        Everybody can read it on YARN's pages, so no line of any log is in it.
+        """
+        logs = [f for f in self._failures if f.get("log") is not None]
+        if end.result is not JobResult.FAILED or not logs:
+            return end.diagnostics
+        last = logs[-1]
+        name = named(Incarnation(last["processor_id"], last["epoch"]))
+        return f"{end.diagnostics}; the log of {name} is {last['log']} on {last['host']}"
 
     def to_json(
         self, state: AllocatorState, launchers: LauncherTable, stream_fault: str | None
     ) -> Mapping[str, Any]:
-        """The body, but for the configuration. Shapes: see interfaces, "HTTP", status."""
+        """The body, but for the configuration. Shapes: see interfaces, "HTTP", status.
+
+        ``last_lines`` of the failures are for who has the job's token.
+        """
         identity = self.identity
         rank = identity.rank
         known = self.foreseen if state.phase is JobPhase.NEW else state
@@ -332,12 +350,25 @@ def failovers_under_way(state: AllocatorState) -> list[Mapping[str, Any]]:
     return found
 
 
+def _is_report_of(incarnation: Incarnation, failure: Mapping[str, Any]) -> bool:
+    """Whether the failure is what a launcher has reported of that incarnation."""
+    told = (failure["processor_id"], failure.get("epoch"))
+    is_its = told == (incarnation.processor_id, incarnation.epoch)
+    return is_its and failure["exit_code"] is not None
+
+
 def _tells_of(story: str, report: Stopped | None) -> bool:
     """Whether the allocator's ``story`` is that of a stop that a launcher reported."""
     if report is None:
         return False
     what = f"{report.cause.value}, exit code {report.exit_code}"
     return named(report.incarnation) in story and what in story
+
+
+def _log_of(incarnation: Incarnation, facts: _Facts) -> str:
+    """The log of a stream container, as its launcher names it."""
+    name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
+    return name if facts.resource is None else f"{name} of {facts.resource}"
 
 
 def _job_state(state: AllocatorState) -> str:

@@ -12,15 +12,17 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, Protocol
 
+from homeport.config.config import LONG_MAX
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.json_values import (
     as_object,
     compact_json,
-    optional_field,
+    optional_number,
     parse_object,
     required_field,
+    required_number,
 )
 
 SOCKET_NAME = "keeper.sock"
@@ -41,7 +43,7 @@ def incarnations_from_json(body: Mapping[str, Any], name: str) -> tuple[Incarnat
     for item in required_field(body, name, list):
         value = as_object(item, f"item of {name!r}")
         processor_id = ProcessorId(required_field(value, "processor_id", str))
-        found.append(Incarnation(processor_id, required_field(value, "epoch", int)))
+        found.append(Incarnation(processor_id, required_number(value, "epoch")))
     return tuple(found)
 
 
@@ -63,9 +65,9 @@ class KeeperReport:
 def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
     """The report that ``body`` carries; WireError where a field is missing or wrong."""
     revoked = incarnations_from_json(body, "revoked")
-    renewed = [optional_field(item, "renewed_ms", int) for item in body["revoked"]]
+    renewed = [optional_number(item, "renewed_ms") for item in body["revoked"]]
     told = {i: at_ms for i, at_ms in zip(revoked, renewed, strict=True) if at_ms is not None}
-    due_ms = optional_field(body, "due_ms", int)
+    due_ms = optional_number(body, "due_ms", -LONG_MAX)
     return KeeperReport(required_field(body, "url", str), revoked, told, due_ms)
 
 

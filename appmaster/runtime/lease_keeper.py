@@ -20,11 +20,11 @@ from homeport.appmaster.runtime.isolation import NODE_EXPIRY_KEY, limit_ms
 from homeport.appmaster.runtime.kafka_wait import await_kafka
 from homeport.appmaster.runtime.keeper_link import SOCKET_NAME
 from homeport.appmaster.runtime.lease_server import LeaseServer
-from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard, margin_ms
+from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard, unseen_ms
 from homeport.appmaster.runtime.supervision import EXIT_FINAL
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.errors import HomeportError, UnavailableError
-from homeport.config.sections import ClusterManagerConfig, JobConfig, SystemConfig
+from homeport.config.sections import ClusterManagerConfig, JobConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.model.silence import Silence
@@ -59,7 +59,7 @@ def answers(resource_manager: ResourceManagerRest) -> bool:
 
 
 async def watch(
-    container: AmContainer, stream: CoordinatorStreamStore, guard: RenewalGuard, unseen_ms: int
+    container: AmContainer, stream: CoordinatorStreamStore, guard: RenewalGuard, unreached_ms: int
 ) -> str:
     """Looks until this attempt is over; why it is.
 
@@ -67,14 +67,14 @@ async def watch(
         container: of the attempt.
         stream: what a higher rank is found in.
         guard: knows what was found.
-        unseen_ms: how long a container can live that an isolated attempt has permitted.
+        unreached_ms: how long a container can live that an isolated attempt has permitted.
 
     Raises:
         UnavailableError: the container does not know its ResourceManager.
     """
     resource_manager = ResourceManagerRest.from_folder(container.folder)
     expiry = await asyncio.to_thread(resource_manager.setting, NODE_EXPIRY_KEY)
-    silence = Silence(limit_ms(unseen_ms, expiry))
+    silence = Silence(limit_ms(unreached_ms, expiry))
     while not guard.is_outranked:
         await asyncio.sleep(_WATCH_S)
         last_ms = guard.fetched_ms
@@ -101,7 +101,6 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
     config = container.submission.submitted.config
     manager = ClusterManagerConfig.of(config)
     guard = RenewalGuard(JobConfig.of(config).isolation_max_ms)
-    unseen_ms = guard.isolation_ms + manager.lease_ms + margin_ms(manager.lease_ms)
     table = LeaseTable(manager.lease_ms, boot_ms())
     server = LeaseServer(
         table,
@@ -116,7 +115,8 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
     heartbeat.tell_port(int(url.rstrip("/").rpartition(":")[2]))
     log.info("leases of %d ms are renewed at %s", manager.lease_ms, url)
     try:
-        log.error(await watch(container, stream, guard, unseen_ms))
+        unreached_ms = unseen_ms(guard.isolation_ms, manager.lease_ms)
+        log.error(await watch(container, stream, guard, unreached_ms))
     finally:
         await server.stop()
     return EXIT_FINAL
@@ -134,16 +134,15 @@ def main() -> int:
     try:
         container = AmContainer.read(os.environ, Path.cwd())
         config = container.submission.config
-        job = JobConfig.of(config)
-        system = SystemConfig.of(config, job.coordinator_system)
         await_kafka(config, log)
-        with CoordinatorStreamStore(
-            system, job.coordinator_topic, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
+        with CoordinatorStreamStore.of(
+            config, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
         ) as stream:
             stream.bootstrap()
             return asyncio.run(keep(container, stream, heartbeat))
     except (HomeportError, OSError) as e:
         log.error("the lease keeper cannot go on: %s", e)  # noqa: TRY400 - one line says it all
+        heartbeat.tell_cause(str(e))
         return 1
 
 

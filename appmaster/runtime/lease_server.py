@@ -88,7 +88,8 @@ class LeaseServer:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        offered = request.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+        authorization = request.headers.get("Authorization", "")
+        offered = authorization.removeprefix("Bearer ").encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(offered, self._token):
             return web.Response(status=_UNAUTHORIZED)
         try:

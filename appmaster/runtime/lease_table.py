@@ -100,6 +100,14 @@ def margin_ms(lease_ms: int) -> int:
     return lease_ms // _MARGIN_PART
 
 
+def unseen_ms(isolation_ms: int, lease_ms: int) -> int:
+    """G + L + M: how long a container can run on that nobody but an isolated keeper reaches.
+
+    From when a higher rank is in the coordinator stream, or Kafka was last read.
+    """
+    return isolation_ms + lease_ms + margin_ms(lease_ms)
+
+
 @dataclass(slots=True)
 class RenewalGuard:
     """Whether leases may be renewed at all (safety L2). Units: ms.

@@ -96,7 +96,12 @@ class LiveJobCoordinator:
         self._look = look
         self._history = history
         self._topics = topics
-        self._inputs = InputWatch(topics.read())
+        self._inputs = InputWatch(topics.ids())
+        self._begun_anew = [
+            {"input": str(stream), "submission": topic.submission, "topic_id": topic.topic_id}
+            for stream, topic in sorted(topics.read().items())
+            if topic.floor is not None
+        ]
         self._suspected: str | None = None
         self._heard: Config | None = None
         self._settled: Config | None = None
@@ -127,11 +132,12 @@ class LiveJobCoordinator:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def to_json(self) -> dict[str, Any]:
-        """What is not applied, and why: as the status has it."""
+        """What is not applied and why, and which inputs are other topics than at first."""
         return {
             "version": self.shelf.version,
             "pending": [pending.to_json() for pending in self._configuration.pending],
             "fault": self._configuration.fault,
+            "inputs_begun_anew": self._begun_anew,
         }
 
     # ------------------------------------------------------------------ configuration
@@ -141,11 +147,12 @@ class LiveJobCoordinator:
         stream, before = self._heard, self.shelf.model
         if stream is None or stream is self._settled:
             return
-        pending = self._configuration.pending
+        pending, fault = self._configuration.pending, self._configuration.fault
         config = self._configuration.wanted(stream)
         for news in self._configuration.pending:
             if news not in pending:
                 self._history.event("key-pending", **news.to_json())
+        self._note_fault(fault)
         diff = ConfigDiff() if config is None else ConfigDiff.between(before.config, config)
         if config is None or diff.is_empty:
             self._settled = stream
@@ -154,6 +161,12 @@ class LiveJobCoordinator:
             await self._reconfigure(job, config, diff)
         except (ConfigError, WireError) as error:
             self._configuration.refused(stream, error)
+            self._note_fault(fault)
+
+    def _note_fault(self, before: str | None) -> None:
+        fault = self._configuration.fault
+        if fault is not None and fault != before:
+            self._history.event("configuration-refused", fault=fault)
 
     async def _reconfigure(self, job: RunningJob, config: Config, diff: ConfigDiff) -> None:
         model = await self._computed(partial(self._desk.reconfigured, config))

@@ -25,6 +25,7 @@ from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.json_values import shown
 from homeport.job_coordinator.model.placement import (
     PlacementRequest,
     PlacementResponse,
@@ -66,15 +67,15 @@ class PlacementDesk:
         self._config = config
         self._may_take = may_take
         self._is_news = asyncio.Event()
-        self._unfinished = [
-            r for r in self._requests.read_responses().values() if not r.status.is_final
-        ]
+        self._unanswerable: tuple[str, ...] = ()
+        self._unfinished = self._requests.unfinished()
 
     def unfinished(self) -> Iterator[PlacementRequested]:
         """What an earlier driver of this run was told and has not ended, the oldest first."""
-        for response in sorted(self._unfinished, key=lambda r: r.request.timestamp_ms):
-            if is_for(response.request, self._application, self._config()):
-                yield PlacementRequested(response.request, is_resumed=True, source=response.source)
+        for response, fault in sorted(self._unfinished, key=lambda u: u[0].request.timestamp_ms):
+            request, source = response.request, response.source
+            if is_for(request, self._application, self._config()):
+                yield PlacementRequested(request, fault, is_resumed=True, source=source)
 
     def heard(self, news: StreamNews) -> None:
         """The coordinator stream says this now."""
@@ -94,19 +95,23 @@ class PlacementDesk:
         if not self._may_take():
             return None
         try:
-            return await self._desk.at_head(partial(self._read, self._config()))
+            found = await self._desk.at_head(partial(self._read, self._config()))
+            if self._unanswerable:
+                await self._desk.remove(map(PlacementManager.request_deleted, self._unanswerable))
+            return found
         except UnavailableError as e:
             log.warning("%s", e)
             return None
 
     def _read(self, config: Config) -> PlacementRequested | None:
+        self._unanswerable = self._requests.unanswerable()
         found = next(iter(self._requests.read_requests()), None)
         if found is None:
             return None
         request, refusal = found
         if not refusal and not is_for(request, self._application, config):
             refusal = (
-                f"it is for the run {request.deployment_id!r} of the job; "
+                f"it is for the run {shown(request.deployment_id)} of the job; "
                 f"{self._application} is running"
             )
         before = self._requests.read_responses().get(request.uuid)

@@ -20,6 +20,9 @@ from functools import cached_property
 
 from homeport.appmaster.allocation.events import JobModelPublished
 from homeport.appmaster.runtime.failovers import FailoversInForce
+from homeport.appmaster.runtime.input_watch import counts_in_force
+from homeport.config.sections import TaskConfig
+from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
@@ -34,6 +37,7 @@ from homeport.job_coordinator.metadata.epochs import (
     ProcessorEpoch,
     processor_epoch_message,
 )
+from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
 from homeport.job_coordinator.metadata.lifecycle import RetryManager, StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import (
@@ -104,6 +108,7 @@ def publish(
             *ChangelogPartitionManager(stream).messages(
                 {task.task_name: task.changelog_partition for task, _ in tasks}
             ),
+            *InputPartitionManager(stream).messages(_input_counts(model)),
             *_version_messages(stream, version),
         ]
     )
@@ -145,6 +150,12 @@ def announcement(
         },
         gainers=gainers,
     )
+
+
+def _input_counts(model: JobModel) -> dict[SystemStream, int]:
+    """{input: its partitions}; of broadcast inputs a model knows single partitions only."""
+    counts = counts_in_force(model)
+    return {s: counts[s] for s in TaskConfig.of(model.config).inputs if s in counts}
 
 
 def _version_messages(
@@ -268,7 +279,7 @@ class Change:
             record = self.owners.records.get(processor_id, NEVER)
             fence = self._fence(processor_id)
             if record.permitted:
-                raised = ProcessorEpoch(record.epoch + 1, version, fence, record.permitted)
+                raised = replace(record, epoch=record.epoch + 1, model_version=version, fence=fence)
                 yield processor_id, raised
             elif fence != record.fence:
                 yield processor_id, ProcessorEpoch(0, version, fence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -82,10 +82,23 @@ class StreamDesk:
         return None if self._read_ms is None else boot_ms() - self._read_ms
 
     async def append(self, messages: list[CoordinatorStreamMessage]) -> None:
-        """All are in the stream, or none: until they are, as nothing can go on without."""
+        """All are in the stream, or none: until they are, as nothing can go on without.
+
+        What an operator's tool asked for can go on without its answer: one that cannot be written
+        is left out, and said in the log.
+
+        Raises:
+            WireError: a record of the job's own cannot be written.
+        """
         while messages:
             try:
                 await self._write(messages)
+            except WireError as e:
+                others = [m for m in messages if not PlacementManager.is_answer(m)]
+                if len(others) == len(messages):
+                    raise
+                log.error("an answer to a placement request is left out: %s", e)  # noqa: TRY400 - one line says it all
+                messages = others
             except UnavailableError as e:
                 log.warning("records cannot be written, trying again: %s", e)
                 self._write_fault = str(e)
@@ -93,6 +106,13 @@ class StreamDesk:
             else:
                 self._write_fault = None
                 return
+
+    async def remove(self, tombstones: Iterable[CoordinatorStreamMessage]) -> None:
+        """Records of others are gone, if Kafka takes the tombstones now; else they are left."""
+        try:
+            await self._write(list(tombstones))
+        except (UnavailableError, WireError) as e:
+            log.warning("records that nobody can use stay in the coordinator stream: %s", e)
 
     async def publish(self, publish: Callable[[], JobModelPublished]) -> JobModelPublished:
         """What ``publish`` writes is in the stream: until it is, as nothing can go on without.
@@ -168,13 +188,14 @@ class StreamDesk:
     def _read(self) -> StreamNews:
         self._catch_up()
         if self._news is None:
+            requests = PlacementManager(self._stream)
             self._news = StreamNews(
                 read_config(self._stream),
                 LocalityManager(self._stream).read_processors(),
                 StopManager(self._stream).read(),
                 EpochManager(self._stream).read_fenced(),
                 self._versions(),
-                bool(PlacementManager(self._stream).read_requests()),
+                bool(requests.read_requests() or requests.unanswerable()),
             )
         return self._news
 

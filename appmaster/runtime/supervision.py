@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 EXIT_ENDED = 0
-"""The application's result has been told."""
+"""The application's result has been told, which the child has said through its pipe too."""
 EXIT_FINAL = 70
 """This attempt is over for good: another start would end the same way."""
 
@@ -34,9 +34,14 @@ class Verdict(Enum):
     END = "end"
 
 
-def verdict_of(exit_code: int) -> Verdict:
-    """Only a child's own word ends the application; signals and faults do not."""
-    return Verdict.END if exit_code in {EXIT_ENDED, EXIT_FINAL} else Verdict.RESTART
+def verdict_of(exit_code: int, *, has_told_end: bool) -> Verdict:
+    """Only a child's own word ends the application; signals and faults do not.
+
+    ``has_told_end``: the child has said through its pipe that ``EXIT_ENDED`` is to come. Without
+    that the code says nothing: any code that runs in a process can exit with 0.
+    """
+    is_end = exit_code == EXIT_FINAL or (exit_code == EXIT_ENDED and has_told_end)
+    return Verdict.END if is_end else Verdict.RESTART
 
 
 @dataclass(slots=True)

@@ -19,7 +19,6 @@ import os
 import selectors
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import time
@@ -38,6 +37,8 @@ from homeport.appmaster.runtime.supervision import (
 EXIT_TERMINATED = 128 + signal.SIGTERM
 EXIT_HOPELESS = 3
 DIAGNOSTICS_NAME = "supervisor.stderr"
+LOG_NAME = "application.driver.log"
+"""Where Skein sends what we and our children write."""
 
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "keeper": (sys.executable, "-m", "homeport.appmaster.runtime.lease_keeper"),
@@ -46,7 +47,6 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
 
 _TICK_S = 0.2
 _TERM_S = 2.0
-_TAIL_BYTES = 3000
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -69,7 +69,9 @@ class Child:
         self._pipe = -1
         self._unread = b""
         self._port = ""
+        self._cause = ""
         self._starts = 0
+        self.has_told_end = False
         self._vitals = Vitals.at(now_ms())
         self._start_at_ms = 0
 
@@ -95,6 +97,10 @@ class Child:
         """Whether it fails at every start."""
         return self._vitals.is_hopeless
 
+    def why(self, exit_code: int) -> str:
+        """Why the process that ended last did so, by itself or by its exit code."""
+        return self._cause or f"exit code {exit_code}"
+
     def signal(self, number: signal.Signals) -> None:
         """The process, if there is one, has been sent the signal."""
         if self._process is not None and self._process.poll() is None:
@@ -115,7 +121,9 @@ class Child:
         self._pipe, write_end = os.pipe()
         os.set_blocking(self._pipe, False)
         self._unread = b""
+        self._cause = ""
         self._starts += 1
+        self.has_told_end = False
         environment = {
             **os.environ,
             PIPE_VARIABLE: str(write_end),
@@ -143,6 +151,10 @@ class Child:
             if line.startswith(b"port "):
                 self._port = line[5:].decode()
                 self._vitals.served()
+            elif line == b"ended":
+                self.has_told_end = True
+            elif line.startswith(b"cause "):
+                self._cause = line[6:].decode()
 
     def _forget(self) -> None:
         os.close(self._pipe)
@@ -191,10 +203,11 @@ class Supervisor:
             if exit_code is None:
                 continue
             log.warning("the %s has ended with exit code %d", child.name, exit_code)
-            if verdict_of(exit_code) is Verdict.END:
+            if verdict_of(exit_code, has_told_end=child.has_told_end) is Verdict.END:
                 return 0 if exit_code == EXIT_ENDED else 1
             if child.is_hopeless:
-                tell_why(f"the {child.name} fails at every start", os.environ)
+                story = f"the {child.name} fails at every start: {child.why(exit_code)}"
+                tell_why(story, os.environ)
                 return EXIT_HOPELESS
         return None
 
@@ -216,26 +229,19 @@ class Supervisor:
 
 
 def tell_why(story: str, environment: Mapping[str, str]) -> None:
-    """The story, with the last lines of our log, is where YARN looks for an attempt's diagnostics.
+    """The story, and where our log is, is where YARN looks for an attempt's diagnostics.
 
     That is the file of the AM container's log folder that was written last among those with
-    ``stderr`` in their names (``yarn.nodemanager.container.stderr.pattern``).
+    ``stderr`` in their names (``yarn.nodemanager.container.stderr.pattern``). Everybody can read
+    it on YARN's pages, so no line of the log is in it.
     """
     log.error("%s: this attempt is over", story)
     folder = environment.get("LOG_DIRS", "").split(",")[0]
-    with contextlib.suppress(OSError):
-        lines = _last_lines()
-        if folder:
-            (Path(folder) / DIAGNOSTICS_NAME).write_bytes(f"{story}\n".encode() + lines)
-
-
-def _last_lines() -> bytes:
-    """The end of what we and our children have written, where that is a file."""
-    if not stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
-        return b""
-    with Path(f"/proc/self/fd/{sys.stdout.fileno()}").open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-        return file.read()
+    container, host = environment.get("CONTAINER_ID", "the AM"), environment.get("NM_HOST", "")
+    place = f"its log is {LOG_NAME} of {container}" + (f" on {host}" if host else "")
+    if folder:
+        with contextlib.suppress(OSError):
+            (Path(folder) / DIAGNOSTICS_NAME).write_text(f"{story}; {place}\n", encoding="utf-8")
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:

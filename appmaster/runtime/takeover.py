@@ -12,15 +12,14 @@ from collections.abc import Callable
 
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
-from homeport.config.sections import SystemConfig, TaskConfig
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
+from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.kafka.topics import TopicAdmin, checkpoint_topic_spec
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
@@ -88,10 +87,16 @@ def _lower_ranks(epochs: EpochManager, rank: Rank) -> tuple[Rank, ...]:
     return tuple(r for r in dict.fromkeys((*last.unfenced, last.rank)) if r != rank)
 
 
-def permits(stream: CoordinatorStream) -> tuple[Incarnation, ...]:
-    """The last incarnation of each processor that has ever had a permit, in the model or not."""
-    records = EpochManager(stream).read_processor_epochs().items()
-    return tuple(sorted(Incarnation(p, r.permitted) for p, r in records if r.permitted))
+def permits(stream: CoordinatorStream, unknown_ms: int) -> dict[Incarnation, int]:
+    """{incarnation: for how many ms it can run on unseen} of the last permit of each processor.
+
+    Of each that has ever had a permit, in the model or not. ``unknown_ms``: of those whose permit,
+    which an older version wrote, does not say it.
+    """
+    records = sorted(EpochManager(stream).read_processor_epochs().items())
+    return {
+        Incarnation(p, r.permitted): r.goes_on_ms(unknown_ms) for p, r in records if r.permitted
+    }
 
 
 def read_config(stream: CoordinatorStream) -> Config:
@@ -149,7 +154,7 @@ def create_topics(
 
     Args:
         model: of the job.
-        stream: where the changelogs' ids are kept; read to its head.
+        stream: where the topics' ids are kept; read to its head.
         is_submission: whether somebody submits the job now: changelogs that were made anew are
             taken if records have been brought back into them.
 
@@ -157,12 +162,10 @@ def create_topics(
         ConfigError: one exists in another shape, or is not the one any more that held state.
     """
     config = model.config
-    task = TaskConfig.of(config)
-    topics = ChangelogTopics(config, stream)
+    checkpoints, topics = CheckpointTopic(config, stream), ChangelogTopics(config, stream)
     partitions = model.max_change_log_stream_partitions
     for line in topics.check(partitions, may_be_replaced=is_submission):
         log.warning("%s", line)
-    if task.checkpoint_enabled:
-        system = SystemConfig.of(config, task.checkpoint_system)
-        TopicAdmin(system).ensure(checkpoint_topic_spec(task))
+    checkpoints.check()
+    checkpoints.make()
     topics.make(partitions)

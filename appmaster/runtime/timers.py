@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from homeport.appmaster.allocation.events import Timer, TimerFired
+from homeport.config.config import INT_MAX
 
 
 class Timers:
@@ -16,10 +17,15 @@ class Timers:
         self._handles: dict[Timer, asyncio.TimerHandle] = {}
 
     def set(self, timer: Timer, delay_ms: int) -> None:
-        """It ends in so many ms, and not when it would have before."""
+        """It ends in so many ms, and not when it would have before.
+
+        At once where ``delay_ms`` is below 0. The loop reckons in floats, which do not take every
+        whole number: what is longer than 24 days ends after these.
+        """
         self.cancel(timer)
         loop = asyncio.get_running_loop()
-        self._handles[timer] = loop.call_later(delay_ms / 1000, self._fire, timer)
+        delay_s = max(0, min(delay_ms, INT_MAX)) / 1000
+        self._handles[timer] = loop.call_later(delay_s, self._fire, timer)
 
     def cancel(self, timer: Timer) -> None:
         """It does not end any more."""

@@ -80,6 +80,7 @@ class Application:
     tracking_url: str
     am_log_url: str
     started_ms: int
+    tags: frozenset[str] = frozenset()
 
     @property
     def is_active(self) -> bool:
@@ -153,6 +154,7 @@ def _application_of(body: Mapping[str, Any]) -> Application:
         tracking_url=str(body.get("trackingUrl") or ""),
         am_log_url=str(body.get("amContainerLogs") or ""),
         started_ms=int(body.get("startedTime", 0)),
+        tags=frozenset(str(body.get("applicationTags") or "").split(",")) - {""},
     )
 
 

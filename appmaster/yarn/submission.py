@@ -9,6 +9,7 @@ Source: design 6, "One zero-instance service per known or configured host".
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import shlex
@@ -23,6 +24,7 @@ from xml.etree import ElementTree as ET
 
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
+from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import read_hadoop_files
 from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
 from homeport.appmaster.yarn.submission_file import (
@@ -37,9 +39,11 @@ from homeport.config.sections import ClusterManagerConfig, JobConfig, YarnConfig
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.incarnation import job_identity
 
 ANY_SERVICE = "any"
 APPLICATION_TAG = "homeport"
+JOB_TAG_PREFIX = "homeport-job-"
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
 
 TUNED_YARN_SITE = {
@@ -69,6 +73,16 @@ def application_name(config: Config) -> str:
     return f"{job.name}_{job.id}"
 
 
+def job_tag(config: Config) -> str:
+    """The tag on YARN that no other job's applications have; several jobs may have one name there.
+
+    YARN writes tags in lower case and takes at most 100 characters, hence a digest (safety K3).
+    """
+    job = JobConfig.of(config)
+    identity = job_identity(job.name, job.id).encode()
+    return f"{JOB_TAG_PREFIX}{hashlib.sha256(identity).hexdigest()}"
+
+
 def cache_folder(environment: Mapping[str, str]) -> Path:
     """``HOMEPORT_CACHE_DIR``, by default ``${XDG_CACHE_HOME:-~/.cache}/homeport``."""
     given = environment.get("HOMEPORT_CACHE_DIR", "")
@@ -81,14 +95,17 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 def token_path(environment: Mapping[str, str], application_id: str) -> Path:
     """Where the bearer token of an application is, for its submitter's tools."""
     given = environment.get(TOKEN_VARIABLE, "")
-    return Path(given) if given else cache_folder(environment) / "tokens" / application_id
+    return Path(given) if given else token_folder(environment) / application_id
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """``path`` holds ``data``, and nobody but its owner could ever read it."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
+def token_folder(environment: Mapping[str, str]) -> Path:
+    """Where submissions leave the tokens of their applications."""
+    return cache_folder(environment) / "tokens"
+
+
+def forget_token(environment: Mapping[str, str], application_id: str) -> None:
+    """The token of an application that has ended is gone: nobody needs it."""
+    (token_folder(environment) / application_id).unlink(missing_ok=True)
 
 
 def services_of(hosts: Iterable[Host]) -> dict[Host, str]:
@@ -148,8 +165,9 @@ def specification(
     services = services_of(submission.hosts)
     submitted = Submitted(config, submission.file)
     content = SubmissionFile(coordinator_part(config), submission.number, services, submitted)
-    write_private(files / SUBMISSION_FILE_NAME, content.to_bytes())
-    write_private(files / TOKEN_FILE_NAME, secrets.token_urlsafe(32).encode())
+    with private_folder(files) as own:
+        own.write(SUBMISSION_FILE_NAME, content.to_bytes())
+        own.write(TOKEN_FILE_NAME, secrets.token_urlsafe(32).encode())
     (files / "yarn-site.xml").write_bytes(private_yarn_site(submission.hadoop_conf_dir))
     names = (TOKEN_FILE_NAME, SUBMISSION_FILE_NAME, "yarn-site.xml")
     private = {name: skein.File(str(files / name), type="FILE") for name in names}
@@ -174,7 +192,7 @@ def specification(
     return skein.ApplicationSpec(
         name=application_name(config),
         queue=yarn.queue,
-        tags={APPLICATION_TAG},
+        tags={APPLICATION_TAG, job_tag(config)},
         max_attempts=yarn.am_max_attempts,
         master=_master(submission, private, package, security, environment),
         services={
@@ -253,15 +271,17 @@ def submit(submission: Submission, log: Path, environment: Mapping[str, str]) ->
     """Submits the application; its id. Afterwards its token is where ``token_path`` says.
 
     Raises:
-        UnavailableError: as for ``skein_client``.
+        UnavailableError: as for ``skein_client`` and ``private_folder``.
     """
     skein = import_skein(environment)
     security = skein.Security.new_credentials()
-    with tempfile.TemporaryDirectory(prefix="homeport-submission-") as name:
-        files = Path(name)
+    with contextlib.ExitStack() as stack:
+        # Before anything runs: a job whose token cannot be kept could not be stopped in order.
+        tokens = stack.enter_context(private_folder(token_folder(environment)))
+        made = tempfile.TemporaryDirectory(prefix="homeport-submission-")
+        files = Path(stack.enter_context(made))
         spec = specification(submission, files, security, environment)
         with skein_client(security, log, environment) as client:
             application_id = str(client.submit(spec))
-        kept = cache_folder(environment) / "tokens" / application_id
-        write_private(kept, (files / TOKEN_FILE_NAME).read_bytes())
+        tokens.write(application_id, (files / TOKEN_FILE_NAME).read_bytes())
     return application_id

@@ -179,7 +179,9 @@ def test_where_no_host_can_be_asked_any_is_a_bad_request(machine_with: MachineWi
         (asked(to="nowhere"), "'nowhere' is no live host: live are h1, h2, h3, h4"),
         (asked(to=""), "is no live host"),
         (asked(to="h4"), "h4 joined after the job was submitted"),
-        (asked(expiry=0), "above 0 ms"),
+        (asked(expiry=0), "from 1 to 86400000 ms"),
+        (asked(expiry=86_400_001), "from 1 to 86400000 ms"),
+        (asked(expiry=10**400), "from 1 to 86400000 ms"),
     ],
     ids=str,
 )

@@ -51,6 +51,9 @@ def test_a_value_that_is_too_large_is_named_with_size_limit_and_remedy() -> None
     )
     with pytest.raises(ConfigError, match=r"my\.password = '\*+': it would be"):
         check(model(1, **{"my.password": "x" * LIMIT}))
+    with pytest.raises(ConfigError) as caught:
+        check(model(1, url=f"https://user:{'x' * LIMIT}@host"))
+    assert str(caught.value).startswith("url = 'https://user:********@host...': it would be")
 
 
 def test_a_partition_that_too_many_tasks_read_is_told_at_submission() -> None:

@@ -1,9 +1,21 @@
-"""What run-job says of an application that has ended."""
+"""What run-job says: of an application that has ended, of keys that the writer tool has set."""
 
 from __future__ import annotations
 
-from homeport.appmaster.cli.run_job import end_of
-from homeport.appmaster.yarn.resource_manager_rest import Application
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from homeport.appmaster.cli.job import Job
+from homeport.appmaster.cli.run_job import end_of, with_written_keys
+from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 
 
 def ended(diagnostics: str) -> Application:
@@ -19,10 +31,52 @@ def test_short_diagnostics_are_one_line_in_full() -> None:
     assert end_of(ended("")) == "application_1_1 ended as UnsuccessfulFinish (FAILED)"
 
 
-def test_of_a_log_in_the_diagnostics_the_error_stays() -> None:
-    """The last line of a failed container's log is its error; what is before is in the log."""
-    log = "\n".join(f"line {n}" for n in range(20))
-    assert end_of(ended(f"processor 1 failed\non nm2\n{log}\nerror: why")) == (
+def test_of_long_diagnostics_the_ends_stay() -> None:
+    """YARN tells of an attempt in many lines: what failed comes first, what it said of it last."""
+    lines = "\n".join(f"line {n}" for n in range(20))
+    assert end_of(ended(f"application failed\n2 times\n{lines}\nexit code 3")) == (
         "application_1_1 ended as UnsuccessfulFinish (FAILED): "
-        "processor 1 failed on nm2 ... error: why"
+        "application failed 2 times ... exit code 3"
     )
+
+
+class RecordedJob(Job):
+    """A job whose coordinator stream says what the writer tool has set."""
+
+    written: tuple[str, str]
+
+    def has_stream(self) -> bool:
+        """It was submitted before."""
+        return True
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[Any]:
+        """Read to its head."""
+        stream = InMemoryCoordinatorStream(WRITER_SOURCE)
+        stream.write([wire.set_config(*self.written)])
+        stream.catch_up()
+        yield stream
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "1" + "0" * 5_000, "3600000", "nan"])
+def test_a_resubmission_with_a_number_out_of_its_range_is_refused(
+    value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line names the key; the note above it says how the value is taken back."""
+    key = "job.coordinator.catch-up.interval.ms"
+    monkeypatch.setattr(RecordedJob, "written", (key, value), raising=False)
+    config = Config(
+        {
+            "job.name": "j",
+            "job.default.system": "kafka",
+            "systems.kafka.consumer.bootstrap.servers": "b:1",
+            "task.class": "m:C",
+            "task.inputs": "kafka.in",
+        }
+    )
+    with pytest.raises(ConfigError) as refused:
+        with_written_keys(RecordedJob(config, ResourceManagerRest((), ""), config))
+    line = str(refused.value)
+    assert line.startswith(f"{key} = '{value[:40]}")
+    assert len(line) < 500
+    assert f"--key {key} --delete takes it back" in capsys.readouterr().err

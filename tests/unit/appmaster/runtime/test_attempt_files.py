@@ -42,8 +42,9 @@ def test_reports_of_starts_come_back(tmp_path: Path) -> None:
 
 
 def test_what_the_first_driver_found_stands_for_the_attempt(tmp_path: Path) -> None:
-    """A later one, which finds permits of its own attempt too, waits for the same and no longer."""
-    first = Inheritance(1000, (Incarnation(ProcessorId("0"), 3), Incarnation(ProcessorId("1"), 1)))
+    """A later one, which finds permits of its own attempt too, waits for the same as long."""
+    zero, one = ProcessorId("0"), ProcessorId("1")
+    first = Inheritance(1000, {Incarnation(zero, 3): 42_000, Incarnation(one, 1): 4000})
     assert inheritance(tmp_path, first) == first
-    later = Inheritance(9000, (Incarnation(ProcessorId("0"), 4),))
+    later = Inheritance(9000, {Incarnation(zero, 4): 1000})
     assert inheritance(tmp_path, later) == first

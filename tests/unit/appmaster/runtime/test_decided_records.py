@@ -45,14 +45,14 @@ def written(*records: Record, after: After | None = None) -> list[CoordinatorStr
     def tasks_of(processor_id: ProcessorId) -> Iterable[TaskName]:
         return (TaskName(name) for name in TASKS.get(processor_id, ()))
 
-    return list(messages(records, after or After(), tasks_of, 7))
+    return list(messages(records, after or After(), tasks_of, 7, 42_000))
 
 
 def test_a_permit_names_whom_it_fences() -> None:
-    """With its epoch and version."""
+    """With its epoch, its version, and how long it can run on under a higher rank."""
     permit = WriteProcessorEpoch(P0, 5, 2, (Incarnation(P0, 4),))
     fence: list[dict[str, object]] = [{"processor_id": "0", "epoch": 4}]
-    assert written(permit) == [wire.set_processor_epoch("0", 5, 2, fence)]
+    assert written(permit) == [wire.set_processor_epoch("0", 5, 2, fence, unseen_ms=42_000)]
 
 
 def test_a_failover_moves_the_active_and_takes_its_standby_away() -> None:

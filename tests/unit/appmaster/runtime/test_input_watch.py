@@ -75,3 +75,4 @@ def test_an_input_that_is_another_topic_is_a_fault(now: InputsSeen, told: str) -
     assert fault is not None
     assert told in fault
     assert "job.id" in fault
+    assert "job.input.recreated=begin" in fault

@@ -21,6 +21,7 @@ from homeport.appmaster.allocation.events import (
     ResourceEnded,
     TimerFired,
 )
+from homeport.appmaster.allocation.instructions import EndJob, JobResult
 from homeport.appmaster.allocation.settings import AllocatorSettings
 from homeport.appmaster.allocation.state import (
     AllocatorState,
@@ -108,6 +109,10 @@ def test_stores_that_were_not_used_are_counted_by_kind() -> None:
         world.status.started(Started(FIRST, stores))
     body = world.status.to_json(world.state, world.launchers, None)
     assert body["stores_refused"] == {"ahead": 1, "stale": 2}
+    sums = Restored(RestoreKind.FULL, None, None, 60, "stale", "stale", tasks=10)
+    world.status.started(Started(Incarnation(P0, 2), {"counts": {"10 tasks, full, stale": sums}}))
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["stores_refused"] == {"ahead": 1, "stale": 12}
 
 
 def test_a_running_job_is_told_in_full() -> None:
@@ -161,19 +166,37 @@ def test_a_phase_keeps_the_time_of_its_beginning() -> None:
 
 
 def test_failures_are_told_and_orders_are_none() -> None:
-    """A stop that was ordered is no failure; the last failure gives the story of the job's end."""
+    """A stop that was ordered is no failure; another names its log and has its last lines."""
     world = running_world()
-    assert world.status.last_lines() == ""
     world.status.stopped(Stopped(FIRST, StopCause.ORDERED, 143, ("bye",)))
-    assert world.status.last_lines() == ""
     world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("Traceback", "KeyError: 1")))
     world.status.failed("CancelRequest 1: no answer")
     body = world.status.to_json(world.state, world.launchers, "Kafka is away")
     assert [f["cause"] for f in body["failures"]] == ["failed", "CancelRequest 1: no answer"]
     assert body["coordinator_stream"] == "Kafka is away"
-    assert world.status.last_lines() == (
-        "processor 0 epoch 1 on nm1: failed, exit code 1\nTraceback\nKeyError: 1"
+    assert body["failures"][0] == {
+        "processor_id": "0",
+        "epoch": 1,
+        "cause": "failed",
+        "exit_code": 1,
+        "host": "nm1",
+        "at_ms": world.now_ms,
+        "log": f"container-0-1.log of {R1}",
+        "last_lines": ["Traceback", "KeyError: 1"],
+    }
+
+
+def test_what_yarn_shows_of_a_failed_job_has_no_log_lines() -> None:
+    """YARN's page is open to everybody: it has the cause, and where the log of the last one is."""
+    world = running_world()
+    cause = "processor 0 failed 1 times"
+    assert world.status.diagnostics(EndJob(JobResult.FAILED, cause)) == cause
+    world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("password is hunter2",)))
+    world.status.failed("CancelRequest 1: no answer")
+    assert world.status.diagnostics(EndJob(JobResult.FAILED, cause)) == (
+        f"{cause}; the log of 0@1 is container-0-1.log of {R1} on nm1"
     )
+    assert world.status.diagnostics(EndJob(JobResult.KILLED, "on request")) == "on request"
 
 
 def test_a_job_without_containers_running_is_starting() -> None:
@@ -198,7 +221,27 @@ def test_a_failure_that_no_launcher_reported_is_told_once() -> None:
         (story, None),
     ]
     assert body["containers"][0]["last_failure"] == story
-    assert world.status.last_lines().endswith("signalled, exit code 143\nbye")
+    end = EndJob(JobResult.FAILED, "it failed")
+    assert world.status.diagnostics(end) == (
+        f"it failed; the log of 0@1 is container-0-1.log of {R1} on nm1"
+    )
+
+
+def test_a_failure_that_is_reported_again_stands_once() -> None:
+    """A launcher repeats its report until the driver takes it, and later where it is asked again.
+
+    Other failures keep their places.
+    """
+    world = running_world()
+    second = Stopped(Incarnation(P0, 2), StopCause.FAILED, 1, ("second",))
+    world.status.failed("something else")
+    for _ in range(30):
+        world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("first",), age_ms=5))
+    world.status.stopped(second)
+    world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("first",), age_ms=9))
+    failures = world.status.to_json(world.state, world.launchers, None)["failures"]
+    told = [(f["cause"], f.get("last_lines")) for f in failures]
+    assert told == [("something else", None), ("failed", ["first"]), ("failed", ["second"])]
 
 
 def test_restarts_are_counted_from_the_first_epoch_seen() -> None:

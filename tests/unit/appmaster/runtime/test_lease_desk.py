@@ -60,3 +60,25 @@ def test_at_the_closing_nobody_who_waits_is_cancelled() -> None:
 
     asyncio.run(story())
     assert keeper.told == []  # nothing is asked any more
+
+
+def test_who_is_known_to_have_stopped_is_not_asked_for() -> None:
+    """Nor who was revoked: each is told once, and the keeper is not asked for what is known."""
+    asked: list[frozenset[Incarnation]] = []
+
+    class Keeper(SlowKeeper):
+        def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
+            asked.append(frozenset(live))
+            return KeeperReport("http://keeper/", tuple(sorted(asked[-1] & {SECOND})))
+
+    async def story() -> None:
+        keeper = Keeper()
+        keeper.may_answer.set()
+        desk = LeaseDesk(keeper)
+        await desk.ended(FIRST)
+        assert list(await desk.revoked([FIRST, SECOND])) == [SECOND]
+        assert await desk.revoked([FIRST, SECOND]) == {}
+        desk.close()
+
+    asyncio.run(story())
+    assert asked == [frozenset({SECOND}), frozenset()]

@@ -6,6 +6,7 @@ from homeport.appmaster.runtime.lease_table import (
     LeaseTable,
     RenewalGuard,
     margin_ms,
+    unseen_ms,
 )
 from homeport.job_coordinator.http.messages import LeaseAnswer
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -125,3 +126,27 @@ def test_it_says_when_the_next_lease_can_run_out() -> None:
     table.stopped(A)
     assert table.due_ms([A, B], 4000) == SPAN_MS - 1000
     assert table.due_ms([A], 4000) is None
+
+
+def test_a_late_keeper_gives_no_grace_to_who_is_revoked() -> None:
+    """L1: once told it is told for good, also where L4 then gives everybody L + M."""
+    table = LeaseTable(LEASE_MS, 0)
+    table.register(A, 0)
+    tick(table, 0, SPAN_MS)
+    assert table.revoked([A], SPAN_MS) == (A,)
+    late_ms = SPAN_MS + LEASE_MS
+    assert table.tick(late_ms)
+    assert table.revoked([A], late_ms) == (A,)
+    assert table.renew(A, late_ms) is LeaseAnswer.NO
+
+
+def test_a_container_that_nobody_reaches_can_live_for_g_l_and_m() -> None:
+    """The keeper renews for G, the launcher lets run for L, and clocks differ by M."""
+    assert unseen_ms(30_000, LEASE_MS) == 30_000 + SPAN_MS
+
+
+def test_a_keeper_is_late_by_more_than_half_a_lease() -> None:
+    """L4: at half a lease it is not yet."""
+    table = LeaseTable(LEASE_MS, 0)
+    assert not table.tick(LEASE_MS // 2)
+    assert table.tick(LEASE_MS + 1)

@@ -396,7 +396,7 @@ def test_a_driver_that_follows_knows_the_topics_of_the_one_before(job: Job) -> N
     job.live = job.coordinator(look)
     job.play(some_looks)
     job.stream.catch_up()
-    assert InputTopicManager(job.stream, 1).read() == {IN: "first"}
+    assert InputTopicManager(job.stream).ids() == {IN: "first"}
     topic_id = "second"
     job.live = job.coordinator(look)
     job.play(some_looks)
@@ -461,3 +461,25 @@ def test_a_key_that_changes_while_inputs_have_grown_does_not_pull_them_in(tmp_pa
     job.play(scene)
     tasks = [t for c in job.changes[0].model.containers.values() for t in c.tasks]
     assert len(tasks) == 6
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "1" + "0" * 5_000, "3600000"])
+def test_an_interval_that_would_make_the_driver_deaf_is_not_applied(job: Job, value: str) -> None:
+    """Samza's tools can write it: the one in force stays; status and history say so, once."""
+    key = "job.coordinator.catch-up.interval.ms"
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({key: value}))
+        await job.until(lambda: job.live.to_json()["fault"] is not None)
+        job.live.heard(FILE.merged({key: value, "other.key": "1"}))
+        rounds = job.rounds
+        await job.until(lambda: job.rounds > rounds + 2)
+        job.live.heard(FILE.merged({key: "500"}))
+        await job.until(lambda: job.live.to_json()["fault"] is None)
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    (change,) = job.changes
+    assert change.model.config[key] == "500"
+    (event,) = job.events("configuration-refused")
+    assert event["fault"].startswith(f"{key} = '{value[:40]}")

@@ -127,3 +127,39 @@ def test_requests_are_taken_one_by_one_with_what_speaks_against_them() -> None:
     asyncio.run(story())
     assert [event.request.uuid for event in taken] == ["u1", "u2", "u3"]
     assert [bool(event.refusal) for event in taken] == [False, True, True]
+
+
+def test_a_request_that_cannot_be_answered_is_taken_away() -> None:
+    """Its key is too long for an answer; the request after it is taken."""
+    stream = stream_of()
+    long = replace(ASKED, uuid="x" * 300)
+    stream.write(map(PlacementManager.request_message, (long, ASKED)))
+
+    async def story() -> None:
+        queue, desk = EventQueue(), StreamDesk(stream, Rank(1, APP, 1))
+        news = await desk.read()
+        assert news is not None
+        assert news.has_requests
+        commands = desk_of(stream, queue, desk)
+        commands.heard(news)
+        following = asyncio.create_task(commands.run())
+        item = await queue.take()
+        event = await item.event()
+        assert event == PlacementRequested(ASKED)
+        following.cancel()
+        desk.close()
+
+    asyncio.run(story())
+    stream.catch_up()
+    assert PlacementManager(stream).unanswerable() == ()
+
+
+def test_an_action_beyond_all_bounds_is_told_again_with_its_fault() -> None:
+    """An older driver took it up: this one can only end it."""
+    beyond = replace(ASKED, expiry_ms=10**400)
+    stream = stream_of(told(beyond, PlacementStatus.IN_PROGRESS))
+    desk = StreamDesk(stream, Rank(1, APP, 1))
+    (found,) = desk_of(stream, EventQueue(), desk).unfinished()
+    desk.close()
+    assert found.is_resumed
+    assert found.refusal.startswith("the expiry must be from 1 to 86400000 ms")

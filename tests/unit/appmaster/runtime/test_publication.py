@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from homeport.appmaster.allocation.events import JobModelPublished
 from homeport.appmaster.runtime.publication import Owners, publish, version_of
 from homeport.config.config import Config
+from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
@@ -22,6 +23,7 @@ from homeport.job_coordinator.metadata.epochs import (
     FenceReport,
     ProcessorEpoch,
 )
+from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
 from homeport.job_coordinator.metadata.lifecycle import RetryManager, RetryState, StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import (
@@ -56,10 +58,13 @@ def task(name: str, changelog: int | None = None, *more: str) -> TaskModel:
     return TaskModel(TaskName(name), tuple(sorted(ssps)), partition)
 
 
+INPUTS = {"task.inputs": "kafka.in", "task.broadcast.inputs": "kafka.all#[0-1]"}
+
+
 def model(containers: Mapping[str, str], **config: str) -> JobModel:
     """Tasks per processor, as ``{"0": "t0 t1"}``."""
     return JobModel(
-        Config({"job.name": "j", **config}),
+        Config({"job.name": "j", "job.default.system": "kafka", **INPUTS, **config}),
         {
             ProcessorId(p): ContainerModel(
                 ProcessorId(p), {TaskName(name): task(name) for name in names.split()}
@@ -69,6 +74,8 @@ def model(containers: Mapping[str, str], **config: str) -> JobModel:
     )
 
 
+T0 = TaskName("t0")
+BROADCAST = (SystemStreamPartition("kafka", "all", 0), SystemStreamPartition("kafka", "in", 5))
 THREE = model({"0": "t0 t3", "1": "t1", "2": "t2"})
 ONE = model({"0": "t0 t1 t2 t3"})
 
@@ -131,6 +138,15 @@ def test_the_first_model_is_written_whole(stream: InMemoryCoordinatorStream) -> 
     assert ChangelogPartitionManager(stream).read() == {"t0": 0, "t1": 1, "t2": 2, "t3": 3}
     assert all(value is not None for _, value in stream.log)
     assert records(stream) == {}
+
+
+def test_the_first_counts_of_inputs_are_written_once(stream: InMemoryCoordinatorStream) -> None:
+    """Of whole inputs: a broadcast one is read partition by partition, as its key names them."""
+    published(stream, ONE)
+    assert InputPartitionManager(stream).read() == {SystemStream("kafka", "in"): 4}
+    shared = ContainerModel(P0, {T0: replace(task(T0), system_stream_partitions=BROADCAST)})
+    published(stream, replace(THREE, containers={P0: shared}))
+    assert InputPartitionManager(stream).read() == {SystemStream("kafka", "in"): 4}
 
 
 def test_the_same_model_is_not_written_again(stream: InMemoryCoordinatorStream) -> None:
@@ -275,6 +291,18 @@ def test_a_change_raises_whom_it_affects_and_lists_all_former_owners(
     assert (dict(told.epochs), dict(told.floors)) == ({P0: 4}, {P0: 5})
     assert dict(told.unfenced) == {P0: chains}
     assert told.gainers == {P0}
+
+
+def test_a_raised_epoch_keeps_how_long_the_permitted_one_can_run_on(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """The next attempt waits for the last permit, whatever model came after it (safety A4)."""
+    published(stream, THREE)
+    EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(4, 1, unseen_ms=42_000))
+    stream.catch_up()
+    published(stream, ONE)
+    raised = records(stream)["0"]
+    assert (raised.epoch, raised.permitted, raised.unseen_ms) == (5, 4, 42_000)
 
 
 def test_who_is_not_affected_is_not_raised(stream: InMemoryCoordinatorStream) -> None:
@@ -427,8 +455,8 @@ class _History:
         fence = Owners.read(self.stream).unfenced(ProcessorId(processor))
         record = records(self.stream).get(processor, ProcessorEpoch(0, 0))
         own = inc(processor, record.epoch + 1)
-        message = ProcessorEpoch(own.epoch, self.told.version, fence)
-        EpochManager(self.stream).write_processor_epoch(own.processor_id, message)
+        permit = ProcessorEpoch(own.epoch, self.told.version, fence)
+        EpochManager(self.stream).write_processor_epoch(own.processor_id, permit)
         self.stream.catch_up()
         self.owned[own], self.fences[own] = self.tasks_of(processor), frozenset(fence)
         self.well[processor] = own
@@ -457,8 +485,7 @@ _ASSIGNMENTS = st.dictionaries(
 )
 _MOVES = st.one_of(
     st.tuples(st.just("change"), _ASSIGNMENTS),
-    st.tuples(st.just("permit"), st.sampled_from("0123")),
-    st.tuples(st.just("report"), st.sampled_from("0123")),
+    st.tuples(st.sampled_from(["permit", "report"]), st.sampled_from("0123")),
 )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import json
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from homeport.appmaster.allocation.events import JobModelPublished
 from homeport.appmaster.runtime import stream_desk
 from homeport.appmaster.runtime.stream_desk import StreamDesk
 from homeport.appmaster.runtime.takeover import OutrankedError
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import (
@@ -24,7 +25,13 @@ from homeport.job_coordinator.metadata.epochs import (
     ProcessorEpoch,
     Rank,
 )
+from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.placement import (
+    PlacementRequest,
+    PlacementResponse,
+    PlacementStatus,
+)
 
 OWN = Rank(1, "application_1_0001", 1)
 P0, P1 = ProcessorId("0"), ProcessorId("1")
@@ -32,15 +39,16 @@ P0, P1 = ProcessorId("0"), ProcessorId("1")
 
 def play(
     story: Callable[[StreamDesk, InMemoryCoordinatorStream], Coroutine[Any, Any, None]],
+    stream: InMemoryCoordinatorStream | None = None,
 ) -> None:
     """The story with a desk and its stream."""
 
     async def playing() -> None:
-        stream = InMemoryCoordinatorStream()
-        desk = StreamDesk(stream, OWN)
+        played = stream or InMemoryCoordinatorStream()
+        desk = StreamDesk(played, OWN)
         try:
             async with asyncio.timeout(10):
-                await story(desk, stream)
+                await story(desk, played)
         finally:
             desk.close()
 
@@ -130,3 +138,49 @@ def test_a_higher_rank_is_seen_by_every_look() -> None:
             await desk.read()
 
     play(story)
+
+
+ASKED = PlacementRequest("u", OWN.application, P0, "b", None, 1)
+ANSWER = PlacementManager.response_message(
+    PlacementResponse(ASKED, PlacementStatus.BAD_REQUEST, "no", 1)
+)
+
+
+class NarrowStream(InMemoryCoordinatorStream):
+    """A stream that takes no record above 100 bytes."""
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """All or nothing, as the driver's writer has it."""
+        messages = list(messages)
+        for message in messages:
+            if len(b"".join(part or b"" for part in wire.encode(message))) > 100:
+                raise WireError(f"{message.key} is too large")
+        super().write(messages)
+
+
+def test_an_answer_that_cannot_be_written_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """The request goes away all the same, with whatever was decided beside it."""
+
+    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
+        await desk.append([PlacementManager.request_deleted("u"), ANSWER])
+        assert [json.loads(key)[2] for key, _ in stream.log] == [
+            "u.ContainerPlacementRequestMessage"
+        ]
+        with pytest.raises(WireError, match=r"my\.key is too large"):
+            await desk.append([wire.set_config("my.key", "x" * 100), ANSWER])
+
+    play(story, NarrowStream())
+    assert "an answer to a placement request is left out" in caplog.text
+
+
+def test_a_record_of_others_that_cannot_be_removed_stays(caplog: pytest.LogCaptureFixture) -> None:
+    """It is tried with the next look; nothing ends by it."""
+
+    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
+        await desk.remove([PlacementManager.request_deleted("u"), wire.tombstone("x", "y" * 100)])
+        assert stream.log == []
+        await desk.remove([PlacementManager.request_deleted("u")])
+        assert len(stream.log) == 1
+
+    play(story, NarrowStream())
+    assert "stay in the coordinator stream" in caplog.text

@@ -161,10 +161,13 @@ def test_what_an_attempt_says_of_itself_is_no_configuration(
 def test_who_was_permitted_last_is_known_of_retired_processors_too(
     stream: InMemoryCoordinatorStream,
 ) -> None:
-    """A raised epoch was never permitted: whoever may still run has the one before."""
+    """A raised epoch was never permitted: whoever may still run has the one before.
+
+    For how long is in its record; where an older version wrote that, the given time stands.
+    """
     epochs = EpochManager(stream)
     epochs.write_processor_epoch(P0, ProcessorEpoch(4, 1))
-    epochs.write_processor_epoch(P1, ProcessorEpoch(8, 2, (), permitted=7))
+    epochs.write_processor_epoch(P1, ProcessorEpoch(8, 2, (), permitted=7, unseen_ms=42_000))
     epochs.write_processor_epoch(P2, ProcessorEpoch(0, 2, (Incarnation(P1, 7),)))
     stream.catch_up()
-    assert permits(stream) == (Incarnation(P0, 4), Incarnation(P1, 7))
+    assert permits(stream, 500) == {Incarnation(P0, 4): 500, Incarnation(P1, 7): 42_000}

@@ -16,13 +16,13 @@ from homeport.appmaster.yarn.submission import (
     am_java_options,
     application_name,
     cache_folder,
+    forget_token,
     import_skein,
     known_hosts,
     private_yarn_site,
     services_of,
     specification,
     token_path,
-    write_private,
 )
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,
@@ -174,13 +174,15 @@ def test_places_follow_the_environment(tmp_path: Path) -> None:
     assert token_path({**given, "HOMEPORT_TOKEN_FILE": "/t"}, "application_1_1") == Path("/t")
 
 
-def test_a_private_file_is_private_from_the_start(tmp_path: Path) -> None:
-    """Folder and file are the owner's alone."""
-    path = tmp_path / "tokens" / "x"
-    write_private(path, b"secret")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert path.read_bytes() == b"secret"
+def test_a_token_is_forgotten_once(tmp_path: Path) -> None:
+    """It is gone afterwards, and that there is none any more is no fault."""
+    environment = {"HOMEPORT_CACHE_DIR": str(tmp_path)}
+    path = token_path(environment, "application_1_1")
+    path.parent.mkdir()
+    path.write_bytes(b"secret")
+    for _ in range(2):
+        forget_token(environment, "application_1_1")
+        assert not path.exists()
 
 
 def test_the_applications_name_is_samzas() -> None:

@@ -1,0 +1,32 @@
+"""Whether the state and the input positions that a job has fit what it is to run with."""
+
+from __future__ import annotations
+
+from homeport.appmaster.cli import one_time_configuration, preflight, state_reset
+from homeport.appmaster.cli.job import Job
+from homeport.appmaster.cli.waiting import say
+from homeport.config.config import Config
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+
+
+def check_state(job: Job, *, reset_state: bool) -> None:
+    """The state that the job has, if any, fits its configuration, or may be thrown away.
+
+    Raises:
+        ConfigError: it does not; nothing has been written.
+    """
+    before = Config()
+    if job.has_stream():
+        with job.stream() as store:
+            before = ConfigManager(store).read()
+            if not reset_state:
+                one_time_configuration.require_unchanged(store, job.config)
+                preflight.check_changelogs(job.config, store, say)
+                preflight.check_checkpoints(job.config, store)
+                preflight.check_inputs(job.config, store, say)
+    elif not reset_state:
+        preflight.check_changelogs(job.config, InMemoryCoordinatorStream(), say)
+    if reset_state:
+        topics = state_reset.state_topics(before, job.config)
+        state_reset.check_topics(topics, job.config, before)

@@ -1,0 +1,77 @@
+"""Files that hold secrets, in folders that nobody else can write.
+
+A folder is checked once it is open, and files are named below what was opened: what happens to the
+path meanwhile changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from homeport.config.errors import UnavailableError
+
+_REMEDY = "let HOMEPORT_CACHE_DIR name a folder of your own"
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class PrivateFolder:
+    """An open folder of this user's; ``private_folder`` makes it."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def write(self, name: str, data: bytes) -> None:
+        """The file ``name`` is a new one, of mode 0600, and holds ``data``.
+
+        What had the name before is gone; a symlink is not followed.
+
+        Raises:
+            UnavailableError: the file system refuses; one line with the path.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=self._descriptor)
+            descriptor = os.open(name, flags, 0o600, dir_fd=self._descriptor)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            reason = error.strerror
+            raise UnavailableError(
+                f"{self._path / name} cannot be written: {reason}: {_REMEDY}"
+            ) from None
+
+
+@contextlib.contextmanager
+def private_folder(path: Path) -> Iterator[PrivateFolder]:
+    """The folder ``path``, made if it is missing, of mode 0700 and this user's.
+
+    Raises:
+        UnavailableError: it cannot be made, is no folder, belongs to another user, or other users
+            can write there; one line with path, reason and remedy.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise _refusal(path, str(error.strerror)) from None
+    try:
+        found = os.fstat(descriptor)
+        if found.st_uid != os.geteuid():
+            raise _refusal(path, f"it belongs to user {found.st_uid}")
+        mode = stat.S_IMODE(found.st_mode)
+        if mode & _OTHERS_WRITE:
+            raise _refusal(path, f"other users can write there (mode {mode:04o})")
+        os.fchmod(descriptor, stat.S_IRWXU)
+        yield PrivateFolder(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _refusal(path: Path, reason: str) -> UnavailableError:
+    return UnavailableError(f"{path} cannot hold this job's token: {reason}: {_REMEDY}")
