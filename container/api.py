@@ -206,8 +206,11 @@ class StreamTask(ABC):
     """Handed one message at a time. One instance per task; never called concurrently.
 
     An exception fails the container and nothing of the open transaction is kept, unless its class
-    is among ``task.ignored.exceptions``: then it is counted and logged, and what the call had done
-    until then stands. ``init`` and ``close`` have no such exception.
+    is among ``task.ignored.exceptions`` and the task's own code raised it: then it is counted and
+    logged, and what the call had done until then stands. What comes out of a store, the collector
+    or anything else of this project is never skipped, and a store that cannot be read or written
+    fails the container even where the task has caught that. ``init`` and ``close`` have no such
+    exception.
     """
 
     def init(self, context: TaskContext) -> None:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from homeport.config.errors import ConfigError, WireError
+from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.serde_names import AVRO
 from homeport.container.api import BatchTask, StreamTask
 from homeport.container.avro_serde import avro_serde
-from homeport.container.serdes import Serde, serde
+from homeport.container.serdes import Serde, SerdeFailedError, serde
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -87,11 +88,11 @@ def _own_serde(key: str, name: str) -> Serde:
         raise ConfigError(key, name, rule, f"this is {_described(found)}")
     try:
         own = found()
-    except Exception as error:  # noqa: BLE001 - user code may raise anything
+    except BaseException as error:  # noqa: BLE001 - user code may raise anything
         raise ConfigError(
             key,
             name,
-            f"an object cannot be made of it: {type(error).__name__}: {_one_line(error)}",
+            f"an object cannot be made of it: {in_one_line(error)}",
             "let it be made without arguments",
         ) from None
     for method in ("to_bytes", "from_bytes"):
@@ -104,7 +105,8 @@ def _own_serde(key: str, name: str) -> Serde:
 
 def _own_to_bytes(name: str, own: Any) -> Callable[[Any], bytes]:  # noqa: ANN401 - the job's own
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
-        data = own.to_bytes(value)
+        with _no_exit(name):
+            data = own.to_bytes(value)
         if not isinstance(data, bytes):
             raise TypeError(f"the serde {name!r} made {type(data).__name__}, not bytes")
         return data
@@ -115,12 +117,26 @@ def _own_to_bytes(name: str, own: Any) -> Callable[[Any], bytes]:  # noqa: ANN40
 def _own_from_bytes(name: str, own: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - as above
     def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
         try:
-            return own.from_bytes(data)
+            with _no_exit(name):
+                return own.from_bytes(data)
+        except SerdeFailedError:
+            raise
         except Exception as error:  # user code may raise anything
-            said = f"{type(error).__name__}: {_one_line(error)}"
+            said = in_one_line(error)
             raise WireError(f"not of the serde {name!r}: {data[:80]!r} ({said})") from error
 
     return from_bytes
+
+
+@contextmanager
+def _no_exit(name: str) -> Iterator[None]:
+    """What the serde's own code raises to end a process is its failure instead."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        raise SerdeFailedError(f"the serde {name!r} failed: {in_one_line(error)}") from error
 
 
 def require_task_class(task_class: str | None) -> str:
@@ -141,11 +157,11 @@ def _load(key: str, name: str) -> Any:  # noqa: ANN401 - whatever the module hol
         raise ConfigError(key, name, "it must have the form module:name", "write it so")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # noqa: BLE001 - user code runs at import and may raise anything
+    except BaseException as error:  # noqa: BLE001 - user code runs at import and may raise anything
         raise ConfigError(
             key,
             name,
-            f"the module cannot be imported: {type(error).__name__}: {_one_line(error)}",
+            f"the module cannot be imported: {in_one_line(error)}",
             "see that it is in yarn.package.path and imports by itself",
         ) from None
     try:
@@ -161,7 +177,3 @@ def _described(found: object) -> str:
         bases = ", ".join(base.__name__ for base in found.__bases__)
         return f"the class {found.__name__}({bases})"
     return f"a {type(found).__name__}"
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from homeport.config.errors import HomeportError
 from homeport.container.api import BATCH_SCHEMA, IncomingMessage, MessageCollector
-from homeport.container.serdes import Serde
+from homeport.container.serdes import Serde, SerdeFailedError
 
 _LOG = logging.getLogger(__name__)
 
@@ -120,6 +120,8 @@ class InputMessages:
             if data is not None and serde is not None:
                 try:
                     data = serde.from_bytes(data)
+                except SerdeFailedError:
+                    raise
                 except (HomeportError, ValueError, RecursionError) as error:
                     reason = " ".join(str(error).split())
                     said = f"its {part} cannot be read by the serde {serde.name!r}: {reason}"

@@ -11,7 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.config.errors import WireError
+from homeport.config.errors import HomeportError, WireError
+
+
+class SerdeFailedError(HomeportError):
+    """A serde of the job's own raised what would end a process, such as SystemExit.
+
+    That says nothing of the bytes: no record is dropped for it.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 from homeport.config.errors import ConfigError
 from homeport.container.classes import load_pipeline, load_serde, load_task_class
+from homeport.job_coordinator.cli.check_job_model import CHECKED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when all named classes are usable; else 1 and one line on stderr."""
+    """0 and ``CHECKED`` when all named classes are usable; else 1 and one line on stderr."""
     parser = argparse.ArgumentParser(prog="check_classes", description=__doc__)
     parser.add_argument("--task-class", metavar="MODULE:CLASS")
     parser.add_argument("--pipeline", metavar="MODULE:FUNCTION")
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    print(f"\n{CHECKED}")
     return 0
 
 

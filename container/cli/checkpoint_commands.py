@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from homeport.config.config import LONG_MAX
 from homeport.config.errors import ConfigError
 from homeport.container.cli import checkpoint_change
 from homeport.container.cli.job_on_host import OneTask, RecordedJob, log_readers, recorded_job
@@ -23,6 +24,8 @@ from homeport.job_coordinator.cli.options import (
     new_app,
     note,
 )
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.message_bytes import LATEST_MS, whole_number
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 from homeport.job_coordinator.model.json_values import compact_json
@@ -133,6 +136,7 @@ def checkpoints(
         job.task.checkpoint_topic,
         job.job.ssp_grouper_factory,
         {task.task_name for task in tasks},
+        InputTopicManager(job.view.stream).floors(),
     )
 
 
@@ -146,7 +150,8 @@ def set_(
     config_path: ConfigPath,
     config: Overrides = None,
     offset: Annotated[
-        int | None, typer.Option("--offset", min=0, help="The next offset that it is to read.")
+        int | None,
+        typer.Option("--offset", min=0, max=LONG_MAX, help="The next offset that it is to read."),
     ] = None,
     earliest: Annotated[
         bool, typer.Option("--earliest", help="The oldest message that is there is the next.")
@@ -209,17 +214,23 @@ def milliseconds(text: str | None) -> int | None:
     """
     if text is None:
         return None
-    if text.isascii() and text.isdigit():
-        return int(text)
-    try:
-        at = dt.datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
+    at_ms = whole_number(text, LATEST_MS)
+    if at_ms is None:
+        at_ms = _iso_ms(text)
+    if at_ms is None or not 0 <= at_ms <= LATEST_MS:
         raise ConfigError(
             "--timestamp",
             text,
-            "it must be milliseconds since the epoch, or ISO 8601 with a time zone",
+            "it must be milliseconds since the epoch, or ISO 8601 with a time zone, from 1970 to "
+            "the year 9999",
             "such as 1372939200000 or 2013-07-04T12:00:00+00:00",
         )
-    return int(at.timestamp() * 1000)
+    return at_ms
+
+
+def _iso_ms(text: str) -> int | None:
+    try:
+        at = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if at.tzinfo is None else int(at.timestamp() * 1000)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from homeport.config.config import INT_MAX
 from homeport.config.errors import ConfigError, StoreError
 from homeport.config.sections import JobConfig
 from homeport.config.stores_section import StorageConfig, StoreConfig
@@ -85,7 +86,9 @@ def dump(  # noqa: PLR0913 - each is an option of the command line
     is_hex: Annotated[
         bool, typer.Option("--hex", help="--key and --prefix are bytes in hexadecimal digits.")
     ] = False,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="So many at most.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, max=INT_MAX, help="So many at most.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prints keys and values of one store of one task, in the order of the keys' bytes.

@@ -29,7 +29,7 @@ from homeport.config.errors import StoreError
 from homeport.config.rocksdb_section import RocksDbConfig
 from homeport.container.disk_space import disk_error
 from homeport.container.progress.restore_schedule import WorkerMemory, is_debt_too_large
-from homeport.container.rocksdb.expiring_store import stamp_of
+from homeport.container.rocksdb.expiring_store import StoreTime
 from homeport.container.rocksdb.options import (
     compression_type,
     set_compaction_options,
@@ -74,13 +74,13 @@ class BulkStore:
         """
         self.path = path
         self._options = without_wal()
-        self._expires = expires
         levels = config.levels or _LEVELS
         try:
             self._db = open_with(path, _bulk_options(memory, cores, config))
             self._is_layered = any(self._files(level) for level in range(1, levels))
             if self._is_layered:
                 self._db.set_options(_USUAL_COMPACTION)
+            self._time = StoreTime(self._db.get(POSITION_KEY)) if expires else None
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise disk_error(path, error) or StoreError(
                 f"{path}: RocksDB cannot open it: {_line(error)}"
@@ -97,7 +97,7 @@ class BulkStore:
             DiskError: an earlier flush in the background found no room, or no right to it.
             StoreError: the store refuses, as a damaged one does.
         """
-        end = stamp_of(time.time()) if self._expires else b""
+        end = b"" if self._time is None else self._time.stamp()
         batch = WriteBatch(raw_mode=True)
         put = batch.put
         for key, value in zip(keys, values, strict=True):

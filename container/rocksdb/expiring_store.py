@@ -4,18 +4,23 @@ Each value ends with the second of its writing, four bytes, little-endian, as Ro
 writes it. The binding's is not used: a store that it opens again loses whatever compaction touches,
 however young (rocksdict 0.3.29). So a write also looks at some entries that are its turn, and takes
 the old ones among them out: in the same batch, and never the position.
+
+A calendar that is set ahead must not take out what the changelog keeps, so age is measured by a
+time of the store's own, which ``StoreTime`` tells.
 """
 
 from __future__ import annotations
 
+import contextlib
 import struct
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
 from homeport.config.errors import StoreError
 from homeport.config.rocksdb_section import RocksDbConfig
+from homeport.container.clocks import read_clocks
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 
 _STAMP = struct.Struct("<i")
@@ -23,6 +28,7 @@ STAMP_BYTES = _STAMP.size
 """How many bytes at the end of each value are not the user's."""
 _EARLIEST_S = 1368146402
 """RocksDB's own: no stamp is earlier, and no four digits are later."""
+_LATEST_S = (1 << 31) - 1
 _LOOKS_AT_LEAST = 64
 _LOOKS_PER_WRITE = 2
 
@@ -30,7 +36,7 @@ _LOOKS_PER_WRITE = 2
 class ExpiringStore(RocksDbStore):
     """As a RocksDbStore. Until they are taken out, old entries are read like others.
 
-    ``ttl_ms``: the age from which they may be. ``now_s``: seconds since 1970.
+    ``ttl_ms``: the age from which they may be.
     """
 
     def __init__(
@@ -39,14 +45,19 @@ class ExpiringStore(RocksDbStore):
         memory: RocksDbMemory,
         config: RocksDbConfig,
         ttl_ms: int,
-        on_damage: Callable[[str], None] | None = None,
-        now_s: Callable[[], float] = time.time,
+        on_failure: Callable[[StoreError], None] | None = None,
+        clocks: Callable[[], ClockReading] = read_clocks,
     ) -> None:
         """As a RocksDbStore's."""
-        super().__init__(path, memory, config, on_damage)
+        super().__init__(path, memory, config, on_failure)
         self._ttl_s = ttl_ms / 1000
-        self._now_s = now_s
         self._turn: bytes | None = None
+        try:
+            self._time = StoreTime(self._position_bytes(), clocks)
+        except StoreError:
+            with contextlib.suppress(StoreError):
+                self.close()
+            raise
 
     @property
     def position(self) -> int | None:
@@ -76,7 +87,7 @@ class ExpiringStore(RocksDbStore):
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         """As a RocksDbStore's."""
-        stamp = stamp_of(self._now_s())
+        stamp = self._time.stamp()
         stamped = {k: None if v is None else v + stamp for k, v in entries.items()}
         self._apply(
             {**self._expired(_LOOKS_AT_LEAST + _LOOKS_PER_WRITE * len(entries)), **stamped},
@@ -85,7 +96,7 @@ class ExpiringStore(RocksDbStore):
 
     def _expired(self, looks: int) -> dict[bytes, None]:
         """The old ones among the next so many entries."""
-        oldest_s = self._now_s() - self._ttl_s
+        oldest_s = self._time.now_s() - self._ttl_s
         scan = super().scan(self._turn)
         part = list(islice(scan, looks))
         scan.close()
@@ -93,14 +104,41 @@ class ExpiringStore(RocksDbStore):
         return {key: None for key, value in part if _second_of(value) < oldest_s}
 
 
+class StoreTime:
+    """The time of one store, in seconds: it goes on while the store is open, and is never set.
+
+    It goes on from the stamp of the position, which is the last one written, by the clock that
+    counts from the machine's start; a new store's begins with the calendar's, as far as a stamp can
+    say that. Ages are differences, so a calendar that was wrong then does no harm. Time in which
+    the store was not open is not counted: only the calendar could tell it.
+    """
+
+    def __init__(
+        self, position: bytes | None, clocks: Callable[[], ClockReading] = read_clocks
+    ) -> None:
+        """``position``: as it stands under the reserved key when the store has been opened."""
+        now = clocks()
+        self._clocks = clocks
+        self._opened_ms = now.boot_ms
+        if position is not None and is_stamped(position):
+            self._began_s = _second_of(position)
+        else:
+            wall_s = now.wall_ms // 1000
+            self._began_s = wall_s if _EARLIEST_S <= wall_s < _LATEST_S else _EARLIEST_S
+
+    def now_s(self) -> int:
+        """What it is now."""
+        elapsed_ms = self._clocks().boot_ms - self._opened_ms
+        return min(self._began_s + elapsed_ms // 1000, _LATEST_S)
+
+    def stamp(self) -> bytes:
+        """What ends each value that is written now."""
+        return _STAMP.pack(self.now_s())
+
+
 def is_stamped(position: bytes) -> bool:
     """Whether the position as it stands under the reserved key is that of an ExpiringStore."""
     return len(position) > STAMP_BYTES and _second_of(position) >= _EARLIEST_S
-
-
-def stamp_of(now_s: float) -> bytes:
-    """What ends each value that is written now."""
-    return _STAMP.pack(int(now_s))
 
 
 def _second_of(value: bytes) -> int:

@@ -119,7 +119,7 @@ class RocksDbStore:
         path: Path,
         memory: RocksDbMemory,
         config: RocksDbConfig = DEFAULTS,
-        on_damage: Callable[[str], None] | None = None,
+        on_failure: Callable[[StoreError], None] | None = None,
     ) -> None:
         """Opens or creates the store.
 
@@ -127,14 +127,14 @@ class RocksDbStore:
             path: its directory.
             memory: what it shares with the other stores of the container.
             config: what its configuration asks of RocksDB.
-            on_damage: is told when the open store turns out to be damaged, before anybody else is.
+            on_failure: is given each error of a call of the open store, before it is raised.
 
         Raises:
             DiskError: there is no room for what opening writes, or no right to the files.
             StoreError: RocksDB cannot open the directory.
         """
         self.path = path
-        self._on_damage = on_damage
+        self._on_failure = on_failure
         self._scans: weakref.WeakSet[Generator[tuple[bytes, bytes], None, None]] = weakref.WeakSet()
         self._options = without_wal()
         try:
@@ -204,7 +204,10 @@ class RocksDbStore:
         return pairs
 
     def _items(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        items: Iterator[Any] = self._db.items(from_key=start, read_opt=_bounds(end))
+        try:
+            items: Iterator[Any] = self._db.items(from_key=start, read_opt=_bounds(end))
+        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+            raise self._failed(error) from None
         return items
 
     def _pairs(
@@ -213,8 +216,11 @@ class RocksDbStore:
         # A generator can be closed, which lets RocksDB's iterators go.
         for (start, end), items in parts:
             pair = None
-            for pair in items:
-                yield pair
+            try:
+                for pair in items:
+                    yield pair
+            except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
+                raise self._failed(error) from None
             self._require_end(start if pair is None else pair[0], end)
 
     def _require_end(self, last: bytes, end: bytes | None) -> None:
@@ -276,14 +282,16 @@ class RocksDbStore:
             raise self._failed(error) from None
 
     def _failed(self, error: Exception) -> StoreError:
-        """What RocksDB's ``error`` means; whoever is to know of damage has been told."""
-        of_disk = disk_error(self.path, error)
-        if of_disk is not None:
-            return of_disk
-        story = f"RocksDB cannot read it: {_line(error)}"
-        if self._on_damage is not None:
-            self._on_damage(story)
-        return DamagedStoreError(self.path, story)
+        """What RocksDB's ``error`` means; whoever is to know of failures has been told."""
+        failure = disk_error(self.path, error) or self._fault(error)
+        if self._on_failure is not None:
+            self._on_failure(failure)
+        return failure
+
+    def _fault(self, error: Exception) -> StoreError:
+        if isinstance(error, MemoryError):
+            return StoreError(f"{self.path}: no memory is left for what it is asked")
+        return DamagedStoreError(self.path, f"RocksDB cannot read it: {_line(error)}")
 
 
 def without_wal() -> WriteOptions:

@@ -6,12 +6,14 @@ import functools
 import logging
 import threading
 
+from homeport.config.system_stream import SystemStream
 from homeport.container.api import StreamTask
 from homeport.container.classes import load_task_class, require_task_class
-from homeport.container.kafka.changelog_watch import ChangelogWatch
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
+from homeport.container.kafka.topic_watch import TopicWatch
+from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Environment, Permit
@@ -40,7 +42,6 @@ from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Restored, Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import record_limit
-from homeport.job_coordinator.metadata.changelog_topics import ChangelogTopicManager
 from homeport.job_coordinator.model.ids import TaskName
 
 _LOG = logging.getLogger(__name__)
@@ -112,12 +113,12 @@ class StreamContainer:
                 stream.bootstrap()
             start_up.require_newest(stream, self._permit)
             start_up.report_fenced(stream, self._permit)
-            changelogs = self._watched_changelogs(stream)
+            topics = self._watched_topics(stream)
             with ending_what_hangs(self._job, stream, self._stop.pause):
-                starts, processed = self._restore()
-            producer.expect_beyond(self._storage.positions())
+                positions = self._restore(stream)
+            self._begin(producer, positions)
             # It connects while Spark starts; nothing is taken from it before the locality stands.
-            source = InputConsumer(self._job.systems, starts)
+            source = InputConsumer(self._job.systems, positions.starts)
             pipeline = self._pipeline()
             outputs = Outputs(
                 self._job.systems, self._job.output_systems, self._job.job.default_system
@@ -137,10 +138,10 @@ class StreamContainer:
             outputs,
             self._storage,
             producer,
-            processed,
+            positions.processed(),
             self._history,
             functools.partial(record_limit, self._job.transaction_system),
-            changelogs,
+            topics,
             self._plain(),
             self._reached,
             FirstWork(self._phases.elapsed_s, self._report.first_work),
@@ -173,17 +174,21 @@ class StreamContainer:
         with self._phases.phase("spark"):
             return self._spark.pipeline(self._stop.check)
 
-    def _watched_changelogs(self, stream: CoordinatorStreamStore) -> ChangelogWatch:
-        """Before anything is read of them: whether they are those that hold the state."""
+    def _watched_topics(self, stream: CoordinatorStreamStore) -> TopicWatch:
+        """Before anything is read of them: whether they hold the state and the positions."""
         stores = {s.changelog: s.name for s in self._job.stores if s.changelog is not None}
-        watch = ChangelogWatch(self._job.systems, stores)
-        watch.begin(ChangelogTopicManager(stream).read())
+        task = self._job.task
+        checkpoints = SystemStream(task.checkpoint_system, task.checkpoint_topic)
+        watch = TopicWatch(
+            self._job.systems, stores, checkpoints if task.checkpoint_enabled else None
+        )
+        watch.begin(stream)
         return watch
 
-    def _restore(self) -> tuple[start_up.Offsets, start_up.Offsets]:
+    def _restore(self, stream: CoordinatorStreamStore) -> start_up.Positions:
         """Stores stand at their changelogs' heads; where the input goes on."""
         pause = self._stop.pause
-        readers = {name: LogReader(s, pause) for name, s in self._job.systems.items()}
+        readers = {n: LogReader(self._job.systems[n], pause) for n in self._job.used_systems}
         try:
             with self._phases.phase("stores"):
                 open_stores(self._storage, self._job, self._permit)
@@ -194,10 +199,16 @@ class StreamContainer:
                     start_up.restore_workers(self._job, self._stop.pause),
                 )
             with self._phases.phase("checkpoint"):
-                return start_up.read_positions(self._job, readers)
+                return start_up.read_positions(self._job, readers, stream)
         finally:
             for reader in readers.values():
                 reader.close()
+
+    def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
+        """Every task's place in its input is committed; stores stand at their changelogs' heads."""
+        producer.expect_beyond(self._storage.positions())
+        with self._phases.phase("begin"):
+            start_up.commit_starts(self._job, producer, positions, self._stop.pause)
 
     def _plain(self) -> PlainOutputs | None:
         if self._job.task.exactly_once:

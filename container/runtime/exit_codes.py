@@ -1,4 +1,4 @@
-"""Exit codes of a stream container beyond 0 (finished), 143 (after SIGTERM) and 1 (failed)."""
+"""Exit codes of a stream container beyond 0 (finished) and 1 (failed)."""
 
 from __future__ import annotations
 
@@ -10,3 +10,5 @@ EXIT_CUT_OFF = 73
 """Kafka has not answered on this host for so long that leases would have ended with it."""
 EXIT_OVERTAKEN = 74
 """The coordinator stream says that it must not begin: the order to stop reached it there first."""
+EXIT_TERMINATED = 143
+"""It, or its launcher, has ended after SIGTERM."""

@@ -11,6 +11,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.records_section import RecordsConfig
 from homeport.config.sections import ClusterManagerConfig, JobConfig, SystemConfig, TaskConfig
 from homeport.config.stores_section import StorageConfig, StoreConfig
+from homeport.config.used_systems import used_systems
 from homeport.container.classes import load_serde
 from homeport.container.runtime.lease_memory import SpareKind
 from homeport.container.serdes import Serde
@@ -140,6 +141,13 @@ class ContainerJob:
     def transaction_system(self) -> SystemConfig:
         """The system whose brokers hold changelogs, checkpoints, and outputs of exactly-once."""
         return self.systems[self.task.checkpoint_system]
+
+    @property
+    def used_systems(self) -> frozenset[str]:
+        """Those of ``systems`` that it cannot begin without; others it may send to, or never."""
+        if self.is_standby:
+            return frozenset(self.systems)
+        return frozenset(used_systems(self.config))
 
     @property
     def output_systems(self) -> frozenset[str]:

@@ -37,13 +37,9 @@ from pathlib import Path
 from types import FrameType
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.container.runtime.child_end import EXITED, cause_of, last_lines
 from homeport.container.runtime.child_process import ChildProcess
-from homeport.container.runtime.exit_codes import (
-    EXIT_CUT_OFF,
-    EXIT_LEASE_LOST,
-    EXIT_OVERTAKEN,
-    EXIT_UNAVAILABLE,
-)
+from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST, EXIT_TERMINATED
 from homeport.container.runtime.launcher_settings import LauncherSettings
 from homeport.container.runtime.lease import BeatWatch
 from homeport.container.runtime.lease_holder import LeaseHolder
@@ -63,43 +59,12 @@ from homeport.job_coordinator.http.messages import (
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 PACKAGE_FOLDER = "__package"
-LAST_LINES = 20
-EXIT_TERMINATED = 128 + signal.SIGTERM
 
-_TOLD = {
-    EXIT_UNAVAILABLE: StopCause.UNAVAILABLE,
-    EXIT_CUT_OFF: StopCause.CUT_OFF,
-    EXIT_OVERTAKEN: StopCause.ORDERED,
-}
-"""What a child tells by its exit code of an end that is no failure of its own."""
 _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000
 _TAIL_BYTES = 32 * 1024
 
 log = logging.getLogger("launcher")
-
-
-def cause_of(exit_code: int, *, ordered: bool, signalled: bool = False) -> StopCause:
-    """Why a child ended: by Python's exit code (minus the signal that ended it) and our orders.
-
-    ``signalled``: so was its launcher. YARN signals the whole process group, the child's JVM too,
-    so that whatever the child then made of it is no fault of its own.
-    """
-    if exit_code == 0:
-        return StopCause.FINISHED
-    if ordered and exit_code in {EXIT_TERMINATED, -signal.SIGTERM, -signal.SIGKILL}:
-        return StopCause.ORDERED
-    if signalled or exit_code in {EXIT_TERMINATED, -signal.SIGTERM}:
-        return StopCause.SIGNALLED
-    if exit_code == -signal.SIGKILL:
-        return StopCause.KILLED
-    return _TOLD.get(exit_code, StopCause.FAILED)
-
-
-def last_lines(text: bytes, count: int = LAST_LINES) -> tuple[str, ...]:
-    """The last ``count`` lines of ``text`` that are not blank."""
-    lines = text.decode("utf-8", "replace").splitlines()
-    return tuple([line.rstrip() for line in lines if line.strip()][-count:])
 
 
 def permit_json(order: Order) -> str:
@@ -378,8 +343,11 @@ class Launcher:
         child.lease.close()
         self._buried_ms = boot_ms()
         signalled = self._leaving == EXIT_TERMINATED
-        cause = cause_of(exit_code, ordered=child.ordered, signalled=signalled)
+        finished = child.process.memory.is_finished
+        cause = cause_of(exit_code, finished=finished, ordered=child.ordered, signalled=signalled)
         lines = last_lines(tail)
+        if exit_code == 0 and cause is StopCause.FAILED:
+            lines = (*lines, EXITED)
         if child.has_hung:
             cause = StopCause.FAILED
             lines = (*lines, f"killed: silent for task.hang.ms ({self._settings.hang_ms})")

@@ -27,8 +27,8 @@ FD_VARIABLE = "HOMEPORT_LEASE_FD"
 LEASE_THREAD = "lease"
 """Name of the thread that watches the deadline, which has to be in time."""
 
-_NUMBERS = 48
-_DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR = range(6)
+_DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR, _FINISHED = range(7)
+_NUMBERS = 7 * 8
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
@@ -134,6 +134,18 @@ class LeaseMemory:
     def expect_permit(self) -> None:
         """The process finds that its permit is near; the launcher says so."""
         self._numbers[_NEAR] = 1
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every task has voted for the end and all that they did is committed.
+
+        An exit code cannot say it: code of the job's, or a library of its, can exit with any.
+        """
+        return bool(self._numbers[_FINISHED])
+
+    def say_finished(self) -> None:
+        """The launcher finds it; the child says so as the last thing that it does."""
+        self._numbers[_FINISHED] = 1
 
     def tell(self, report: ContainerReport) -> None:
         """The launcher finds ``report`` here; one thread of the child's writes."""

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from homeport.container.kafka.changelog_watch import ChangelogWatch
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.plain_producer import PlainOutputs
+from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime.first_work import FirstWork
@@ -57,7 +57,7 @@ class LoopParts:
 
     ``processed``: per task, what its checkpoint says, and what was skipped by where it started.
     ``requests``: what the tasks ask for. ``record_limit``: the largest record of a topic, in bytes.
-    ``changelogs``: knows whether they are the topics still that the state was restored from.
+    ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
     ``plain``: who sends the outputs at once; None where they are part of the transaction.
     ``reached``: is told of each step of a transaction and of a commit when it is done.
     ``first_work``: tells when the container does its work for the first time. ``report``: tells
@@ -74,7 +74,7 @@ class LoopParts:
     processed: Offsets
     history: Callable[..., None]
     record_limit: Callable[[str], int]
-    changelogs: ChangelogWatch
+    topics: TopicWatch
     plain: PlainOutputs | None = None
     reached: Reached = passed
     first_work: FirstWork = field(default_factory=FirstWork)

@@ -163,7 +163,7 @@ class RunLoop:
         is_asked = self._parts.requests.commit
         is_due = age_ms >= self._settings.commit_ms or self._parts.storage.has_first_changes()
         if is_asked or is_due:
-            self._parts.changelogs.check()
+            self._parts.topics.check()
             self.commit()
             self._parts.requests.commit = False
 

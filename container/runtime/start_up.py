@@ -14,12 +14,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.kafka.checkpoint_reader import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
-from homeport.container.progress.input_position import InputRange, input_position
+from homeport.container.progress.checkpoint import NOTHING
+from homeport.container.progress.commit import checkpoint_sends
+from homeport.container.progress.input_position import InputRange, first_place, input_position
 from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.runtime.environment import Environment, Permit
 from homeport.container.runtime.job import ContainerJob
@@ -35,6 +38,8 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
+from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
@@ -49,6 +54,25 @@ _MIB = 1024 * 1024
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
 History = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where each task goes on reading.
+
+    Shapes: ``starts`` {task: {partition: next offset}}; ``new``: the tasks that have a partition
+    without a checkpoint.
+    """
+
+    starts: Offsets
+    new: frozenset[TaskName] = frozenset()
+
+    def processed(self) -> Offsets:
+        """{task: {partition: last processed}}, which is ``NOTHING`` before offset 0."""
+        return {
+            name: {ssp: NOTHING if offset == 0 else offset - 1 for ssp, offset in own.items()}
+            for name, own in self.starts.items()
+        }
 
 
 class Phases:
@@ -97,7 +121,8 @@ def report_started(
 ) -> None:
     """The AM, history and log know that the container has started.
 
-    A driver that is being restarted is waited for.
+    A driver that is being restarted is waited for. A refusal says nothing of the container, which
+    goes on: whether it may is for its lease to say.
 
     Raises:
         UnavailableError: the AM did not answer for half a minute.
@@ -111,6 +136,9 @@ def report_started(
             if time.monotonic() > deadline:
                 raise
             _LOG.warning("%s: telling it again", error)
+        except WireError as error:
+            _LOG.error("the AM does not take the report of the start: %s", error)
+            break
         else:
             break
         stop.pause(_AM_PAUSE_S)
@@ -145,14 +173,14 @@ def storage_of(
 
 
 def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
-    """Every system of the job answers. Waits for as long as it takes, and says so.
+    """Every system that the job uses in any case answers. Waits for as long as it takes, says so.
 
     A container that began meanwhile would only fail, again and again.
 
     Raises:
         StopRequestedError: told to stop meanwhile.
     """
-    for name in sorted(job.systems):
+    for name in sorted(job.used_systems):
         TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S).await_reachable(_LOG, stop.check)
 
 
@@ -194,8 +222,7 @@ def _tell_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
 
 def open_coordinator_stream(job: ContainerJob) -> CoordinatorStreamStore:
     """The coordinator stream, not read yet; it connects, and writes plainly (safety K2)."""
-    system = job.systems[job.job.coordinator_system]
-    stream = CoordinatorStreamStore(system, job.job.coordinator_topic, source="homeport")
+    stream = CoordinatorStreamStore.of(job.config, source="homeport")
     stream.connect()
     return stream
 
@@ -244,12 +271,18 @@ def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> Restor
     return RestoreWorkers(job.config, limits, cores, pause)
 
 
-def read_positions(job: ContainerJob, readers: Mapping[str, LogReader]) -> tuple[Offsets, Offsets]:
-    """Where each task goes on: ({task: {partition: next}}, {task: {partition: last processed}}).
+def read_positions(
+    job: ContainerJob, readers: Mapping[str, LogReader], stream: CoordinatorStream
+) -> Positions:
+    """Where each task goes on, and which tasks have a partition that no checkpoint knows yet.
 
     A partition's start counts as processed up to it, so that what arrives while a job is down is
     not passed over by ``upcoming`` a second time.
+
+    ``stream``: read to its head; it says how many partitions an input had when the job first read
+    it, and which positions are of a topic that is no more.
     """
+    first_counts = InputPartitionManager(stream).read()
     checkpoints: Offsets = {}
     if job.task.checkpoint_enabled:
         checkpoints = read_checkpoints(
@@ -257,23 +290,51 @@ def read_positions(job: ContainerJob, readers: Mapping[str, LogReader]) -> tuple
             job.task.checkpoint_topic,
             job.job.ssp_grouper_factory,
             {task.task_name for task in job.tasks},
+            InputTopicManager(stream).floors(),
         )
     ranges = _input_ranges(job, readers)
     starts: Offsets = {task.task_name: {} for task in job.tasks}
-    processed: Offsets = {task.task_name: {} for task in job.tasks}
     for task in job.tasks:
         known = checkpoints.get(task.task_name, {})
         for ssp in task.system_stream_partitions:
             default = job.systems[ssp.system].offset_default(ssp.stream)
-            place = input_position(ssp, known.get(ssp), default, ranges[ssp])
+            begin = first_place(ssp, default, first_counts)
+            place = input_position(ssp, known.get(ssp), begin, ranges[ssp])
             if place.lost:
                 _LOG.warning(
                     "%s: %d messages after the checkpoint are no longer there", ssp, place.lost
                 )
             starts[task.task_name][ssp] = place.offset
-            if place.offset > 0:
-                processed[task.task_name][ssp] = place.offset - 1
-    return starts, processed
+    new = {name for name, own in starts.items() if own.keys() - checkpoints.get(name, {}).keys()}
+    return Positions(starts, frozenset(new))
+
+
+def commit_starts(
+    job: ContainerJob,
+    producer: TransactionalProducer,
+    positions: Positions,
+    pause: Callable[[float], None],
+) -> None:
+    """Where every task begins is committed: from then on no record is passed over.
+
+    One transaction of checkpoints alone, and none where every partition has one. Only between the
+    restore and the first input: state and position belong together (safety I3, I6).
+
+    Raises:
+        FencedError, RecordRefusedError, UnavailableError, TransactionError: as the producer's
+            ``commit``; what is not committed begins anew at the next start.
+        StopRequestedError: the container was told to stop while Kafka was away.
+    """
+    if not (job.task.checkpoint_enabled and positions.new):
+        return
+    processed = positions.processed()
+    began = {name: processed[name] for name in positions.new}
+    producer.await_brokers(lambda: {(job.task.checkpoint_topic, None)}, pause, are_all=False)
+    producer.begin()
+    producer.send(checkpoint_sends(began, job.job.ssp_grouper_factory, job.task.checkpoint_topic))
+    producer.deliver()
+    producer.commit()
+    _LOG.info("committed where %d tasks begin", len(began))
 
 
 def _input_ranges(

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
-from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -69,10 +68,8 @@ def testify(brief: Brief) -> bool:
     Raises:
         HomeportError: Kafka does not take the record.
     """
-    job = JobConfig.of(brief.config)
-    system = SystemConfig.of(brief.config, job.coordinator_system)
-    with CoordinatorStreamStore(
-        system, job.coordinator_topic, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
+    with CoordinatorStreamStore.of(
+        brief.config, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
     ) as stream:
         if brief.pid_fd is not None and not has_ended(brief.pid_fd, brief.wait_ms):
             return False

@@ -4,11 +4,11 @@ It runs an active container or a standby, whichever the JobModel says that its p
 permit comes on standard input, at once or after a long wait; until then the process does nothing of
 the job, but for imports. When standard input ends without one, so does the process.
 
-Exit codes: 0 when every task has voted for the end, 143 after SIGTERM, 72 when Kafka or the AM was
-away for too long, 73 when Kafka was for this host alone, 74 when it was overtaken in its start, 1
-after a failure; the cause is the last line of the output. Little is imported before the signal
-handler stands, and what an end needs is imported before the start: the working directory may vanish
-under a container that is being stopped.
+Exit codes: 0 when every task has voted for the end, which the lease memory says too, as any code
+can exit with 0; 143 after SIGTERM, 72 when Kafka or the AM was away for too long, 73 when Kafka was
+for this host alone, 74 when it was overtaken in its start, 1 after a failure; the cause is the last
+line of the output. Little is imported before the signal handler stands, and what an end needs is
+imported before the start: the working directory may vanish under a container that is being stopped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.errors import HomeportError, UnavailableError, in_one_line
 from homeport.container.runtime.exit_codes import EXIT_CUT_OFF, EXIT_OVERTAKEN, EXIT_UNAVAILABLE
 from homeport.container.runtime.getting_ready import GettingReady
 from homeport.container.runtime.lease_memory import (
@@ -83,7 +83,10 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
     if permit is None:
         ready.stop()
         _end(STOPPED, None)
-    _end(*_run(permit, stop, memory, ready, reached))
+    code, cause = _run(permit, stop, memory, ready, reached)
+    if code == FINISHED and memory is not None:
+        memory.say_finished()
+    _end(code, cause)
 
 
 def _await_permit(stop: StopFlag) -> str | None:
@@ -113,7 +116,7 @@ def _run(
             return FINISHED, None
     except StopRequestedError:
         _LOG.info("stopped before the first input")
-    except Exception as error:  # noqa: BLE001 - the process ends here, with the cause in its log
+    except BaseException as error:  # noqa: BLE001 - the process ends here, with the cause in its log
         if not stop.is_set():
             return _ended_by(error)
     finally:
@@ -166,7 +169,7 @@ def _prepared(
     return StreamContainer(job, permit, environment, client, stop, launcher, ready, *told)
 
 
-def _ended_by(error: Exception) -> tuple[int, str]:
+def _ended_by(error: BaseException) -> tuple[int, str]:
     """(exit code, cause in one line); the log has the rest."""
     if isinstance(error, OvertakenError):
         return EXIT_OVERTAKEN, str(error)
@@ -174,7 +177,7 @@ def _ended_by(error: Exception) -> tuple[int, str]:
     if isinstance(error, HomeportError):
         cause, with_story = str(error), code == FAILED and error.__cause__ is not None
     else:
-        cause, with_story = f"{type(error).__name__}: {error}", True
+        cause, with_story = in_one_line(error), True
     _LOG.error("the container has failed", exc_info=error if with_story else None)
     return code, " ".join(cause.split())
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from itertools import islice
+from traceback import walk_tb
 
 import pyarrow as pa
 
+from homeport.config.errors import HomeportError
 from homeport.config.records_section import ALL_EXCEPTIONS
 from homeport.container.api import StreamTask
 from homeport.container.records import Messages
 from homeport.container.runtime.task_instance import Context, Outputs, task_failed
 
 _LOG = logging.getLogger(__name__)
+_PROJECT = "homeport."
+"""With what the names of its modules begin."""
 
 
 @dataclass
@@ -48,7 +53,8 @@ class Coordinator:
 class StreamTaskParts:
     """What the StreamTasks of one container share.
 
-    ``ignored``: class names of exceptions that are skipped. ``may_go_on`` raises when told to stop.
+    ``ignored``: class names of exceptions that are skipped where the task raises them itself.
+    ``may_go_on`` raises when told to stop.
     """
 
     outputs: Outputs
@@ -76,7 +82,7 @@ class StreamTaskInstance:
         try:
             self._task = task_class()
             self._task.init(context)
-        except Exception as error:  # user code may raise anything
+        except BaseException as error:  # user code may raise anything, SystemExit too
             raise task_failed(self._name, "init", error) from error
 
     def process_batch(self, rows: pa.Table) -> None:
@@ -90,7 +96,7 @@ class StreamTaskInstance:
             parts.may_go_on()
             try:
                 self._task.process(message, parts.outputs, self._coordinator)
-            except Exception as error:  # noqa: BLE001 - user code may raise anything
+            except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 place = f"{message.stream} partition {message.partition} offset {message.offset}"
                 self._raised(f"process of {place}", error)
 
@@ -101,28 +107,42 @@ class StreamTaskInstance:
         """The task had its window; TaskFailedError where it raised."""
         try:
             self._task.window(self._parts.outputs, self._coordinator)
-        except Exception as error:  # noqa: BLE001 - user code may raise anything
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything
             self._raised("window", error)
 
     def end_of_stream(self) -> None:
         """The task was told that it gets no more; TaskFailedError where it raised."""
         try:
             self._task.end_of_stream(self._parts.outputs, self._coordinator)
-        except Exception as error:  # noqa: BLE001 - user code may raise anything
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything
             self._raised("end_of_stream", error)
 
     def close(self) -> None:
         """The task was closed; TaskFailedError where it raised."""
         try:
             self._task.close()
-        except Exception as error:  # user code may raise anything
+        except BaseException as error:  # user code may raise anything, SystemExit too
             raise task_failed(self._name, "close", error) from error
 
-    def _raised(self, step: str, error: Exception) -> None:
+    def _raised(self, step: str, error: BaseException) -> None:
         kind = type(error)
         names = {ALL_EXCEPTIONS, kind.__name__, f"{kind.__module__}.{kind.__qualname__}"}
         failure = task_failed(self._name, step, error)
-        if names.isdisjoint(self._parts.ignored):
+        if names.isdisjoint(self._parts.ignored) or not _is_of_the_task(error):
             raise failure from error
         self.ignored += 1
         _LOG.warning("ignored: %s (%d so far)", failure, self.ignored)
+        # A task may raise one object again and again: each time its frames would be added to these.
+        error.__traceback__ = None
+
+
+def _is_of_the_task(error: BaseException) -> bool:
+    """Whether the task's own code raised ``error``; it was called by the first of the frames.
+
+    What was raised below a store, the collector or anything else of this project is no judgement of
+    the task's on its message: to skip that would commit what nobody has read or written.
+    """
+    if not isinstance(error, Exception) or isinstance(error, (HomeportError, MemoryError)):
+        return False
+    below = islice(walk_tb(error.__traceback__), 1, None)
+    return not any(f.f_globals.get("__name__", "").startswith(_PROJECT) for f, _ in below)

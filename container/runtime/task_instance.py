@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from homeport.config.errors import HomeportError
+from homeport.config.errors import HomeportError, in_one_line
 from homeport.container.api import BatchTask, KeyValueStore
 from homeport.container.progress.commit import Send
 from homeport.job_coordinator.model.ids import TaskName
@@ -143,28 +143,28 @@ class TaskInstance:
         try:
             self._task = task_class()
             self._task.init(context)
-        except Exception as error:  # user code may raise anything
+        except BaseException as error:  # user code may raise anything, SystemExit too
             raise self._failed("init", error) from error
 
     def process_batch(self, rows: pa.Table) -> None:
         """The task has seen ``rows``; TaskFailedError where it raised."""
         try:
             self._task.process_batch(rows, self._outputs)
-        except Exception as error:  # user code may raise anything
+        except BaseException as error:  # user code may raise anything, SystemExit too
             raise self._failed("process_batch", error) from error
 
     def end_transaction(self) -> None:
         """The task had its last chance to send; TaskFailedError where it raised."""
         try:
             self._task.end_transaction(self._outputs)
-        except Exception as error:  # user code may raise anything
+        except BaseException as error:  # user code may raise anything, SystemExit too
             raise self._failed("end_transaction", error) from error
 
     def close(self) -> None:
         """The task was closed; TaskFailedError where it raised."""
         try:
             self._task.close()
-        except Exception as error:  # user code may raise anything
+        except BaseException as error:  # user code may raise anything, SystemExit too
             raise self._failed("close", error) from error
 
     def window(self) -> None:
@@ -173,11 +173,10 @@ class TaskInstance:
     def end_of_stream(self) -> None:
         """Nothing: a BatchTask cannot vote for an end."""
 
-    def _failed(self, step: str, error: Exception) -> TaskFailedError:
+    def _failed(self, step: str, error: BaseException) -> TaskFailedError:
         return task_failed(self._name, step, error)
 
 
-def task_failed(task_name: str, step: str, error: Exception) -> TaskFailedError:
+def task_failed(task_name: str, step: str, error: BaseException) -> TaskFailedError:
     """The failure of a task whose code raised ``error``, in one line."""
-    text = " ".join(str(error).split())
-    return TaskFailedError(f"task {task_name!r} failed in {step}: {type(error).__name__}: {text}")
+    return TaskFailedError(f"task {task_name!r} failed in {step}: {in_one_line(error)}")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from homeport.config.errors import UnavailableError
 from homeport.container.kafka.clients import TransactionError
-from homeport.container.kafka.transactional_producer import RecordRefusedError
+from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
 from homeport.container.progress import oversized
 from homeport.container.progress.commit import (
     Action,
@@ -32,6 +33,7 @@ from homeport.container.runtime.loop_parts import (
     flat,
 )
 from homeport.container.runtime.stop_flag import StopFlag
+from homeport.job_coordinator.kafka.in_sync import Place
 
 
 @dataclass
@@ -95,7 +97,7 @@ class TransactionShell:
                 self._parts.reached(step)
         except (TransactionError, UnavailableError):
             # Of a deleted topic Kafka says no more than that nothing was delivered in time.
-            self._parts.changelogs.check()
+            self._parts.topics.check()
             raise
 
     def hand_out(self) -> None:
@@ -115,8 +117,17 @@ class TransactionShell:
         ending.changes = {change.store_id: change for change in changes}
         ending.story = {"first": flat(seen.first), "offsets": flat(processed)}
 
-    def _await_broker(self, _ending: _Ending, _step: Step) -> None:
-        self._parts.producer.await_broker(self._stop.pause)
+    def _await_broker(self, ending: _Ending, _step: Step) -> None:
+        self._parts.producer.await_brokers(partial(self._places, ending), self._stop.pause)
+
+    def _places(self, ending: _Ending) -> set[Place]:
+        """What the transaction writes to."""
+        content = ending.content
+        places: set[Place] = {(send.topic, send.partition) for send in content.outputs}
+        places |= {(c.changelog.stream, c.partition) for c in content.changes if c.entries}
+        if self._settings.checkpoint_topic is not None:
+            places.add((self._settings.checkpoint_topic, None))
+        return places
 
     def _settle_outputs(self, _ending: _Ending, _step: Step) -> None:
         if self._parts.plain is not None:
@@ -168,7 +179,7 @@ class TransactionShell:
         """A record that is too large is named, where it is known which one it is."""
         try:
             yield
-        except RecordRefusedError as error:
+        except (RecordRefusedError, UndeliveredError) as error:
             content = ending.content
             try:
                 topics = oversized.topics(content)

@@ -15,6 +15,7 @@ from pathlib import Path
 # Serial and C1: several times less processor time at a start. The archive is bound to both.
 JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
+_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 _MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
 _SCRIPTS_ALONE = frozenset(
     {
@@ -31,19 +32,28 @@ def archive_path() -> Path | None:
     return _made("spark.jsa")
 
 
-def jvm_command(home: Path, properties: Mapping[str, str]) -> list[str]:
+def options_file(properties: Mapping[str, str]) -> str:
+    """The JVM's own options as Java reads them from a file that is named ``@`` and its path.
+
+    One may hold a secret, and everybody on the machine can read a command line.
+    """
+    own = shlex.split(properties["spark.driver.extraJavaOptions"])
+    return "".join(f'"{option.translate(_ESCAPED)}"\n' for option in own)
+
+
+def jvm_command(home: Path, properties: Mapping[str, str], options: Path) -> list[str]:
     """What starts the JVM of the Spark in ``home``; Spark's own options follow.
 
     The command that the set-up found; Spark's script where there is none for this Java and this
-    place, or where job or installation ask for what only the script heeds.
+    place, or where job or installation ask for what only the script heeds. ``options``: where
+    ``options_file`` is. The script knows no such file, and puts the options on its command line.
     """
     found = _made("spark.command")
     if found is not None and not _SCRIPTS_ALONE & properties.keys() and not _is_set_up(home):
         java, *arguments = found.read_text(encoding="utf-8").splitlines()
         if _is_wanted(Path(java)) and any(a.startswith(f"{home}/") for a in arguments):
             memory = f"-Xmx{properties['spark.driver.memory']}"
-            own = shlex.split(properties["spark.driver.extraJavaOptions"])
-            return [java, *arguments, memory, *own, _MAIN_CLASS]
+            return [java, *arguments, memory, f"@{options}", _MAIN_CLASS]
     return [str(home / "bin" / "spark-submit")]
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, in_one_line
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.table_order import ORDER_COLUMNS, sorted_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from homeport.container.classes import Pipeline
 
@@ -73,7 +73,7 @@ class SparkPipeline:
         Raises:
             ConfigError: what the pipeline returned is not a frame, or lacks a column.
         """
-        result = self._function(self._session.createDataFrame(table))
+        result = self._called(self._session.createDataFrame(table))
         rows = getattr(result, "toArrow", None)
         if rows is None:
             raise ConfigError(
@@ -86,6 +86,20 @@ class SparkPipeline:
         out: pa.Table = rows()
         self._tidy_up()
         return sorted_rows(out, unordered=self._unordered)
+
+    def _called(self, frame: DataFrame) -> DataFrame:
+        try:
+            return self._function(frame)
+        except Exception:
+            raise
+        except BaseException as error:
+            # What would end a process, as SystemExit does, is a failure like any other.
+            raise ConfigError(
+                _KEY,
+                self._name,
+                f"the pipeline has failed: {in_one_line(error)}",
+                "let it return the frame, or raise an Exception",
+            ) from error
 
     def _check_columns(self, columns: list[str]) -> None:
         if "task" not in columns:

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING
 import javaproperties
 
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.config.secret_names import is_secret
-from homeport.container.spark.jvm import JVM_FLAGS, archive_path, jvm_command
+from homeport.config.secret_names import has_secret
+from homeport.container.spark.jvm import JVM_FLAGS, archive_path, jvm_command, options_file
 
 if TYPE_CHECKING:
     from py4j.clientserver import JavaClient
@@ -46,6 +46,7 @@ _LEFT_OUT = frozenset(
 archive no longer fitted it, and make the cluster's file system the default one of a Spark that is
 local; by the others Spark would take itself for a part of YARN and leave its files outside of here.
 """
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _POLL_S = 0.02
 _WAIT_S = 0.1
 
@@ -103,18 +104,19 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
         ),
     }
     given = dict(settings.own)
-    own_flags = given.pop("spark.driver.extraJavaOptions", "")
+    own_flags = given.pop(_JAVA_OPTIONS, "")
     joined = " ".join([*flags, own_flags]).strip()
-    return {**ours, **given, "spark.driver.extraJavaOptions": joined}
+    return {**ours, **given, _JAVA_OPTIONS: joined}
 
 
 def properties_file(given: Mapping[str, str]) -> str:
     """The text of the file that tells the JVM its properties, as Java reads them.
 
     On a command line they would have a bound, and everybody on the machine could read them. Secrets
-    are on no disk either: the session brings them, through its socket.
+    are on no disk either: the session brings them, through its socket. Only those in the JVM's own
+    options are, in files of ours alone: they must be known before it starts.
     """
-    told = {key: value for key, value in given.items() if not is_secret(key)}
+    told = {k: v for k, v in given.items() if k == _JAVA_OPTIONS or not has_secret(k, v)}
     return javaproperties.dumps(told, timestamp=False)
 
 
@@ -207,11 +209,11 @@ class LocalSpark:
                 "install homeport there with all that it requires",
             )
         home = Path(spec.submodule_search_locations[0])
-        told = self._scratch / "spark.properties"
-        told.touch(0o600)
         wanted = properties(self._settings, self._archive)
-        told.write_text(properties_file(wanted), encoding="utf-8")
-        command = [*jvm_command(home, wanted), "--properties-file", str(told), "pyspark-shell"]
+        told = self._private("spark.properties", properties_file(wanted))
+        options = self._private("java.options", options_file(wanted))
+        command = [*jvm_command(home, wanted, options), "--properties-file", str(told)]
+        command.append("pyspark-shell")
         environment = {
             **{name: value for name, value in os.environ.items() if name not in _LEFT_OUT},
             "SPARK_HOME": str(home),
@@ -226,6 +228,14 @@ class LocalSpark:
             return subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
         except OSError as error:
             raise SparkError(f"{command[0]} cannot be run: {error.strerror}") from None
+
+    def _private(self, name: str, text: str) -> Path:
+        """A file with that text, which this user alone can read."""
+        path = self._scratch / name
+        path.unlink(missing_ok=True)
+        path.touch(0o600, exist_ok=False)
+        path.write_text(text, encoding="utf-8")
+        return path
 
     def _connect(self) -> None:
         try:
@@ -247,7 +257,7 @@ class LocalSpark:
             self._pipeline.set_result(self._prepare(session))
         except HomeportError as error:
             self._pipeline.set_exception(error)
-        except Exception as error:  # noqa: BLE001 - handed to the thread that waits for it
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for it
             failure = SparkError(f"Spark did not start: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self._pipeline.set_exception(failure)

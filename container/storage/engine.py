@@ -8,6 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from homeport.config.errors import StoreError
 from homeport.config.stores_section import StoreConfig
 from homeport.container.rocksdb.expiring_store import ExpiringStore
 from homeport.container.rocksdb.rocksdb_store import DamagedStoreError, RocksDbMemory, RocksDbStore
@@ -57,13 +58,13 @@ class StorageEngines:
 
     def __init__(self, memory_bytes: int, store_count: int, task_count: int = 1) -> None:
         self._memory = RocksDbMemory(memory_bytes, store_count, task_count)
-        self._damages: dict[Path, str] = {}
+        self._failures: dict[Path, StoreError] = {}
 
     def open(self, config: StoreConfig, path: Path) -> StorageEngine:
         """The store of the kind ``config`` names; what it keeps on the disk is in ``path``.
 
-        Where it turns out to be damaged later, its directory says so from then on, and so does
-        ``require_sound``.
+        Where a call of it fails later, ``require_sound`` says so from then on; where that is
+        damage, so does its directory.
 
         Raises:
             DiskError: there is no room for what opening writes, or no right to it.
@@ -71,20 +72,22 @@ class StorageEngines:
         """
         if not config.is_persistent:
             return InMemoryStore()
-        self._damages.pop(path, None)
-        on_damage = functools.partial(self._condemn, path)
+        self._failures.pop(path, None)
+        on_failure = functools.partial(self._failed, path)
         if config.ttl_ms is not None:
-            return ExpiringStore(path, self._memory, config.rocksdb, config.ttl_ms, on_damage)
-        return RocksDbStore(path, self._memory, config.rocksdb, on_damage)
+            return ExpiringStore(path, self._memory, config.rocksdb, config.ttl_ms, on_failure)
+        return RocksDbStore(path, self._memory, config.rocksdb, on_failure)
 
     def require_sound(self) -> None:
-        """Nothing; DamagedStoreError where an open store is damaged, whoever may have hidden it."""
-        for path, story in self._damages.items():
-            raise DamagedStoreError(path, story)
+        """Nothing; the StoreError of an open store that has failed, whoever may have hidden it."""
+        for failure in self._failures.values():
+            raise failure
 
-    def _condemn(self, path: Path, story: str) -> None:
-        self._damages.setdefault(path, story)
+    def _failed(self, path: Path, failure: StoreError) -> None:
+        self._failures.setdefault(path, failure)
+        if not isinstance(failure, DamagedStoreError):
+            return
         try:
-            condemn(path, story)
+            condemn(path, failure.story)
         except OSError as error:
             _LOG.warning("%s: it cannot be marked as damaged: %s", path, error.strerror)

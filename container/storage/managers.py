@@ -144,7 +144,7 @@ class ContainerStorage:
         """What the open transaction changed in stores with a changelog; it is to be sent now.
 
         Raises:
-            DamagedStoreError: it has read from a damaged store, whatever became of that error.
+            StoreError: a call of a store has failed in it, whatever became of that error.
         """
         self._engines.require_sound()
         self._sending = self.clocks()
@@ -177,7 +177,7 @@ class ContainerStorage:
         """Every store that moved is flushed and its OFFSET names where it stood; how many moved.
 
         Raises:
-            DamagedStoreError: one is damaged, and its next start is to know.
+            StoreError: one has failed; of one that is damaged its next start is to know.
         """
         self._engines.require_sound()
         return sum([item.commit(reached) for item in self._opened])

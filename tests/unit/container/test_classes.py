@@ -16,6 +16,7 @@ from homeport.container.classes import (
     require_task_class,
 )
 from homeport.container.cli.check_classes import main
+from homeport.container.serdes import SerdeFailedError
 
 MODULE = """
 from homeport.container.api import BatchTask, StreamTask
@@ -50,6 +51,16 @@ class HalfSerde:
     def to_bytes(self, value):
         return b""
 
+class ExitingSerde:
+    def to_bytes(self, value):
+        raise SystemExit(0)
+    def from_bytes(self, data):
+        raise SystemExit(0)
+
+class ExitingAtBirth(Hex):
+    def __init__(self):
+        raise SystemExit
+
 class NeedsMore(Hex):
     def __init__(self, more):
         pass
@@ -61,6 +72,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A job's modules on the path."""
     (tmp_path / "checked_job.py").write_text(MODULE, encoding="utf-8")
     (tmp_path / "broken_job.py").write_text("import json\njson.nothing('a\\nb')\n")
+    (tmp_path / "exiting_job.py").write_text("raise SystemExit(0)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
     for name in ("checked_job", "broken_job"):
@@ -83,6 +95,7 @@ def test_good_classes_are_loaded() -> None:
         ("checked_job", "must have the form module:name"),
         ("no_such_job:X", "cannot be imported: ModuleNotFoundError: No module named"),
         ("broken_job:X", "cannot be imported: AttributeError: module 'json' has no"),
+        ("exiting_job:X", "cannot be imported: SystemExit: 0"),
         ("checked_job:Missing", "the module has no 'Missing'"),
         ("checked_job:Other", "this is the class Other(object)"),
         ("checked_job:pipeline", "this is a function"),
@@ -128,6 +141,16 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
     assert main(serdes) == 0
 
 
+def test_a_serde_that_exits_has_failed_and_says_nothing_of_the_bytes() -> None:
+    """It is no reason to drop the record, and ends no process."""
+    own = load_serde("stores.s.msg.serde", "checked_job:ExitingSerde")
+    told = "'checked_job:ExitingSerde' failed: SystemExit"
+    with pytest.raises(SerdeFailedError, match=told):
+        own.to_bytes("01")
+    with pytest.raises(SerdeFailedError, match=told):
+        own.from_bytes(b"\x01")
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -138,6 +161,7 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
             "from_bytes of one argument: 'HalfSerde' object has no",
         ),
         ("checked_job:NeedsMore", "an object cannot be made of it: TypeError"),
+        ("checked_job:ExitingAtBirth", "an object cannot be made of it: SystemExit"),
         ('avro {"type":"nothing"}', "it is no Avro schema (UnknownType"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,26 @@ def test_a_store_whose_entries_expire_is_filled_as_such(tmp_path: Path) -> None:
     bulk.close()
     store = ExpiringStore(tmp_path, RocksDbMemory(1 << 24, 1), DEFAULTS, 1000)
     assert (list(store.scan()), store.position) == ([(b"a", b"1")], 3)
+    store.close()
+
+
+def test_a_store_that_expires_keeps_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The calendar is set ahead before the tail is read: nothing that the store had is older."""
+    memory = RocksDbMemory(1 << 24, 1)
+    store = ExpiringStore(tmp_path, memory, DEFAULTS, 10_000)
+    store.write({b"a": b"1"}, 3)
+    store.close()
+    monkeypatch.setattr(time, "time", lambda: 2_000_000_000.0)
+    monkeypatch.setattr(time, "time_ns", lambda: 2_000_000_000 * 10**9)
+    bulk = BulkStore(tmp_path, MEMORY, 2, expires=True)
+    bulk.write([b"b"], [b"1"], 4)
+    bulk.flush()
+    bulk.close()
+    store = ExpiringStore(tmp_path, memory, DEFAULTS, 10_000)
+    store.write({}, 5)
+    assert (list(store.scan()), store.position) == ([(b"a", b"1"), (b"b", b"1")], 5)
     store.close()
 
 

@@ -8,27 +8,35 @@ import pytest
 from storage_engine_conformance import StorageEngineConformance
 
 from homeport.config.errors import StoreError
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.rocksdb.expiring_store import ExpiringStore
 from homeport.container.rocksdb.rocksdb_store import DEFAULTS, RocksDbMemory, RocksDbStore
 from homeport.container.storage.engine import StorageEngine
 
 MEMORY = RocksDbMemory(1 << 24, 2)
 BEGIN_S = 1_800_000_000
+DAY_S = 86_400
 
 
 class Clock:
-    """Seconds since 1970, set by the test."""
+    """A machine's clocks, set by the test: the calendar's, and the one since its start."""
 
     def __init__(self) -> None:
-        self.now_s = BEGIN_S
+        self.wall_s = BEGIN_S
+        self.boot_s = 1000
 
-    def __call__(self) -> float:
-        """The time."""
-        return self.now_s
+    def goes_on(self, seconds: int) -> None:
+        """So much time passes."""
+        self.wall_s += seconds
+        self.boot_s += seconds
+
+    def __call__(self) -> ClockReading:
+        """What they say."""
+        return ClockReading(self.wall_s * 1000, "boot", self.boot_s * 1000)
 
 
 def _opened(path: Path, clock: Clock) -> ExpiringStore:
-    return ExpiringStore(path, MEMORY, DEFAULTS, 10_000, now_s=clock)
+    return ExpiringStore(path, MEMORY, DEFAULTS, 10_000, clocks=clock)
 
 
 class TestExpiringStore(StorageEngineConformance):
@@ -45,18 +53,77 @@ def test_what_is_too_old_goes_and_the_position_does_not(tmp_path: Path) -> None:
     clock = Clock()
     store = _opened(tmp_path, clock)
     store.write({b"a": b"1", b"b": b"1"}, 7)
-    clock.now_s += 10
-    store.write({b"b": b"2"}, None)
+    clock.goes_on(10)
+    store.write({b"b": b"2"}, 8)
     assert store.get(b"a") == b"1"
     store.close()
-    clock.now_s += 1
     store = _opened(tmp_path, clock)
+    clock.goes_on(1)
     assert list(store.scan()) == [(b"a", b"1"), (b"b", b"2")]
     store.write({}, None)
-    assert (store.position, list(store.scan())) == (7, [(b"b", b"2")])
-    clock.now_s += 10**6
+    assert (store.position, list(store.scan())) == (8, [(b"b", b"2")])
+    clock.goes_on(10**6)
     store.write({b"b": b"3"}, None)
-    assert (store.position, list(store.scan())) == (7, [(b"b", b"3")])
+    assert (store.position, list(store.scan())) == (8, [(b"b", b"3")])
+    store.close()
+
+
+@pytest.mark.parametrize("days", [400, -400])
+def test_a_wall_clock_that_is_set_takes_nothing_out_and_keeps_nothing(
+    tmp_path: Path, days: int
+) -> None:
+    """Ahead or back, while the store is open or between two openings, and back again.
+
+    Entries written before, meanwhile and afterwards go by the time that has really passed.
+    """
+    clock = Clock()
+    store = _opened(tmp_path, clock)
+    store.write({b"a": b"1"}, 1)
+    clock.goes_on(5)
+    clock.wall_s += days * DAY_S
+    store.write({b"b": b"1"}, 2)
+    assert list(store.scan()) == [(b"a", b"1"), (b"b", b"1")]
+    store.close()
+    store = _opened(tmp_path, clock)
+    store.write({b"c": b"1"}, 3)
+    assert list(store.scan()) == [(b"a", b"1"), (b"b", b"1"), (b"c", b"1")]
+    clock.wall_s -= days * DAY_S
+    clock.goes_on(6)
+    store.write({}, 4)
+    assert list(store.scan()) == [(b"b", b"1"), (b"c", b"1")]
+    clock.goes_on(5)
+    store.write({}, 5)
+    assert list(store.scan()) == []
+    store.close()
+
+
+def test_time_without_a_container_does_not_count(tmp_path: Path) -> None:
+    """Between two openings only the calendar could tell it, and that can be set."""
+    clock = Clock()
+    store = _opened(tmp_path, clock)
+    store.write({b"a": b"1"}, 1)
+    store.close()
+    clock.goes_on(DAY_S)
+    store = _opened(tmp_path, clock)
+    store.write({}, 2)
+    assert list(store.scan()) == [(b"a", b"1")]
+    clock.goes_on(11)
+    store.write({}, 3)
+    assert list(store.scan()) == []
+    store.close()
+
+
+@pytest.mark.parametrize("wall_s", [0, 1 << 32])
+def test_a_clock_that_no_stamp_can_say_does_no_harm(tmp_path: Path, wall_s: int) -> None:
+    """As of a machine without a battery, or set beyond 2038: a stamp has four bytes."""
+    clock = Clock()
+    clock.wall_s = wall_s
+    store = _opened(tmp_path, clock)
+    store.write({b"a": b"1"}, 7)
+    clock.goes_on(11)
+    store.write({b"b": b"1"}, 8)
+    assert store.position == 8
+    assert store.get(b"b") == b"1"
     store.close()
 
 
@@ -65,7 +132,7 @@ def test_every_entry_has_its_turn(tmp_path: Path) -> None:
     clock = Clock()
     store = _opened(tmp_path, clock)
     store.write({b"%04d" % k: b"v" for k in range(300)}, 1)
-    clock.now_s += 11
+    clock.goes_on(11)
     left = []
     for offset in range(2, 8):
         store.write({b"new": b"v"}, offset)

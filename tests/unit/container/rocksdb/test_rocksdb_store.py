@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from homeport.config import keys
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
+from homeport.config.key_types import IntKey
 from homeport.config.rocksdb_section import RocksDbConfig
 from homeport.container.rocksdb.rocksdb_store import POSITION_KEY, RocksDbMemory, RocksDbStore
 
@@ -114,4 +116,25 @@ def test_all_stores_have_one_block_cache_and_one_write_budget(tmp_path: Path) ->
         used.append(memory.cache_bytes)
     assert 0 < used[0] <= used[1] <= 2 << 20
     for store in stores:
+        store.close()
+
+
+NUMBERS = [
+    key
+    for key in keys.ALL
+    if isinstance(key, IntKey) and (".rocksdb." in key.name or "write.buffer" in key.name)
+]
+
+
+@pytest.mark.parametrize("style", ["level", "universal"])
+@pytest.mark.parametrize("key", NUMBERS, ids=lambda key: key.name)
+def test_every_number_in_its_range_opens_a_store(tmp_path: Path, key: IntKey, style: str) -> None:
+    """The smallest and the largest value of each option: RocksDB takes both, and keeps records."""
+    name = key.name.replace("<store>", "s")
+    for text in (str(key.minimum), str(key.maximum)):
+        config = Config({name: text, "stores.s.rocksdb.compaction.style": style})
+        store = RocksDbStore(tmp_path / text, MEMORY, RocksDbConfig.of(config, "s"))
+        store.write({b"a": b"1"}, 1)
+        store.flush()
+        assert store.get(b"a") == b"1"
         store.close()

@@ -51,6 +51,7 @@ def test_it_knows_which_systems_a_transaction_reaches() -> None:
     """
     view = _view({})
     assert sorted(view.systems) == ["elsewhere", "kafka", "twin"]
+    assert view.used_systems == {"elsewhere", "kafka"}
     assert view.transaction_systems == {"kafka", "twin"}
     assert view.transaction_system.name == "kafka"
     assert view.output_systems == view.transaction_systems

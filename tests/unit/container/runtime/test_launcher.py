@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from homeport.config.errors import ConfigError, WireError
-from homeport.container.runtime.launcher import cause_of, last_lines, permit_json
+from homeport.container.runtime.child_end import cause_of, last_lines
+from homeport.container.runtime.launcher import permit_json
 from homeport.container.runtime.launcher_settings import LauncherSettings, attempt_of
 from homeport.job_coordinator.http.messages import Order, OrderKind, StopCause
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -28,8 +29,8 @@ ENVIRONMENT = {
 @pytest.mark.parametrize(
     ("exit_code", "ordered", "cause"),
     [
-        (0, False, StopCause.FINISHED),
-        (0, True, StopCause.FINISHED),
+        (0, False, StopCause.FAILED),
+        (0, True, StopCause.FAILED),
         (143, True, StopCause.ORDERED),
         (-15, True, StopCause.ORDERED),
         (-9, True, StopCause.ORDERED),
@@ -51,19 +52,27 @@ def test_the_cause_depends_on_the_code_and_on_who_wanted_it(
     ordered: bool,  # noqa: FBT001 - a parameter of the table above
     cause: StopCause,
 ) -> None:
-    """The same code is an order obeyed or a stray signal; finishing is the task's own word."""
-    assert cause_of(exit_code, ordered=ordered) is cause
+    """The same code is an order obeyed or a stray signal; 0 alone is a failure: any code has it."""
+    assert cause_of(exit_code, finished=False, ordered=ordered) is cause
 
 
-@pytest.mark.parametrize(
-    ("exit_code", "cause"),
-    [(0, StopCause.FINISHED)] + [(code, StopCause.SIGNALLED) for code in (143, -15, -9, 1)],
-)
-def test_who_is_signalled_with_its_launcher_has_not_failed(
-    exit_code: int, cause: StopCause
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("signalled", [False, True])
+def test_finished_is_exit_code_0_of_a_child_that_has_said_so(
+    ordered: bool,  # noqa: FBT001 - a parameter of the table above
+    signalled: bool,  # noqa: FBT001 - as above
 ) -> None:
+    """Both are needed: a child that has said so and then exits otherwise has not finished."""
+    assert cause_of(0, finished=True, ordered=ordered, signalled=signalled) is StopCause.FINISHED
+    assert cause_of(1, finished=True, ordered=ordered) is StopCause.FAILED
+    assert cause_of(-9, finished=True, ordered=False) is StopCause.KILLED
+
+
+@pytest.mark.parametrize("exit_code", [0, 143, -15, -9, 1])
+def test_who_is_signalled_with_its_launcher_has_not_failed(exit_code: int) -> None:
     """YARN signals the whole group: a child whose JVM went first may exit with anything."""
-    assert cause_of(exit_code, ordered=False, signalled=True) is cause
+    cause = cause_of(exit_code, finished=False, ordered=False, signalled=True)
+    assert cause is StopCause.SIGNALLED
 
 
 def test_the_last_lines_are_those_that_say_something() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from homeport.container.runtime import lease_memory
 from homeport.container.runtime.lease_memory import REPORT_BYTES, LeaseMemory, SpareKind, boot_ms
 from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.model.ids import TaskName
@@ -36,7 +37,7 @@ def test_a_report_that_is_being_written_is_left_for_the_next_look(memory: LeaseM
     """Bytes that do not fit their checksum are no word: the one before holds."""
     memory.tell(ContainerReport(lag=3))
     assert memory.told() == ContainerReport(lag=3)
-    os.pwrite(memory.fd, b"[", 24 + 8)
+    os.pwrite(memory.fd, b"[", lease_memory._NUMBERS + lease_memory._HEAD.size)
     assert memory.told() == ContainerReport(lag=3)
 
 
@@ -99,3 +100,15 @@ def test_without_a_permit_there_is_no_deadline() -> None:
     assert memory.deadline_ms - boot_ms() > 100 * 366 * 86_400_000
     assert memory.beat_ms == 9
     os.close(memory.fd)
+
+
+def test_the_launcher_finds_that_the_tasks_have_finished(memory: LeaseMemory) -> None:
+    """Not before the child says so; no other number of the memory says it."""
+    child = LeaseMemory(memory.fd)
+    child.tell(LONG)
+    child.want_spare(SpareKind.WARM, 7)
+    child.say_ready(is_ready=True)
+    memory.expect_permit()
+    assert not memory.is_finished
+    child.say_finished()
+    assert memory.is_finished

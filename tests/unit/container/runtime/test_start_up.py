@@ -10,6 +10,7 @@ from homeport.container.runtime import start_up
 from homeport.container.runtime.environment import Permit
 from homeport.container.runtime.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -76,6 +77,24 @@ def test_who_is_told_to_stop_does_not_go_on_asking() -> None:
     stop.set()
     with pytest.raises(StopRequestedError):
         start_up.fetch_job_model(_Client(UnavailableError("refused"), MODEL), PERMIT, stop)
+
+
+class _Refusing(CoordinatorClient):
+    """Refuses the report of a start."""
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:1/", None)
+
+    def started(self, message: Started) -> None:
+        raise WireError(f"the start of {message.incarnation}: 413 Request Entity Too Large")
+
+
+def test_a_report_that_is_refused_costs_no_start() -> None:
+    """The refusal says nothing of the container, which goes on; its history has the start."""
+    told: list[str] = []
+    message = Started(PERMIT.incarnation, {}, {"total": 1.0})
+    start_up.report_started(_Refusing(), message, lambda event, **_: told.append(event), StopFlag())
+    assert told == ["started"]
 
 
 def _knows(*permits: tuple[int, int]) -> InMemoryCoordinatorStream:

@@ -71,6 +71,7 @@ class Failing(BatchTask):
     """Raises where it is told to."""
 
     where = ""
+    error: type[BaseException] = RuntimeError
 
     def init(self, context: TaskContext) -> None:
         """Maybe raises."""
@@ -92,18 +93,22 @@ class Failing(BatchTask):
 
     def _at(self, step: str, text: str) -> None:
         if step == self.where:
-            raise RuntimeError(f"no\nluck {text}".strip())
+            raise self.error(f"no\nluck {text}".strip())
 
 
 @pytest.mark.parametrize("where", ["init", "process_batch", "end_transaction", "close"])
-def test_an_exception_names_task_and_step(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one line, with the user's exception as the cause."""
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_an_exception_names_task_and_step(
+    where: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line, with the user's exception as the cause; one that would end a process too."""
     monkeypatch.setattr(Failing, "where", where)
+    monkeypatch.setattr(Failing, "error", error)
     context = Context(TaskName("T"), {}, {})
     with pytest.raises(TaskFailedError) as failed:
         _run_through(context)
-    assert str(failed.value).startswith(f"task 'T' failed in {where}: RuntimeError: no luck")
-    assert isinstance(failed.value.__cause__, RuntimeError)
+    assert str(failed.value).startswith(f"task 'T' failed in {where}: {error.__name__}: no luck")
+    assert isinstance(failed.value.__cause__, error)
 
 
 def _run_through(context: Context) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
-from homeport.container.spark.jvm import jvm_command
+from homeport.container.spark.jvm import jvm_command, options_file
 
 HOME = Path("/none/pyspark")
+OPTIONS = Path("/w/java.options")
 PROPERTIES = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:A -Dk='a b'"}
 SCRIPT = [str(HOME / "bin" / "spark-submit")]
 
@@ -31,10 +33,11 @@ def _java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_the_set_up_found_is_used_with_what_the_job_says(java: Path) -> None:
     """Memory and options of this start follow the arguments that are always the same."""
-    assert jvm_command(HOME, PROPERTIES) == [
+    assert jvm_command(HOME, PROPERTIES, OPTIONS) == [
         *[str(java), "-cp", f"{HOME}/jars/*", "--add-opens=a=B"],
-        *["-Xmx512m", "-XX:A", "-Dk=a b", "org.apache.spark.deploy.SparkSubmit"],
+        *["-Xmx512m", "@/w/java.options", "org.apache.spark.deploy.SparkSubmit"],
     ]
+    assert options_file(PROPERTIES) == '"-XX:A"\n"-Dk=a b"\n'
 
 
 def test_without_a_set_up_the_script_is_used(
@@ -42,20 +45,20 @@ def test_without_a_set_up_the_script_is_used(
 ) -> None:
     """An environment that was made otherwise works too."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert jvm_command(HOME, PROPERTIES) == SCRIPT
+    assert jvm_command(HOME, PROPERTIES, OPTIONS) == SCRIPT
 
 
 def test_a_java_that_has_gone_is_not_used(java: Path) -> None:
     """The script looks for another one."""
     java.unlink()
-    assert jvm_command(HOME, PROPERTIES) == SCRIPT
+    assert jvm_command(HOME, PROPERTIES, OPTIONS) == SCRIPT
 
 
 @pytest.mark.usefixtures("java")
 def test_an_environment_that_was_moved_is_started_by_its_script() -> None:
     """The class path that the set-up found would lead to nothing."""
     moved = Path("/moved/pyspark")
-    assert jvm_command(moved, PROPERTIES) == [str(moved / "bin" / "spark-submit")]
+    assert jvm_command(moved, PROPERTIES, OPTIONS) == [str(moved / "bin" / "spark-submit")]
 
 
 def test_the_java_of_the_environment_is_the_one(
@@ -65,9 +68,9 @@ def test_the_java_of_the_environment_is_the_one(
     alias = tmp_path / "alias"
     alias.symlink_to(java.parent.parent)
     monkeypatch.setenv("JAVA_HOME", str(alias))
-    assert jvm_command(HOME, PROPERTIES)[0] == str(java)
+    assert jvm_command(HOME, PROPERTIES, OPTIONS)[0] == str(java)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "other"))
-    assert jvm_command(HOME, PROPERTIES) == SCRIPT
+    assert jvm_command(HOME, PROPERTIES, OPTIONS) == SCRIPT
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,7 @@ def test_the_java_of_the_environment_is_the_one(
 @pytest.mark.usefixtures("java")
 def test_what_only_the_script_heeds_is_left_to_it(key: str) -> None:
     """A class path of the job's own, for one."""
-    assert jvm_command(HOME, PROPERTIES | {key: "x"}) == SCRIPT
+    assert jvm_command(HOME, PROPERTIES | {key: "x"}, OPTIONS) == SCRIPT
 
 
 def test_files_of_configuration_are_read_by_the_script(java: Path) -> None:
@@ -91,6 +94,20 @@ def test_files_of_configuration_are_read_by_the_script(java: Path) -> None:
     written = java.parents[2] / "share" / "homeport" / "spark.command"
     written.write_text(f"{java}\n-cp\n{home}/jars/*\n", encoding="utf-8")
     script = [str(home / "bin" / "spark-submit")]
-    assert jvm_command(home, PROPERTIES) == script
+    assert jvm_command(home, PROPERTIES, OPTIONS) == script
     (home / "conf").rmdir()
-    assert jvm_command(home, PROPERTIES) != script
+    assert jvm_command(home, PROPERTIES, OPTIONS) != script
+
+
+def test_options_are_written_as_java_reads_them() -> None:
+    """Blanks, quotes, backslashes, line breaks and comment signs reach the JVM as they are."""
+    values = {"a": "x y", "b": "C:\\new", "c": "a \"b\" 'c'", "d": "1\n2", "e": "#@", "f": "ü"}
+    given = shlex.join(f"-D{name}={value}" for name, value in values.items())
+    assert options_file({"spark.driver.extraJavaOptions": given}).splitlines() == [
+        '"-Da=x y"',
+        r'"-Db=C:\\new"',
+        '"-Dc=a \\"b\\" \'c\'"',
+        r'"-Dd=1\n2"',
+        '"-De=#@"',
+        '"-Df=ü"',
+    ]

@@ -320,8 +320,8 @@ def test_a_scan_does_not_end_early_at_damage(tmp_path: Path) -> None:
     with table.open("r+b") as file:
         file.seek(table.stat().st_size // 2)
         file.write(b"\xff" * 200)
-    told: list[str] = []
-    store = RocksDbStore(path, RocksDbMemory(1 << 24, 1), on_damage=told.append)
+    told: list[StoreError] = []
+    store = RocksDbStore(path, RocksDbMemory(1 << 24, 1), on_failure=told.append)
     scan = store.scan()
     found: list[bytes] = []
     with pytest.raises(DamagedStoreError):
