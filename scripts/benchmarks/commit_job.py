@@ -20,10 +20,10 @@ from benchmarks.processes import peak_mb
 from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask
-from homeport.container.kafka.changelog_watch import ChangelogWatch
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
+from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress.commit import TransactionLimits
 from homeport.container.runtime.container import MAX_ROWS
@@ -40,6 +40,7 @@ from homeport.container.storage.managers import ContainerStorage
 from homeport.container.storage.typed_store import TypedStore
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 
 _TASKS: Mapping[str, type[BatchTask]] = {"hot": Sums, "distinct": Newest}
@@ -125,7 +126,7 @@ class _Run:
         """Runs until the input's first ``records`` are committed in Kafka and in the stores."""
         stop = StopFlag()
         watch = _Watch(stop, records)
-        starts, processed = read_positions(self._job, self._readers)
+        positions = read_positions(self._job, self._readers, InMemoryCoordinatorStream())
         task = self._job.task
         settings = LoopSettings(
             TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
@@ -137,7 +138,7 @@ class _Run:
         spare_collections()
         began, cpu = time.perf_counter(), time.process_time()
         # Within the time: it begins to fetch as soon as it is there.
-        source = InputConsumer(self._job.systems, starts)
+        source = InputConsumer(self._job.systems, positions.starts)
         parts = LoopParts(
             source,
             None,
@@ -146,10 +147,10 @@ class _Run:
             self._outputs,
             self._storage,
             self._producer,
-            processed,
+            positions.processed(),
             watch.event,
             lambda _: _MIB,
-            ChangelogWatch(self._job.systems, {}),
+            TopicWatch(self._job.systems, {}, None),
             self._plain,
         )
         loop = RunLoop(parts, settings, stop)

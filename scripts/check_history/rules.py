@@ -157,14 +157,15 @@ def _missing(run: Run, incarnation: Incarnation) -> Iterator[str]:
 def offsets_go_on(run: Run) -> Iterator[str]:
     """Each input partition is processed on from where the last committed transaction ended.
 
-    After a reset of the state, from anywhere.
+    After a reset of the state, from anywhere; so of an input that was begun anew.
     """
     allowed: dict[str, set[int]] = {}
-    resets = _resets(run)
+    left = _begun_anew(run)
     for incarnation in run.incarnations:
-        if resets and resets[0] <= incarnation.began_at:
-            resets = [at for at in resets if at > incarnation.began_at]
-            allowed.clear()
+        while left and left[0][0] <= incarnation.began_at:
+            _, stream = left.pop(0)
+            for partition in [p for p in allowed if stream in {"", _stream(p)}]:
+                del allowed[partition]
         for transaction in incarnation.transactions:
             for partition, last in sorted(transaction.last.items()):
                 first = (transaction.first or {}).get(partition)
@@ -184,13 +185,22 @@ def offsets_go_on(run: Run) -> Iterator[str]:
                     allowed[partition] = (places or {first}) | {last + 1}
 
 
-def _resets(run: Run) -> list[int]:
-    """When resets of the state were first heard of, by time; every driver tells the last one."""
-    first: dict[object, int] = {}
+def _begun_anew(run: Run) -> list[tuple[int, str]]:
+    """(when, input): what was first heard to be read from another place, by time.
+
+    Of a reset of the state the input is "", which stands for all; every driver tells the last one.
+    """
+    first: dict[tuple[object, str], int] = {}
     for event in run.job.events:
-        if (event.role, event.name) == ("driver", "state-reset"):
-            first.setdefault(event.fields.get("submission"), event.at)
-    return sorted(first.values())
+        if (event.role, event.name) in {("driver", "state-reset"), ("driver", "input-begun-anew")}:
+            stream = str(event.fields.get("input", ""))
+            first.setdefault((event.fields.get("submission"), stream), event.at)
+    return sorted((at, stream) for (_, stream), at in first.items())
+
+
+def _stream(partition: str) -> str:
+    """``kafka.in`` of ``Partition 0 / kafka.in.0``."""
+    return partition.rpartition(" / ")[2].rpartition(".")[0]
 
 
 def _follows(run: Run, first: int, places: set[int]) -> bool:

@@ -33,8 +33,13 @@ class DemoJob:
         env: dict[str, str],
         bootstrap_servers: str,
         overrides: Sequence[str] = (),
+        python: str = sys.executable,
     ) -> None:
-        """``overrides``: configuration beside the example's file, each ``key=value``."""
+        """``overrides``: configuration beside the example's file, each ``key=value``.
+
+        ``python``: the interpreter of ``run-job``, and so of the job.
+        """
+        self._python = python
         self._example = example
         self.name = example.name
         self._overrides = overrides
@@ -60,7 +65,7 @@ class DemoJob:
     def _run_job(self, operation: str) -> str:
         # Straight to the module: the wrapper's set-up has been done by the time the demo runs.
         argv = [
-            sys.executable,
+            self._python,
             "-m",
             "homeport.appmaster.cli.run_job",
             *self.command(operation)[1:],

@@ -33,7 +33,7 @@ RM_SERVICES = ("client", "scheduler", "tracker", "admin", "web")
 #: YARN's own defaults, for a ResourceManager that has all ports of its address.
 _RM_PORTS = dict(zip(RM_SERVICES, (8032, 8030, 8031, 8033, 8088), strict=True))
 
-_KAFKA_OCTET = 2
+_BROKER_OCTETS = (2, 4, 5, 6, 7)
 _RM_OCTET = 3
 _FIRST_NODE_OCTET = 11
 _SECOND_OCTETS = range(64, 128)
@@ -44,6 +44,7 @@ _PORT_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 MAX_NODES = 200
 #: The nodes of a network of their own share half a block.
 MAX_NETWORK_NODES = 100
+MAX_BROKERS = len(_BROKER_OCTETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +59,18 @@ class Addresses:
     rm_ports: ResourceManagerPorts
     #: Address of the ResourceManager.
     rm: str = RM_ADDRESS
+    #: How many brokers there are.
+    broker_count: int = 1
 
     @property
-    def kafka(self) -> str:
-        """Address of the broker and its controller."""
-        return f"{self.block}.{_KAFKA_OCTET}"
+    def brokers(self) -> dict[str, str]:
+        """The address of each broker and its controller, by name, in the order of their ids."""
+        return broker_addresses(self.block, self.broker_count)
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a Kafka client connects to."""
-        return f"{self.kafka}:{KAFKA_PORT}"
+        """What a Kafka client connects to: all brokers."""
+        return ",".join(f"{address}:{KAFKA_PORT}" for address in self.brokers.values())
 
     @property
     def rm_url(self) -> str:
@@ -85,12 +88,27 @@ def node_addresses(block: str, nodes: Sequence[str]) -> dict[str, str]:
     return {node: f"{block}.{_FIRST_NODE_OCTET + index}" for index, node in enumerate(nodes)}
 
 
-def fixed_endpoints(block: str, nodes: Sequence[str]) -> tuple[tuple[str, int], ...]:
+def broker_name(broker_id: int) -> str:
+    """The daemon's name: kafka, kafka2, kafka3; the first id is 1."""
+    return "kafka" if broker_id == 1 else f"kafka{broker_id}"
+
+
+def broker_addresses(block: str, count: int) -> dict[str, str]:
+    """The address of each broker by name: .2, .4 and so on."""
+    octets = _BROKER_OCTETS[:count]
+    return {broker_name(number): f"{block}.{octet}" for number, octet in enumerate(octets, 1)}
+
+
+def fixed_endpoints(
+    block: str, nodes: Sequence[str], brokers: int = 1
+) -> tuple[tuple[str, int], ...]:
     """Every (address, port) of the block that a daemon of the cluster will listen on."""
-    kafka = f"{block}.{_KAFKA_OCTET}"
     return (
-        (kafka, KAFKA_PORT),
-        (kafka, CONTROLLER_PORT),
+        *(
+            (address, port)
+            for address in broker_addresses(block, brokers).values()
+            for port in (KAFKA_PORT, CONTROLLER_PORT)
+        ),
         *(
             (address, port)
             for address in node_addresses(block, nodes).values()
@@ -100,7 +118,7 @@ def fixed_endpoints(block: str, nodes: Sequence[str]) -> tuple[tuple[str, int], 
 
 
 @contextlib.contextmanager
-def reserved(nodes: Sequence[str]) -> Iterator[Addresses]:
+def reserved(nodes: Sequence[str], brokers: int = 1) -> Iterator[Addresses]:
     """Choose addresses for a cluster and keep them from other clusters inside the block.
 
     The daemons must be listening when the block ends.
@@ -109,14 +127,14 @@ def reserved(nodes: Sequence[str]) -> Iterator[Addresses]:
         ClusterError: no block or no port is free.
     """
     with contextlib.ExitStack() as held:
-        block = _reserve_block(held, nodes)
+        block = _reserve_block(held, nodes, brokers)
         ports = _reserve_rm_ports(held) if nodes else {}
-        yield Addresses(block=block, nodes=node_addresses(block, nodes), rm_ports=ports)
+        yield Addresses(block, node_addresses(block, nodes), ports, broker_count=brokers)
 
 
 @contextlib.contextmanager
 def reserved_network(
-    nodes: Sequence[str], routes: Collection[ipaddress.IPv4Network]
+    nodes: Sequence[str], routes: Collection[ipaddress.IPv4Network], brokers: int = 1
 ) -> Iterator[Addresses]:
     """Choose a private block that none of the machine's routes touches, and keep it from others.
 
@@ -142,6 +160,7 @@ def reserved_network(
                 nodes=node_addresses(block, nodes),
                 rm_ports=_RM_PORTS if nodes else {},
                 rm=f"{block}.{_RM_OCTET}",
+                broker_count=brokers,
             )
             return
     raise ClusterError(
@@ -150,7 +169,7 @@ def reserved_network(
     )
 
 
-def _reserve_block(held: contextlib.ExitStack, nodes: Sequence[str]) -> str:
+def _reserve_block(held: contextlib.ExitStack, nodes: Sequence[str], brokers: int) -> str:
     """Hold all ports of a random free block; returns its first three octets."""
     failure: OSError | None = None
     chance = random.Random()  # noqa: S311 - addresses are not secrets
@@ -158,7 +177,7 @@ def _reserve_block(held: contextlib.ExitStack, nodes: Sequence[str]) -> str:
         block = f"127.{chance.choice(_SECOND_OCTETS)}.{chance.randrange(256)}"
         with contextlib.ExitStack() as attempt:
             try:
-                for address, port in fixed_endpoints(block, nodes):
+                for address, port in fixed_endpoints(block, nodes, brokers):
                     attempt.enter_context(_hold(address, port))
             except OSError as error:
                 failure = error

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from local_cluster import network, outages, preflight, processes, remains
 from local_cluster.addresses import (
+    MAX_BROKERS,
     MAX_NETWORK_NODES,
     MAX_NODES,
     Addresses,
@@ -24,7 +25,7 @@ from local_cluster.addresses import (
     reserved,
     reserved_network,
 )
-from local_cluster.daemons import KAFKA, RESOURCE_MANAGER, Daemons, hosts_option
+from local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
 from local_cluster.errors import ClusterError, ClusterRunningError
 from local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all, write_hosts
 from local_cluster.interrupts import uninterrupted
@@ -34,7 +35,7 @@ from local_cluster.locks import exclusive
 from local_cluster.network import Network
 from local_cluster.network_faults import NetworkFaults
 from local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
-from local_cluster.status import nodes_of, state_of
+from local_cluster.status import state_of, status_of
 
 Progress = Callable[[str], None]
 
@@ -47,19 +48,28 @@ def _quiet(_line: str) -> None:
 
 
 class LocalCluster:
-    """One ResourceManager, NodeManagers nm1 to nmN and one Kafka broker, or only the broker.
+    """One ResourceManager, NodeManagers nm1 to nmN and one or more Kafka brokers, or only these.
 
     The object holds no state: everything is read from the cluster's record, so several processes
     may use one cluster. As a context manager it is up inside the block and gone after it.
     """
 
     def __init__(
-        self, name: str, nodes: int = 3, cache: Path | None = None, *, namespaces: bool = False
+        self,
+        name: str,
+        nodes: int = 3,
+        cache: Path | None = None,
+        *,
+        brokers: int = 1,
+        namespaces: bool = False,
     ) -> None:
         """Describe a cluster; nothing is started. Without nodes there is no ResourceManager.
 
         With ``namespaces`` each daemon has a network of its own, which can be cut and slowed down.
         """
+        if not 1 <= brokers <= MAX_BROKERS:
+            raise ClusterError(f"a cluster has 1 to {MAX_BROKERS} brokers, not {brokers}")
+        self._brokers = brokers
         most = MAX_NETWORK_NODES if namespaces else MAX_NODES
         if not 0 <= nodes <= most:
             raise ClusterError(f"a cluster has 0 to {most} nodes, not {nodes}")
@@ -222,18 +232,31 @@ class LocalCluster:
 
     # ------------------------------------------------------------------ outages
 
-    def stop_kafka(self, *, orderly: bool = False) -> None:
-        """The broker is gone, its data is left: SIGKILL, or SIGTERM and an orderly end."""
+    def stop_kafka(self, broker: int | None = None, *, orderly: bool = False) -> None:
+        """The broker is gone, its data is left: SIGKILL, or SIGTERM and an orderly end.
+
+        Without a number: all brokers at once, as in the following.
+        """
         with self._changing(_quiet):
-            record = outages.stop_kafka(self._layout, self._record(), orderly=orderly)
+            record = outages.stop_kafka(self._layout, self._record(), broker, orderly=orderly)
             write_record(self._layout.state, record)
 
-    def start_kafka(self, progress: Progress = _quiet) -> None:
+    def start_kafka(self, progress: Progress = _quiet, broker: int | None = None) -> None:
         """The broker answers again, on its port, with its data."""
         with self._changing(progress):
             record, watch = self._record(), Stopwatch(progress)
-            record = outages.start_kafka(self._layout, record, self._daemons(record), watch)
+            record = outages.start_kafka(self._layout, record, self._daemons(record), watch, broker)
             write_record(self._layout.state, record)
+
+    def pause_kafka(self, broker: int | None = None) -> list[int]:
+        """SIGSTOP a broker, as if its machine stood still; the pids that stand."""
+        with self._changing(_quiet):
+            return outages.pause_kafka(self._layout, self._record(), broker)
+
+    def resume_kafka(self, broker: int | None = None) -> list[int]:
+        """SIGCONT a paused broker; the pids that it woke."""
+        with self._changing(_quiet):
+            return outages.resume_kafka(self._layout, self._record(), broker)
 
     def restart_resource_manager(
         self, progress: Progress = _quiet, *, orderly: bool = False, away_s: float = 0.0
@@ -252,29 +275,8 @@ class LocalCluster:
     # ------------------------------------------------------------------ what is
 
     def status(self) -> dict[str, Any]:
-        """Name, state (up, starting, crashed, down), addresses, and each node with its pids."""
-        record = read_record(self._layout.state)
-        if record is None:
-            return {
-                "name": self.name,
-                "state": "down",
-                "bootstrap_servers": None,
-                "resource_manager": None,
-                "nodes": [],
-                "conf_dir": None,
-                "log_dir": str(self.log_dir),
-            }
-        addresses = record.addresses
-        rm_url = addresses.rm_url if addresses.nodes else None
-        return {
-            "name": self.name,
-            "state": state_of(record),
-            "bootstrap_servers": addresses.bootstrap_servers,
-            "resource_manager": rm_url,
-            "nodes": nodes_of(record),
-            "conf_dir": str(self._layout.conf) if addresses.nodes else None,
-            "log_dir": str(self.log_dir),
-        }
+        """Name, state (up, starting, crashed, down), addresses, each broker and node with pids."""
+        return status_of(self._layout, read_record(self._layout.state))
 
     def env(self) -> dict[str, str]:
         """Environment variables for clients of the cluster, to be laid over one's own."""
@@ -311,7 +313,7 @@ class LocalCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Address and port of the broker."""
+        """Address and port of each broker."""
         return self._record().addresses.bootstrap_servers
 
     @property
@@ -377,11 +379,11 @@ class LocalCluster:
                 own.make()
             write_hosts(self._layout, addresses.nodes if own is None else own.machines)
             daemons = self._daemons(record)
-            names: tuple[str, ...] = (KAFKA,)
+            names = tuple(addresses.brokers)
             if self._node_names:
                 site = HadoopSite(self._layout, addresses, cluster_id, daemons.hadoop_jars())
                 write_all(site)
-                names = (RESOURCE_MANAGER, KAFKA, *self._node_names)
+                names = (RESOURCE_MANAGER, *names, *self._node_names)
             watch.report(f"starting {', '.join(names)} on {addresses.block}.0/24")
             record = replace(record, daemons={name: daemons.start(name) for name in names})
             write_record(self._layout.state, record)
@@ -390,8 +392,8 @@ class LocalCluster:
 
     def _reserved(self) -> contextlib.AbstractContextManager[Addresses]:
         if self._namespaces:
-            return reserved_network(self._node_names, network.routes())
-        return reserved(self._node_names)
+            return reserved_network(self._node_names, network.routes(), self._brokers)
+        return reserved(self._node_names, self._brokers)
 
     def _refuse_if_up(self) -> None:
         record = read_record(self._layout.state)
@@ -427,12 +429,12 @@ class LocalCluster:
         processes.wait_gone(containers, SIGKILL_DELAY_MS / 1000)
         if record.addresses.nodes:
             watch.report("nodes stopped")
-        limits = ((RESOURCE_MANAGER, outages.RM_STOP_LIMIT_S), (KAFKA, outages.KAFKA_STOP_LIMIT_S))
-        for name, limit in limits:
-            if name in living:
-                processes.send(living[name], signal.SIGTERM)
-                processes.wait_gone({living[name]}, limit)
-                watch.report(f"{name} stopped")
+        if RESOURCE_MANAGER in living:
+            processes.send(living[RESOURCE_MANAGER], signal.SIGTERM)
+            processes.wait_gone({living[RESOURCE_MANAGER]}, outages.RM_STOP_LIMIT_S)
+            watch.report(f"{RESOURCE_MANAGER} stopped")
+        if outages.end_kafka(record):
+            watch.report("Kafka stopped")
 
     def _keep_container_logs(self, node: str) -> None:
         """Move the logs of the node's last life away: a starting NodeManager deletes them."""

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster.kafka_broker import new_kafka_cluster_id, server_properties
+from local_cluster.kafka_broker import kafka_cluster_id, server_properties
 from local_cluster.layout import Layout, Record
 from local_cluster.network import Network
 from local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE, ProcessId, spawn
 
 RESOURCE_MANAGER = "rm"
-KAFKA = "kafka"
 
 _RM_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 _NM_CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
@@ -31,6 +30,7 @@ _JVM = (
     "-XX:-UsePerfData",
     "-Djava.net.preferIPv4Stack=true",
 )
+_LONE_BROKER_HEAP, _BROKER_HEAP = "512m", "320m"
 _HADOOP_JVM = (*_JVM, "-XX:MaxMetaspaceSize=192m", "-Xss512k")
 
 
@@ -45,9 +45,9 @@ class Daemons:
     kafka_jars: Callable[[], Path]
 
     def start(self, daemon: str) -> ProcessId:
-        """Start a daemon by name (rm, kafka or a node), detached from this process."""
-        if daemon == KAFKA:
-            command = self._kafka_command()
+        """Start a daemon by name (rm, a broker or a node), detached from this process."""
+        if daemon in self.record.addresses.brokers:
+            command = self._kafka_command(daemon)
         elif daemon == RESOURCE_MANAGER:
             command = self._hadoop_command(daemon, _RM_CLASS, "256m", self.layout.conf)
         else:
@@ -87,18 +87,19 @@ class Daemons:
             main,
         ]
 
-    def _kafka_command(self) -> list[str]:
+    def _kafka_command(self, broker: str) -> list[str]:
         """Format the storage if it is new, then become the broker: one process id for both."""
-        folder = self.layout.kafka
-        temporary = self.layout.temporary / KAFKA
+        folder = self.layout.broker(broker)
+        temporary = self.layout.temporary / broker
         for needed in (folder, temporary):
             needed.mkdir(parents=True, exist_ok=True)
         settings = folder / "server.properties"
-        text = server_properties(self.record.addresses.kafka, folder / "data")
+        addresses = self.record.addresses.brokers
+        text = server_properties(broker, addresses, folder / "data")
         settings.write_text(text, encoding="utf-8")
         java = [
             self._java,
-            "-Xmx512m",
+            f"-Xmx{_LONE_BROKER_HEAP if len(addresses) == 1 else _BROKER_HEAP}",
             *_JVM,
             f"-Djava.io.tmpdir={temporary}",
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -110,7 +111,9 @@ class Daemons:
         if (folder / "data" / "meta.properties").exists():
             return ["/bin/sh", "-c", f"exec {run_broker}"]
         tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
-        identity = ["-t", new_kafka_cluster_id(), "-c", str(settings)]
+        # The same for all brokers of the cluster.
+        identity = ["-t", kafka_cluster_id(bytes.fromhex(self.record.cluster_id))]
+        identity += ["-c", str(settings)]
         format_storage = shlex.join([*java, *tool, *identity])
         return ["/bin/sh", "-c", f"{format_storage} && exec {run_broker}"]
 

@@ -14,9 +14,10 @@ from local_cluster.cluster import LocalCluster
 from local_cluster.errors import ClusterError, ClusterRunningError
 
 _DESCRIPTION = """\
-A real YARN cluster (ResourceManager, NodeManagers nm1, nm2...) and one Kafka broker on loopback
-addresses of this machine. No root, no Docker. It stays up until `down`; several with different
-names can be up at once. With --namespaces (root) each has a network of its own, which can be cut.
+A real YARN cluster (ResourceManager, NodeManagers nm1, nm2...) and Kafka, one broker or several, on
+loopback addresses of this machine. No root, no Docker. It stays up until `down`; several with
+different names can be up at once. With --namespaces (root) each daemon has a network of its own,
+which can be cut.
 """
 
 _EXAMPLES = """\
@@ -31,9 +32,13 @@ a session:
   scripts/dev-cluster resume-node nm2        ... and wakes up late, believing no time has passed
   scripts/dev-cluster stop-kafka             the broker dies by SIGKILL (--orderly: by SIGTERM)
   scripts/dev-cluster start-kafka            ... and is back, same port, same data
+  scripts/dev-cluster pause-kafka            the broker stands still: SIGSTOP
+  scripts/dev-cluster resume-kafka           ... and goes on; with up --brokers 3 these four are of
+                                             all brokers at once, or of one: --broker 2
   scripts/dev-cluster restart-rm             a new ResourceManager takes over; containers run on
   scripts/dev-cluster cut-node nm2           nobody hears nm2, nor it them (up --namespaces; so also
-                                             for rm, kafka, and client: this machine's programs)
+                                             for rm, kafka, kafka2, and client: this machine's
+                                             programs)
   scripts/dev-cluster cut-pair nm1 nm2       these two do not hear each other
   scripts/dev-cluster slow-node nm2 200      each packet that nm2 sends is 200 ms late
   scripts/dev-cluster heal                   no cut and no delay is left
@@ -43,10 +48,16 @@ a session:
 Files are below ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/NAME/: logs/ (daemons),
 nodes/NODE/logs/APPLICATION/CONTAINER/ (containers; of a node's life before start-node logs-1, -2),
 nodes/NODE/state/ (LOGGED_STORE_BASE_DIR).
+
+Of several brokers each is a controller too; kafka is number 1, kafka2 number 2. They keep a topic
+that says nothing else, and Kafka's own topics, on three of them, of which two must be in sync. A
+broker that is silent for 4 s (9 s by Kafka's default) is fenced, and its partitions get other
+leaders; a replica that is 4 s behind (30 s) is out of sync; leaders do not move back by themselves.
 """
 
 
 _Command = Callable[[argparse.Namespace], int]
+_Add = Callable[[str, _Command, str], argparse.ArgumentParser]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,13 +91,14 @@ def _parser() -> argparse.ArgumentParser:
 
     up = command("up", _up, "start a cluster; if it is up already, print its status")
     up.add_argument("--nodes", type=int, default=3, help="NodeManagers (default: 3)")
+    up.add_argument("--brokers", type=int, default=1, help="Kafka brokers (default: 1)")
     up.add_argument(
         "--namespaces",
         action="store_true",
         help="each daemon has a network of its own, which can be cut (root, iproute2, iptables)",
     )
     command("env", _env, "print export lines for a shell")
-    status = command("status", _status, "print addresses and node states")
+    status = command("status", _status, "print addresses and the states of brokers and nodes")
     status.add_argument("--json", action="store_true", help="as one JSON object")
     logs = command("logs", _logs, "print the paths of daemon and container logs")
     logs.add_argument("--node", help="of this node only")
@@ -98,8 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     start = command("start-node", _start_node, "start the NodeManager of a killed node again")
     pause = command("pause-node", _pause_node, "SIGSTOP a NodeManager and everything it started")
     resume = command("resume-node", _resume_node, "SIGCONT everything of a paused node")
-    stop_kafka = command("stop-kafka", _stop_kafka, "SIGKILL the broker; its data is left")
-    command("start-kafka", _start_kafka, "start the broker again, same port, same data")
+    for parser_of_node in (kill, kill_manager, start, pause, resume):
+        parser_of_node.add_argument("node", metavar="NODE", help="nm1, nm2...")
+    stop_kafka = _add_broker_commands(command)
     restart = command(
         "restart-rm",
         _restart_rm,
@@ -109,6 +122,27 @@ def _parser() -> argparse.ArgumentParser:
         parser_of_daemon.add_argument(
             "--orderly", action="store_true", help="stop it by SIGTERM, in order"
         )
+    _add_network_commands(command)
+    return parser
+
+
+def _add_broker_commands(command: _Add) -> argparse.ArgumentParser:
+    """Returns the parser of the one that stops a broker."""
+    stop = command("stop-kafka", _stop_kafka, "SIGKILL the broker; its data is left")
+    brokers = [
+        stop,
+        command("start-kafka", _start_kafka, "start the broker again, same port, same data"),
+        command("pause-kafka", _pause_kafka, "SIGSTOP the broker"),
+        command("resume-kafka", _resume_kafka, "SIGCONT the paused broker"),
+    ]
+    for parser in brokers:
+        parser.add_argument(
+            "--broker", type=int, metavar="N", help="this one only, 1 to the last; default: all"
+        )
+    return stop
+
+
+def _add_network_commands(command: _Add) -> None:
     cut = command("cut-node", _cut_node, "cut places from all others, silently, both ways")
     cut.add_argument("places", metavar="PLACE", nargs="+", help="nm1, nm2..., rm, kafka, client")
     pair = command("cut-pair", _cut_pair, "cut two places from each other, silently, both ways")
@@ -118,13 +152,15 @@ def _parser() -> argparse.ArgumentParser:
     slow.add_argument("delay_ms", metavar="MS", type=int, help="for how many milliseconds; 0: none")
     heal = command("heal", _heal, "end cuts and delays of the places given, or of all")
     heal.add_argument("places", metavar="PLACE", nargs="*", help="nm1, nm2..., rm, kafka, client")
-    for parser_of_node in (kill, kill_manager, start, pause, resume):
-        parser_of_node.add_argument("node", metavar="NODE", help="nm1, nm2...")
-    return parser
 
 
 def _up(options: argparse.Namespace) -> int:
-    cluster = LocalCluster(options.name, nodes=options.nodes, namespaces=options.namespaces)
+    cluster = LocalCluster(
+        options.name,
+        nodes=options.nodes,
+        brokers=options.brokers,
+        namespaces=options.namespaces,
+    )
     try:
         cluster.up(_say)
     except ClusterRunningError:
@@ -206,14 +242,30 @@ def _resume_node(options: argparse.Namespace) -> int:
 
 
 def _stop_kafka(options: argparse.Namespace) -> int:
-    LocalCluster.attach(options.name).stop_kafka(orderly=options.orderly)
-    _say("Kafka is stopped; start-kafka starts it")
+    LocalCluster.attach(options.name).stop_kafka(options.broker, orderly=options.orderly)
+    _say(f"{_broker_words(options)} is stopped; start-kafka starts it")
     return 0
 
 
 def _start_kafka(options: argparse.Namespace) -> int:
-    LocalCluster.attach(options.name).start_kafka(_say)
+    LocalCluster.attach(options.name).start_kafka(_say, options.broker)
     return 0
+
+
+def _pause_kafka(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).pause_kafka(options.broker)
+    _say(f"{_broker_words(options)} is paused; resume-kafka wakes it")
+    return 0
+
+
+def _resume_kafka(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).resume_kafka(options.broker)
+    _say(f"{_broker_words(options)} goes on")
+    return 0
+
+
+def _broker_words(options: argparse.Namespace) -> str:
+    return "Kafka" if options.broker is None else f"broker {options.broker}"
 
 
 def _restart_rm(options: argparse.Namespace) -> int:
@@ -256,6 +308,13 @@ def _print_status(status: dict[str, Any]) -> None:
     ):
         if status[key] is not None:
             print(f"  {label:<16} {status[key]}")
+    for broker in status["brokers"]:
+        pid = broker["pid"] or "none"
+        role = ", controller" if broker["controller"] else ""
+        print(
+            f"  {broker['name']:<16} {broker['address']:<15} {broker['state']:<8} "
+            f"pid {pid}, broker {broker['id']}{role}"
+        )
     for node in status["nodes"]:
         pids = " ".join(map(str, node["pids"])) or "none"
         print(f"  {node['host']:<16} {node['address']:<15} {node['state']:<8} pids {pids}")

@@ -86,13 +86,17 @@ class Layout:
 
     @property
     def logs(self) -> Path:
-        """One file per daemon: rm.log, kafka.log, nm1.log..."""
+        """One file per daemon: rm.log, kafka.log, kafka2.log, nm1.log..."""
         return self.root / "logs"
 
+    def broker(self, broker: str) -> Path:
+        """Settings and data of one broker."""
+        return self.root / "brokers" / broker
+
     @property
-    def kafka(self) -> Path:
-        """Settings and data of the broker."""
-        return self.root / "kafka"
+    def brokers(self) -> Path:
+        """Settings and data of all brokers."""
+        return self.root / "brokers"
 
     def log(self, daemon: str) -> Path:
         """Output of one daemon."""
@@ -146,6 +150,7 @@ def write_record(path: Path, record: Record) -> None:
             "block": record.addresses.block,
             "nodes": record.addresses.nodes,
             "rm": record.addresses.rm,
+            "brokers": record.addresses.broker_count,
             "rm_ports": record.addresses.rm_ports,
             "java_home": record.java_home,
             "owner": _process_json(record.owner),
@@ -176,6 +181,7 @@ def read_record(path: Path) -> Record | None:
                 nodes=raw["nodes"],
                 rm_ports=raw["rm_ports"],
                 rm=raw.get("rm", RM_ADDRESS),
+                broker_count=raw.get("brokers", 1),
             ),
             java_home=raw["java_home"],
             owner=_process(raw["owner"]),

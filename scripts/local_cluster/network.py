@@ -53,7 +53,7 @@ class Network:
         """{place: address} of all that daemons run on."""
         addresses = self.addresses
         rm = {"rm": addresses.rm} if addresses.nodes else {}
-        return {"kafka": addresses.kafka, **rm, **addresses.nodes}
+        return {**addresses.brokers, **rm, **addresses.nodes}
 
     @property
     def places(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ def sweep(layout: Layout, *, keep_logs: bool) -> None:
         if record.network is not None:
             network.remove(record.network)
     if keep_logs:
-        for folder in (layout.fs, layout.temporary, layout.kafka, layout.skein, layout.bin):
+        for folder in (layout.fs, layout.temporary, layout.brokers, layout.skein, layout.bin):
             shutil.rmtree(folder, ignore_errors=True)
         for node in record.addresses.nodes if record is not None else ():
             shutil.rmtree(layout.node_local(node), ignore_errors=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local_cluster import kafka_broker
-from local_cluster.daemons import KAFKA, RESOURCE_MANAGER, log_tail
+from local_cluster.daemons import RESOURCE_MANAGER, log_tail
 from local_cluster.errors import ClusterError
 from local_cluster.layout import Layout, Record
 from local_cluster.processes import ProcessId, is_alive
@@ -73,12 +73,15 @@ class Waiter:
 def cluster_steps(record: Record, watch: Stopwatch) -> Iterator[str]:
     """Yield the daemon waited for until Kafka answers and the ResourceManager has all nodes."""
     addresses = record.addresses
-    waiting = {KAFKA, RESOURCE_MANAGER} if addresses.nodes else {KAFKA}
+    brokers = kafka_steps(record, addresses.brokers)
+    waited_for: str | None = ""
+    waiting = {RESOURCE_MANAGER} if addresses.nodes else set()
     running = 0
-    while waiting:
-        if KAFKA in waiting and kafka_broker.answers(addresses.kafka):
-            waiting.discard(KAFKA)
-            watch.report(f"Kafka answers on {addresses.bootstrap_servers}")
+    while waiting or waited_for is not None:
+        if waited_for is not None:
+            waited_for = next(brokers, None)
+            if waited_for is None:
+                watch.report(f"Kafka answers on {addresses.bootstrap_servers}")
         if RESOURCE_MANAGER in waiting:
             states = node_states(addresses.rm_url) or {}
             count = sum(states.get(node) == "RUNNING" for node in addresses.nodes)
@@ -87,14 +90,18 @@ def cluster_steps(record: Record, watch: Stopwatch) -> Iterator[str]:
                 watch.report(f"{running} of {len(addresses.nodes)} nodes running")
             if running == len(addresses.nodes):
                 waiting.discard(RESOURCE_MANAGER)
-        if waiting:
-            yield min(waiting)
+        if waiting or waited_for is not None:
+            yield waited_for or min(waiting)
 
 
-def kafka_steps(record: Record) -> Iterator[str]:
-    """Yield the broker until it answers."""
-    while not kafka_broker.answers(record.addresses.kafka):
-        yield KAFKA
+def kafka_steps(record: Record, brokers: Collection[str]) -> Iterator[str]:
+    """Yield one of the brokers until all of them answer and take work."""
+    names = list(record.addresses.brokers)
+    ids = {name: number for number, name in enumerate(names, 1)}
+    for broker in brokers:
+        address = record.addresses.brokers[broker]
+        while not {ids[name] for name in brokers} <= kafka_broker.working(address):
+            yield broker
 
 
 def resource_manager_steps(record: Record, nodes: Collection[str]) -> Iterator[str]:

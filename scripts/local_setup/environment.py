@@ -172,6 +172,18 @@ def _package_files() -> list[Path]:
     return sorted(file for file in files if file.is_file())
 
 
+def copy_sources(target: Path) -> None:
+    """``target``, a folder that need not exist, has what pip builds homeport from.
+
+    pip builds from a copy: setuptools leaves build/ and *.egg-info where it builds.
+    """
+    for file in (*_package_files(), ROOT / "README.md"):
+        copy = target / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_file():
+            shutil.copyfile(file, copy)
+
+
 def _sources_digest() -> str:
     digest = hashlib.sha256()
     for file in _package_files():
@@ -190,13 +202,8 @@ def _ensure_homeport(progress: Progress) -> None:
         return
     _INSTALL_STAMP.unlink(missing_ok=True)
     with _scratch() as scratch:
-        # Built from a copy: setuptools leaves build/ and *.egg-info where it builds.
         copy = scratch / "homeport"
-        for file in (*_package_files(), ROOT / "README.md"):
-            target = copy / file.relative_to(ROOT)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if file.is_file():
-                shutil.copyfile(file, target)
+        copy_sources(copy)
         command = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--no-deps", "--no-index"]
         command += ["--no-build-isolation", "--force-reinstall", str(copy)]
         run_logged(progress, "homeport into .venv", command, LOG, env=_pip_env(scratch))
