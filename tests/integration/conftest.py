@@ -34,11 +34,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @contextlib.contextmanager
 def running(
-    role: str, nodes: int, request: pytest.FixtureRequest, *, namespaces: bool = False
+    role: str,
+    nodes: int,
+    request: pytest.FixtureRequest,
+    *,
+    brokers: int = 1,
+    namespaces: bool = False,
 ) -> Iterator[LocalCluster]:
     """A cluster of this test run; afterwards gone, with its logs kept if a test failed."""
     remove_abandoned(PREFIX, progress=print)
-    started = LocalCluster(f"{PREFIX}{os.getpid()}-{role}", nodes=nodes, namespaces=namespaces)
+    name = f"{PREFIX}{os.getpid()}-{role}"
+    started = LocalCluster(name, nodes=nodes, brokers=brokers, namespaces=namespaces)
     try:
         started.up(print)
         yield started
@@ -81,12 +87,12 @@ def network_cluster(namespaces: None, request: pytest.FixtureRequest) -> Iterato
 @pytest.fixture(scope="session")
 def running_cluster(
     request: pytest.FixtureRequest,
-) -> Callable[[str, int], contextlib.AbstractContextManager[LocalCluster]]:
-    """Starts a cluster for a block, of this role and with so many nodes.
+) -> Callable[..., contextlib.AbstractContextManager[LocalCluster]]:
+    """Starts a cluster for a block, of this role, with so many nodes, and ``brokers`` if not one.
 
     A module that has a fixture ``cluster`` made with it has a cluster of its own for its jobs.
     """
-    return lambda role, nodes: running(role, nodes, request)
+    return lambda role, nodes, brokers=1: running(role, nodes, request, brokers=brokers)
 
 
 @pytest.fixture(scope="session")
@@ -104,6 +110,13 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
 def broker(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """A broker of one module's tests alone, which they may stop."""
     with running("broker", 0, request) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def brokers(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+    """Three brokers of one module's tests alone; at the end of each test all of them must run."""
+    with running("brokers", 0, request, brokers=3) as started:
         yield started
 
 

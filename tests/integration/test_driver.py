@@ -89,6 +89,25 @@ def test_launchers_go_on_while_records_cannot_be_written(tmp_path: Path) -> None
     assert am.cluster.finished is not None
 
 
+def test_a_report_that_is_made_again_is_one_failure(tmp_path: Path) -> None:
+    """While records cannot be written the launcher reports the stop again and again."""
+
+    async def story(am: Am) -> None:
+        await am.started()
+        am.stream.fault = UnavailableError("Kafka is away")
+        report = Stopped(FIRST, StopCause.FAILED, 1, ("what went wrong",))
+        for _ in range(2):
+            with pytest.raises(UnavailableError):
+                await am.backend.stopped(report)
+        am.stream.fault = None
+        await am.backend.stopped(report)
+        (failure,) = am.backend.status()["failures"]
+        assert failure["last_lines"] == ["what went wrong"]
+        am.driver.post(ShutdownRequested())
+
+    drive(tmp_path, story, retries=1)
+
+
 def test_damaged_records_are_counted_on_the_status(tmp_path: Path) -> None:
     """Another writer's garbage is skipped, and the job goes on."""
 
@@ -131,7 +150,7 @@ def test_a_cancellation_that_is_not_taken_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_failed_job_ends_with_its_story(tmp_path: Path) -> None:
-    """YARN is told processor, cause and the last lines of its log."""
+    """YARN is told processor, cause and where its log is, but none of the log's lines."""
 
     async def story(am: Am) -> None:
         await am.started()
@@ -143,7 +162,8 @@ def test_a_failed_job_ends_with_its_story(tmp_path: Path) -> None:
     assert RetryManager(am.stream).read()[P0].count == 1
     assert am.cluster.finished is not None
     diagnostics = am.cluster.finished[1]
-    assert "processor 0 epoch 1 on nm1: failed, exit code 1\nTraceback\nKeyError: 7" in diagnostics
+    assert "0@1 on nm1: failed, exit code 1; the log of 0@1 is container-0-1.log of " in diagnostics
+    assert "KeyError" not in diagnostics
 
 
 def test_launchers_of_others_are_sent_away(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from launchers import FIRST, LEASE_MS, LIMIT_S, SECOND, Am, Running, is_alive, wait_for
 
+from homeport.container.runtime.child_end import EXITED
 from homeport.job_coordinator.http.messages import OrderKind, SpareReport, StopCause
 
 Launch = Callable[..., Running]
@@ -52,13 +53,17 @@ def test_a_permit_reaches_the_child_which_is_stopped_in_order(am: Am, launch: La
     ("mode", "cause", "exit_code", "last"),
     [
         ("finish", StopCause.FINISHED, 0, "ready"),
+        ("exits", StopCause.FAILED, 0, EXITED),
         ("fail", StopCause.FAILED, 1, "ValueError: what went wrong"),
     ],
 )
 def test_an_end_of_its_own_is_reported_with_its_cause(
     am: Am, launch: Launch, mode: str, cause: StopCause, exit_code: int, last: str
 ) -> None:
-    """Finished or failed, with the last lines of the child's log."""
+    """Finished or failed, with the last lines of the child's log.
+
+    Exit code 0 alone is a failure: code of the job's, or a library of its, may exit so.
+    """
     launcher = launch(mode)
     am.orders(OrderKind.RUN, FIRST)
     wait_for(lambda: bool(am.reports), launcher)

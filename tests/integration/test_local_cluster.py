@@ -235,6 +235,59 @@ def test_broker_returns_with_its_data(cluster: LocalCluster, *, orderly: bool) -
         cluster.start_kafka()
 
 
+def test_three_brokers_are_stopped_paused_and_started_one_by_one(brokers: LocalCluster) -> None:
+    """Each by its number; clients know all three; what one leads is led by another without it."""
+    name = ("--name", brokers.name)
+    servers = brokers.env()["HOMEPORT_BOOTSTRAP_SERVERS"]
+    assert len(servers.split(",")) == 3
+    admin = AdminClient({"bootstrap.servers": servers, "reconnect.backoff.max.ms": 1000})
+    admin.create_topics([NewTopic("kept", 1)])["kept"].result(30)
+    partition = admin.list_topics("kept", 30).topics["kept"].partitions[0]
+    assert sorted(partition.replicas) == [1, 2, 3]
+    victim = partition.leader
+    controllers = [broker["id"] for broker in brokers.status()["brokers"] if broker["controller"]]
+    assert len(controllers) == 1
+
+    def states() -> list[str]:
+        return [broker["state"] for broker in brokers.status()["brokers"]]
+
+    assert dev_cluster("stop-kafka", "--broker", str(victim), *name).returncode == 0
+    assert (states().count("DOWN"), states()[victim - 1]) == (1, "DOWN")
+    assert brokers.status()["state"] == "up"
+    limit = time.monotonic() + WAIT_S
+    while admin.list_topics("kept", 30).topics["kept"].partitions[0].leader in {-1, victim}:
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    again = dev_cluster("start-kafka", "--broker", str(victim), *name)
+    assert again.returncode == 0, again.stderr
+    assert states() == ["RUNNING"] * 3
+    with pytest.raises(ClusterError, match=r"broker 2 of cluster .* is running; stop-kafka"):
+        brokers.start_kafka(broker=2)
+    with pytest.raises(ClusterError, match=r"has no broker 4; it has 1 to 3"):
+        brokers.stop_kafka(4)
+    assert dev_cluster("pause-kafka", "--broker", "2", *name).returncode == 0
+    assert states()[1] == "PAUSED"
+    assert dev_cluster("resume-kafka", "--broker", "2", *name).returncode == 0
+    with pytest.raises(ClusterError, match=r"broker 2 of cluster .* is not paused"):
+        brokers.resume_kafka(2)
+    listed = dev_cluster("logs", *name).stdout.split()
+    assert {Path(path).name for path in listed} == {"kafka.log", "kafka2.log", "kafka3.log"}
+
+
+def test_three_brokers_that_die_at_once_return_with_their_data(brokers: LocalCluster) -> None:
+    """One alone waits for a second; ``down`` ends a cluster whose brokers are stopped or paused."""
+    admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers})
+    admin.create_topics([NewTopic("survives", 1)])["survives"].result(30)
+    brokers.stop_kafka()
+    assert [broker["state"] for broker in brokers.status()["brokers"]] == ["DOWN"] * 3
+    brokers.start_kafka(broker=3)
+    assert brokers.status()["brokers"][2]["state"] == "STARTING"
+    brokers.start_kafka()
+    assert [broker["state"] for broker in brokers.status()["brokers"]] == ["RUNNING"] * 3
+    admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers})
+    assert "survives" in admin.list_topics(timeout=30).topics
+
+
 def test_resource_manager_is_restarted_with_a_node_down(cluster: LocalCluster) -> None:
     """The new one answers on the same address and knows the nodes that are there."""
     url = cluster.rm_url

@@ -24,9 +24,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, set_config
 from homeport.job_coordinator.model.silence import Silence
-from local_cluster import processes
 from local_cluster.cluster import LocalCluster
-from local_cluster.daemons import KAFKA
 
 SOON_S = 30.0
 OUTAGE_S = 60.0
@@ -89,12 +87,11 @@ def test_a_coordinator_stream_goes_on_once_its_broker_is_back(broker: LocalClust
 @contextlib.contextmanager
 def standing_still(broker: LocalCluster) -> Iterator[None]:
     """Inside the block the broker answers nobody and closes no connection, as behind a cut."""
-    process = broker._record().daemons[KAFKA]
-    processes.send(process, signal.SIGSTOP)
+    broker.pause_kafka()
     try:
         yield
     finally:
-        processes.send(process, signal.SIGCONT)
+        broker.resume_kafka()
 
 
 def test_a_broker_that_stands_still_tells_no_end_of_a_stream(broker: LocalCluster) -> None:
@@ -289,7 +286,7 @@ def test_a_full_disk_is_named_and_costs_nothing(make_job: Callable[[str], Job]) 
         filler = fill(state)
         job.produce(500, first=500)
         wait_for(lambda: bool(job.get("v1/status")["failures"]), job)
-        failure = job.get("v1/status")["failures"][0]
+        failure = job.failures()[0]
         assert (failure["processor_id"], failure["cause"]) == (victim, "failed")
         line = failure["last_lines"][-1]
         assert line.startswith(f"error: {state}/full-1/counts/")

@@ -174,6 +174,6 @@ def test_the_newest_checkpoint_of_a_task_counts(
     write(first, "G", 5)
     write(first, "G", 9, "checkpoint-v2")
     write(second, "Other", 3)
-    assert read_checkpoints(reader, topic, "G", [first]) == {first: {ssp: 5}}
+    assert read_checkpoints(reader, topic, "G", [first], {}) == {first: {ssp: 5}}
     with pytest.raises(StoreError, match="was written under the grouper Other"):
-        read_checkpoints(reader, topic, "G", [first, second])
+        read_checkpoints(reader, topic, "G", [first, second], {})

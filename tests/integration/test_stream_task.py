@@ -99,6 +99,7 @@ def test_messages_windows_commits_and_the_end(make: Make) -> None:
     assert container.process.poll() is None, "one task alone ends nothing"
     job.produce([_word(1, "end")])
     assert container.process.wait(DEADLINE_S) == 0
+    assert container.memory.is_finished
     out = job.table("out")
     assert {out.pop("end-Partition 0"), out.pop("end-Partition 1")} == {b"ended"}
     counts = {f"p{p}-w{w}": b"10" for p in (0, 1) for w in range(3)}
@@ -132,6 +133,53 @@ def test_an_exception_in_init_fails_the_container(make: Make) -> None:
     assert container.last_line() == said
 
 
+EXITS = """
+from homeport.container.api import StreamTask
+
+class Counter(StreamTask):
+    def process(self, message, collector, coordinator):
+        collector.send("out", b"of a message that the container did not survive")
+        {exits}
+"""
+
+
+@pytest.mark.parametrize(
+    ("exits", "code", "told"),
+    [
+        ("import sys; sys.exit()", 1, "SystemExit"),
+        ("raise KeyboardInterrupt", 1, "KeyboardInterrupt"),
+        ("import os; os._exit(0)", 0, ""),
+    ],
+)
+def test_a_task_that_ends_the_process_has_not_finished(
+    make: Make, exits: str, code: int, told: str
+) -> None:
+    """Its failure is told like any other; where it ends the process itself, nothing says finished.
+
+    What it had processed is not committed.
+    """
+    job = make(EXITS.format(exits=exits), task_ignored_exceptions="*")
+    job.produce([(0, b"a", b"1")])
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == code
+    assert not container.memory.is_finished
+    if told:
+        place = f"process of {job.topic('in')} partition 0 offset 0"
+        said = f"error: task 'Partition 0' failed in {place}: {told}"
+        assert container.last_line() == said
+    assert job.read(job.topic("out")) == []
+
+
+def test_a_module_that_exits_at_import_fails_the_container(make: Make) -> None:
+    """One line that names the key, and exit code 1."""
+    container = make("raise SystemExit(0)").start(1)
+    assert container.process.wait(DEADLINE_S) == 1
+    assert container.last_line() == (
+        "error: task.class = 'user_job:Counter': the module cannot be imported: SystemExit: 0; "
+        "see that it is in yarn.package.path and imports by itself"
+    )
+
+
 def test_ignored_exceptions_are_skipped(make: Make) -> None:
     """The message is passed over, the rest is exact."""
     job = make(task_ignored_exceptions="KeyError,ValueError")
@@ -140,6 +188,21 @@ def test_ignored_exceptions_are_skipped(make: Make) -> None:
     job.until(lambda: job.processed() == 3, container)
     assert container.stop() == 143
     assert job.table("out") == {"good": b"1"}
+
+
+def test_what_a_store_refuses_is_never_skipped(make: Make) -> None:
+    """Even where every exception is ignored: the message counts as read, and is in no state."""
+    limit = {"changelog_max_message_size_bytes": "4", "disallow_large_messages": "true"}
+    keys = {f"stores_counts_{key}": value for key, value in limit.items()}
+    job = make(task_ignored_exceptions="*", **keys)
+    job.produce([_word(0, "poison"), _word(0, "good")])
+    container = job.start(1)
+    assert container.process.wait(DEADLINE_S) == 1
+    assert (
+        f"failed in process of {job.topic('in')} partition 0 offset 1: RecordTooLargeError: store "
+        "counts of task 'Partition 0': the value of key b'good' has 8 bytes"
+    ) in container.last_line()
+    assert job.processed() == 0
 
 
 BAD: list[tuple[int, bytes | None, bytes | None]] = [

@@ -59,7 +59,10 @@ def test_a_job_runs_stops_and_comes_home(make_job: Callable[[str], Job]) -> None
 
 
 def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Job]) -> None:
-    """Two retries, the last after a rest, then FAILED: status, YARN and ``wait`` tell the cause."""
+    """Two retries, the last after a rest, then FAILED: status, YARN and ``wait`` tell the cause.
+
+    The last lines of the log are for the job's owner; YARN and ``wait`` say where the log is.
+    """
     job = make_job("broken")
     job.produce(1)
     job.run(
@@ -69,12 +72,13 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
         "cluster-manager.container.preferred-host.last.retry.delay.ms=4000",
     )
     wait_for(lambda: [c["phase"] for c in job.containers().values()] == ["resting"], job)
-    failures = job.get("v1/status")["failures"]
+    failures = job.failures()
     assert [(f["epoch"], f["cause"], f["exit_code"]) for f in failures] == [
         (1, "failed", 1),
         (2, "failed", 1),
     ]
     assert all("a fault of the task" in f["last_lines"][-1] for f in failures)
+    assert [f["last_lines"] for f in job.get("v1/status")["failures"]] == [None, None]
     done = job.call("wait")
     assert done.returncode == 1
     assert "UnsuccessfulFinish (FAILED)" in done.stderr
@@ -83,8 +87,8 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
     story = "processor 0 failed 3 times, cluster-manager.container.retry.count is 2; 0@3 on "
     for told in (done.stderr, ended.diagnostics):
         assert story in told
-        assert "failed, exit code 1" in told
-        assert "a fault of the task" in told
+        assert "failed, exit code 1; the log of 0@3 is container-0-3.log of container_" in told
+        assert "a fault of the task" not in told
 
 
 def test_a_fault_that_only_the_am_can_see_is_told_at_once(make_job: Callable[[str], Job]) -> None:

@@ -37,7 +37,7 @@ def accepted_batches(job: Job) -> dict[str, list[Batch]]:
         f"{job.name}-counts": PARTITIONS,
         f"__samza_checkpoint_ver_1_for_{job.name}_1": 1,
     }
-    logs = Layout(default_cache(), job.cluster.name).kafka / "data"
+    logs = Layout(default_cache(), job.cluster.name).broker("kafka") / "data"
     return {f"{t}-{p}": batches_in(logs, t, p) for t, n in topics.items() for p in range(n)}
 
 

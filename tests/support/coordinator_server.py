@@ -32,6 +32,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 
+LOG_LINE = "KeyError: what a log may hold"
 TOKEN = "a-token-of-a-test"  # noqa: S105 - opens a server of this test only
 RUNNING = "container_e05_1700000000000_0001_01_000002"
 ONE = Incarnation(ProcessorId("0"), 4)
@@ -95,7 +96,15 @@ class Backend:
 
     def status(self) -> Mapping[str, Any]:
         """A little of everything JSON has."""
-        return {"job": {"name": "Flüge", "state": "Running"}, "containers": [], "rank": None}
+        return {
+            "job": {"name": "Flüge", "state": "Running"},
+            "containers": [],
+            "rank": None,
+            "failures": [
+                {"processor_id": "0", "cause": "failed", "exit_code": 1, "last_lines": [LOG_LINE]},
+                {"processor_id": None, "cause": "no answer"},
+            ],
+        }
 
 
 @dataclasses.dataclass

@@ -191,13 +191,13 @@ class Am:
         self.fenced, self.not_fenced = list[Incarnation](), list[Incarnation]()
         self.fence_fault: UnavailableError | None = None
         writer = HistoryWriter(history, "driver", "nm1")
-        found = Inheritance(boot_ms(), inherited)
+        found = Inheritance(boot_ms(), dict.fromkeys(inherited, ISOLATION_MS))
         self.shelf = ModelShelf(history.parent)
         model = calculate_job_model(CONFIG, COUNTS, NOTHING)
         self.stream.write(records)
         publication.publish(model, self.stream, lambda host: host)
         self.shelf.enter(1, model)
-        settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, permitted, found, ISOLATION_MS)
+        settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, ISOLATION_MS, permitted, found)
         self.driver = Driver(
             settings=replace(settings, ending=ending),
             allocator=AllocatorSettings(

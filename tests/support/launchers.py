@@ -70,7 +70,10 @@ if mode in ("spared", "losing"):
 if mode == "leased":
     from homeport.container.runtime.lease_memory import watch_lease
     watch_lease(os.environ)
-if mode == "finish": sys.exit(0)
+if mode == "finish":
+    from homeport.container.runtime.lease_memory import watch_lease
+    watch_lease(os.environ).say_finished()
+if mode in ("finish", "exits"): os._exit(0)
 if mode == "fail": raise ValueError("what went wrong")
 while True: time.sleep(60)
 """

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from homeport.container.progress.commit import Step
 from homeport.container.runtime.stream_container import main
 
 PLAN_VARIABLE = "STOPPED_CONTAINER_PLAN"
@@ -51,8 +50,10 @@ def _jump(seconds: float) -> None:
     time.time_ns = lambda: wall_ns() + int(seconds * 1e9)
 
 
-def _at_each_step(plan: Path) -> Callable[[Step], None]:
-    def reached(step: Step) -> None:
+def at_each_step(plan: Path) -> Callable[[object], None]:
+    """What the plan says happens at each step, of whatever kind its steps are."""
+
+    def reached(step: object) -> None:
         try:
             told = json.loads(plan.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -70,4 +71,4 @@ def _at_each_step(plan: Path) -> Callable[[Step], None]:
 
 
 if __name__ == "__main__":
-    main(reached=_at_each_step(Path(os.environ[PLAN_VARIABLE])))
+    main(reached=at_each_step(Path(os.environ[PLAN_VARIABLE])))

@@ -261,7 +261,8 @@ class Job:
 
     def produce(self, records: Sequence[tuple[int, bytes | None, bytes | None]]) -> None:
         """(partition, key, value) of the input."""
-        producer = Producer({"bootstrap.servers": self.servers})
+        # Each record once, also where its leader changes meanwhile.
+        producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
         for partition, key, value in records:
             producer.produce(self.topic("in"), value, key, partition=partition)
         assert producer.flush(DEADLINE_S) == 0
@@ -359,11 +360,12 @@ class Job:
 def _create_topics(servers: str, config: Config, job: str) -> None:
     compact = {"cleanup.policy": "compact"}
     topics = [
-        NewTopic(JobConfig.of(config).coordinator_topic, 1, 1, config=compact),
-        NewTopic(TaskConfig.of(config).checkpoint_topic, 1, 1, config=compact),
-        NewTopic(f"{job}-changelog", 2, 1, config=compact),
-        NewTopic(f"{job}-in", 2, 1),
-        NewTopic(f"{job}-out", 2, 1),
+        # Kept as often as the brokers keep a topic that says nothing.
+        NewTopic(JobConfig.of(config).coordinator_topic, 1, config=compact),
+        NewTopic(TaskConfig.of(config).checkpoint_topic, 1, config=compact),
+        NewTopic(f"{job}-changelog", 2, config=compact),
+        NewTopic(f"{job}-in", 2),
+        NewTopic(f"{job}-out", 2),
     ]
     admin = AdminClient({"bootstrap.servers": servers})
     for future in admin.create_topics(topics).values():

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from topic_records import committed
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
+from homeport.appmaster.yarn.submission import token_path
 from homeport.config.config import Config
 from homeport.config.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -120,7 +121,7 @@ class Job:
         topic = f"{self.name}-in"
         admin = AdminClient({"bootstrap.servers": self.servers})
         if topic not in admin.list_topics(timeout=10).topics:
-            admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+            admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(30)
         room = {"queue.buffering.max.messages": max(count, 1)}
         producer = Producer({"bootstrap.servers": self.servers, **room})
         for number in range(first, first + count):
@@ -202,11 +203,23 @@ class Job:
         """The JSON that the AM serves at ``path``."""
         return json.loads(self.get_text(path))
 
-    def get_text(self, path: str) -> str:
-        """The text that the AM serves at ``path``."""
-        with urllib.request.urlopen(self.url + path, timeout=10) as answer:  # noqa: S310 - ours
+    def get_text(self, path: str, token: str | None = None) -> str:
+        """The text that the AM serves at ``path``, to who has no token or has this one."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        asked = urllib.request.Request(self.url + path, headers=headers)  # noqa: S310 - ours
+        with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310 - ours
             text: str = answer.read().decode()
             return text
+
+    @property
+    def token(self) -> str:
+        """The job's token, as ``run-job`` keeps it."""
+        return token_path(self.environment, self.application_id).read_text(encoding="utf-8")
+
+    def failures(self) -> list[dict[str, Any]]:
+        """The failures that the status tells the job's owner of, with the last lines of logs."""
+        told: list[dict[str, Any]] = json.loads(self.get_text("v1/status", self.token))["failures"]
+        return told
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """{processor: what the status says of it}."""

@@ -76,6 +76,17 @@ def test_every_test_states_its_fact() -> None:
     assert silent == []
 
 
+def test_each_error_has_a_name_of_its_own() -> None:
+    """No two error classes of the product have one name: catching one would miss the other."""
+    places: dict[str, list[str]] = {}
+    for file in _python_files():
+        if file.relative_to(ROOT).parts[0] in CODE_FOLDERS:
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef) and node.name.endswith(("Error", "Violation")):
+                    places.setdefault(node.name, []).append(_shown(file))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
 def test_packages_listed_are_the_packages_there() -> None:
     """setup.cfg lists exactly the folders that hold an __init__.py, and maps the four roots."""
     config = configparser.ConfigParser()

@@ -35,6 +35,18 @@ def test_every_port_of_every_daemon_is_probed() -> None:
     )
 
 
+def test_brokers_are_numbered_from_one_and_all_of_them_are_named_to_clients() -> None:
+    """The first has .2, and .3 is the ResourceManager's in a network of the cluster's own."""
+    addresses = Addresses("127.70.3", {}, {}, broker_count=3)
+    assert addresses.brokers == {
+        "kafka": "127.70.3.2",
+        "kafka2": "127.70.3.4",
+        "kafka3": "127.70.3.5",
+    }
+    assert addresses.bootstrap_servers == "127.70.3.2:9092,127.70.3.4:9092,127.70.3.5:9092"
+    assert len(fixed_endpoints("127.70.3", (), brokers=3)) == 6
+
+
 def test_clients_get_addresses_not_names() -> None:
     """Broker and ResourceManager are reachable without resolving a name."""
     addresses = Addresses(block="127.70.3", nodes={}, rm_ports={"web": 28001})
@@ -49,7 +61,7 @@ def test_networks_chosen_at_once_differ_and_no_route_of_the_machine_touches_them
         assert first.rm_url == f"http://{first.block}.3:8088"
     half = ipaddress.IPv4Network("10.64.0.0/11")
     with reserved_network((), [half]) as other:
-        assert ipaddress.IPv4Address(other.kafka) not in half
+        assert ipaddress.IPv4Address(other.brokers["kafka"]) not in half
     routes = [ipaddress.IPv4Network("10.0.0.0/8")]
     with (
         pytest.raises(ClusterError, match=r"no free block .*ip route shows them"),

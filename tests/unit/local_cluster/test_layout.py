@@ -31,7 +31,9 @@ def test_record_is_read_as_written(tmp_path: Path) -> None:
     record = Record(
         cluster_id="abc",
         phase="up",
-        addresses=Addresses("10.70.3", {"nm1": "10.70.3.11"}, {"web": 5}, rm="10.70.3.3"),
+        addresses=Addresses(
+            "10.70.3", {"nm1": "10.70.3.11"}, {"web": 5}, rm="10.70.3.3", broker_count=3
+        ),
         java_home="/java",
         owner=ProcessId(1, 2),
         daemons={"rm": ProcessId(3, 4)},

@@ -39,6 +39,18 @@ def test_after_a_reset_of_the_state_the_input_is_read_anew(
     assert broken(capsys.readouterr().out) == [RULE]
 
 
+@pytest.mark.parametrize(("anew", "code"), [(INPUT, 0), ("kafka.other.0", 1)])
+def test_an_input_that_was_begun_anew_is_read_from_anywhere(
+    history: History, anew: str, code: int
+) -> None:
+    """The partitions of that input alone."""
+    stream = anew.rpartition(".")[0]
+    history.event(640, "driver", "input-begun-anew", ("0", 3), input=stream, submission=2)
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.transaction(700, ("0", 3), (0, 9))
+    assert history.judge() == code
+
+
 @pytest.mark.parametrize(
     ("offsets", "word"), [((25, 39), "went back"), ((31, 39), "skipped"), ((15, 19), "went back")]
 )

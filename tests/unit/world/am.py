@@ -108,7 +108,9 @@ class Attempt:
         while True:
             for child in self.children:
                 code = child.look()
-                if code is not None and verdict_of(code) is Verdict.END:
+                if code is None:
+                    continue
+                if verdict_of(code, has_told_end=child.has_told_end) is Verdict.END:
                     return 0 if code == EXIT_ENDED else 1
             self.cluster.world.clock.sleep(_TICK_MS)
 
@@ -128,6 +130,7 @@ class _Child:
         self.port = 0
         self.starts = 0
         self.server: Server | None = None
+        self.has_told_end = False
         self._program = program
         self._clock = attempt.cluster.world.clock
         self._vitals = Vitals.at(self._clock.now_ms)
@@ -162,6 +165,7 @@ class _Child:
 
     def _start(self) -> None:
         self.starts += 1
+        self.has_told_end = False
         name = f"{self.attempt.name}/{self.name}" + (f"#{self.starts}" if self.starts > 1 else "")
         self.process = self._clock.process(name, self.attempt.host)
         self.server = Server(self.process)
@@ -185,6 +189,13 @@ class Heartbeat:
     def tell_port(self, port: int) -> None:
         """The next process will be given ``port``."""
         self._child.port = port
+
+    def tell_ended(self) -> None:
+        """The supervisor takes exit code 0 for the end."""
+        self._child.has_told_end = True
+
+    def tell_cause(self, cause: str) -> None:
+        """Nobody asks for it."""
 
     def _beat(self) -> None:
         while True:

@@ -217,6 +217,8 @@ class Hosts:
         code, cause = stream_container._run(permit, stop, memory, GettingReady(NoLauncher()))
         if cause is not None:
             self.clock.tell(f"error: {cause}")
+        if code == stream_container.FINISHED and memory is not None:
+            memory.say_finished()
         return code
 
     def _environment(self, *_: object) -> environment.Environment:

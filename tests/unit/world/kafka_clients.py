@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import TypeVar
 
 from confluent_kafka import (
@@ -238,12 +239,17 @@ class ModelConsumer:
                 at.told_end = end
 
 
+def _alone(partition: int) -> SimpleNamespace:
+    """``PartitionMetadata`` of a broker that is alone."""
+    return SimpleNamespace(id=partition, leader=1, replicas=[1], isrs=[1])
+
+
 class Topics:
     """``ClusterMetadata``: {topic: its partitions}."""
 
     def __init__(self, broker: Broker) -> None:
-        counts = broker.counts()
-        self.topics = {t: TopicMetadata(t, dict.fromkeys(range(n))) for t, n in counts.items()}
+        counts = broker.counts().items()
+        self.topics = {t: TopicMetadata(t, {p: _alone(p) for p in range(n)}) for t, n in counts}
 
 
 @dataclass
@@ -251,7 +257,7 @@ class TopicMetadata:
     """``TopicMetadata``."""
 
     topic: str
-    partitions: Mapping[int, None]
+    partitions: Mapping[int, SimpleNamespace]
     error: None = None
 
 
@@ -430,8 +436,9 @@ class ModelProducer:
             self._queue = queue
         return len(self._queue)
 
-    def purge(self) -> None:
-        """What is queued is dropped."""
+    def purge(self, *, in_queue: bool = True, in_flight: bool = True) -> None:
+        """What is queued is dropped; here nothing is in flight."""
+        del in_queue, in_flight
         self._queue = []
 
     def commit_transaction(self, timeout: float = _DEFAULT_REQUEST_S) -> None:

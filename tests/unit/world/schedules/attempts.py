@@ -12,13 +12,21 @@ from homeport.appmaster.runtime.adoption import Unheard
 from homeport.appmaster.runtime.hold_back import HoldBack
 from homeport.appmaster.runtime.supervision import Verdict, Vitals
 from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
+from homeport.job_coordinator.metadata.epochs import (
+    AmEpoch,
+    EpochManager,
+    ProcessorEpoch,
+    Rank,
+)
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.model.incarnation import am_transactional_id
 from tests.unit.world import am
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import ISOLATION_MS, LEASE_MS
+
+LEASE_KEY = "cluster-manager.container.lease.ms"
+ISOLATION_KEY = "job.coordinator.isolation.max.ms"
 
 
 class NoRanks(EpochManager):
@@ -157,6 +165,54 @@ def the_next_attempt_begins_while_the_old_keeper_renews(scene: Scene) -> None:
     scene.judge()
 
 
+def all_are_waited_for_by_the_own_configuration(patch: pytest.MonkeyPatch) -> None:
+    """What the records say of how long an incarnation goes on is not read."""
+    patch.setattr(ProcessorEpoch, "goes_on_ms", lambda _, unknown_ms: unknown_ms)
+
+
+def _nobody_reaches_the_old_attempt(scene: Scene) -> None:
+    """0@1 runs on ``a``; it, the keeper and the driver of attempt 1 are out of reach."""
+    scene.working()
+    for host in ("am", "a"):
+        scene.world.network.cut.add(host)
+        scene.cluster.lose_node_manager(host)
+
+
+@schedule("A4", all_are_waited_for_by_the_own_configuration, "0@1 on a still ran")
+def a_job_is_submitted_with_a_shorter_lease(scene: Scene) -> None:
+    """The old attempt's machine and the container's are cut off, and the job is submitted again.
+
+    The new configuration has a shorter lease. The old keeper renews by its own until it has not
+    heard of Kafka for G, so the new attempt waits by the old numbers.
+    """
+    _nobody_reaches_the_old_attempt(scene)
+    scene.world.config = scene.world.config.merged({LEASE_KEY: "1000"})
+    scene.attempt(submission=2, host="am2")
+    scene.until(lambda: scene.has_fact("driver:permit-granted", "0@2"), "0@2 is permitted")
+    scene.run(LEASE_MS)
+    scene.judge()
+
+
+@schedule("A4", all_are_waited_for_by_the_own_configuration, "0@1 on a still ran")
+def an_attempt_with_a_short_limit_dies_before_it_has_waited(scene: Scene) -> None:
+    """Attempt 2 has a short lease and isolation limit, takes its rank, and is killed.
+
+    Attempt 3 finds the rank of attempt 2 in the stream, and a container that attempt 1 permitted.
+    """
+    _nobody_reaches_the_old_attempt(scene)
+    scene.world.config = scene.world.config.merged({LEASE_KEY: "1000", ISOLATION_KEY: "500"})
+    before = len(scene.world.facts_of("driver:model-change"))
+    second = scene.attempt(submission=2, host="am2")
+    scene.until(
+        lambda: len(scene.world.facts_of("driver:model-change")) > before, "attempt 2 has its rank"
+    )
+    second.supervisor.kill()
+    scene.attempt(submission=3, host="am3")
+    scene.until(lambda: scene.has_fact("driver:permit-granted", "0@2"), "0@2 is permitted")
+    scene.run(LEASE_MS)
+    scene.judge()
+
+
 def nobody_reads_what_launchers_witnessed(patch: pytest.MonkeyPatch) -> None:
     """``set-stopped`` is written, and waited for all the same."""
     patch.setattr(StopManager, "read", lambda _: {})
@@ -238,7 +294,7 @@ def a_driver_dies_with_an_open_transaction(scene: Scene) -> None:
 
 def no_word_is_final(patch: pytest.MonkeyPatch) -> None:
     """The supervisor starts again whatever has ended."""
-    patch.setattr(am, "verdict_of", lambda _: Verdict.RESTART)
+    patch.setattr(am, "verdict_of", lambda *_, **__: Verdict.RESTART)
 
 
 @schedule("A2", no_word_is_final, "of attempt 1 still lives")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
 from homeport.appmaster.allocation.draft import Draft
+from homeport.container.api import MessageCollector
+from homeport.container.runtime import stop_witness
+from tests.unit.world.containers import Count
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import LEASE_MS
@@ -31,3 +37,34 @@ def yarn_calls_a_container_ended_that_lives(scene: Scene) -> None:
     scene.run(3 * LEASE_MS)
     scene.judge()
     scene.require(child.is_alive, "a healthy container was killed")
+
+
+def a_witness_waits_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    """It writes that the child has stopped as soon as it is asked to."""
+    testify = stop_witness.testify
+    patch.setattr(stop_witness, "testify", lambda brief: testify(replace(brief, pid_fd=None)))
+
+
+@schedule("P1", a_witness_waits_for_nobody, "0@1 on a still ran")
+def a_child_finishes_its_batch_after_sigterm(scene: Scene) -> None:
+    """The AM's machine dies, and YARN ends the launcher of 0@1 while its child computes a batch.
+
+    The launcher starts a witness at once, and the child may run for ``task.shutdown.ms`` more. The
+    next attempt permits 0@2 as soon as it reads a ``set-stopped`` of 0@1.
+    """
+    at_once = Count.process_batch
+
+    def slowly(task: Count, table: pa.Table, collector: MessageCollector) -> None:
+        scene.clock.sleep(2000)
+        at_once(task, table, collector)
+
+    attempt = scene.working()
+    child = scene.hosts.child("0@1")
+    scene.world.patch.setattr(Count, "process_batch", slowly)
+    scene.produce()
+    scene.run(300)
+    attempt.supervisor.kill()
+    scene.hosts.launcher_of(child).terminate()
+    scene.attempt(attempt=2, host="am2")
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", LEASE_MS)
+    scene.judge()

@@ -1,4 +1,4 @@
-"""Schedules of I1-I8: incarnations that come late, and transactions that go wrong."""
+"""Schedules of I1-I9: incarnations that come late, and transactions that go wrong."""
 
 from __future__ import annotations
 
@@ -459,4 +459,27 @@ def outputs_are_not_taken(scene: Scene) -> None:
     scene.produce()
     scene.until(lambda: _state_is_whole(scene), "all is counted")
     scene.run(100)
+    scene.judge()
+
+
+# -- I9
+
+UPCOMING = {"systems.kafka.samza.offset.default": "upcoming"}
+
+
+def begins_without_a_commit(patch: pytest.MonkeyPatch) -> None:
+    """Where a task begins is known to nobody until it commits its first transaction."""
+    patch.setattr(start_up, "commit_starts", lambda *_: None)
+
+
+@schedule("I9", begins_without_a_commit, "the input is counted", config=UPCOMING)
+def a_container_dies_before_its_first_record(scene: Scene) -> None:
+    """It began at the end of the input; three records come before its successor begins."""
+    scene.attempt()
+    _until_started(scene, "0@1")
+    scene.run(2000)
+    scene.hosts.child("0@1").kill()
+    scene.produce(3)
+    _until_started(scene, "0@2")
+    scene.work(2)
     scene.judge()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Consumer, IsolationLevel, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from homeport.appmaster.runtime import lease_keeper
 from homeport.appmaster.runtime.lease_table import RenewalGuard
 from homeport.config import sections
 from homeport.config.config import Config
+from homeport.container.kafka.log_reader import LogReader
 from homeport.container.runtime import start_up
 from homeport.container.runtime.job import ContainerJob
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -19,6 +20,7 @@ from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model import incarnation
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from tests.unit.world.judges import counted
 from tests.unit.world.kafka import Broker, FencedByBrokerError
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
@@ -183,4 +185,43 @@ def nothing_happens_for_longer_than_the_isolation_limit(scene: Scene) -> None:
     child = scene.hosts.child("0@1")
     scene.run(ISOLATION_MS + LEASE_MS + 2 * MARGIN_MS)
     scene.require(child.is_alive, "a healthy container was killed")
+    scene.judge()
+
+
+def any_end_is_the_head(patch: pytest.MonkeyPatch) -> None:
+    """A container takes every end of partition for the head, also one before it."""
+    sorted_out = LogReader._sorted_out
+
+    def sorted_to_any_end(
+        reader: LogReader, batch: list[Message], head: int
+    ) -> tuple[list[Message], bool]:
+        records, reached = sorted_out(reader, batch, head)
+        return records, reached or any(m.error() is not None for m in batch)
+
+    patch.setattr(LogReader, "_sorted_out", sorted_to_any_end)
+
+
+@schedule(
+    "K1", any_end_is_the_head, "was counted 6 times for 3 records", containers=2, partitions=2
+)
+def an_undecided_transaction_lies_before_a_checkpoint(scene: Scene) -> None:
+    """1@1 stands still with its checkpoint sent and undecided; 0@1 commits one after it, and dies.
+
+    0@2 reads the checkpoints. Kafka tells it of an end of the partition where the records of 1@1
+    begin; its own newest checkpoint lies behind them.
+    """
+    scene.attempt()
+    scene.until(lambda: scene.started() == 2, "both have started")
+    sleeper = scene.hosts.child("1@1")
+    sleeper.stop_at("commit homeport.j.1.processor.1.1")
+    scene.produce(2, b"l", partition=1)
+    scene.until(lambda: sleeper.is_stopped, "1@1 has sent all")
+    scene.produce(3, b"k", partition=0)
+    scene.until(lambda: counted(scene.world) == 3, "0@1 has counted its own")
+    scene.hosts.child("0@1").kill()
+    scene.run(1000)
+    sleeper.go_on()
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.run(1000)
+    scene.require(counted(scene.world) >= scene.produced, "not all was counted")
     scene.judge()

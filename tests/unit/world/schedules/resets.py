@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.cli import preflight, state_reset
-from homeport.appmaster.runtime import takeover
+from homeport.appmaster.runtime import fencing, takeover
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from tests.unit.world.clock import Process
 from tests.unit.world.judges import counted
@@ -83,7 +83,7 @@ def a_zombie_wakes_up_after_a_reset(scene: Scene) -> None:
 def topics_come_first(patch: pytest.MonkeyPatch) -> None:
     """Topics are made anew, and then everybody is fenced."""
     offsets_tell_nothing(patch)
-    fence = state_reset.fence_everybody
+    fence = fencing.fence_everybody
     late: list[Callable[[], None]] = []
 
     def create(*arguments: Any) -> None:  # noqa: ANN401 - as the product's

@@ -167,8 +167,11 @@ def topics_are_made_anew_under_a_store(scene: Scene) -> None:
     for topic in ("in", "out", "counts", CHECKPOINTS):
         scene.world.broker.create(topic)
     # Of a job whose stream does not say which topics hold its state, as one of before that record.
-    gone = wire.tombstone(MessageType.SET_CHANGELOG_TOPIC, "kafka.counts")
-    scene.world.write(gone, "homeport")
+    for gone in (
+        wire.tombstone(MessageType.SET_CHANGELOG_TOPIC, "kafka.counts"),
+        wire.tombstone(MessageType.SET_CHECKPOINT_TOPIC, f"kafka.{CHECKPOINTS}"),
+    ):
+        scene.world.write(gone, "homeport")
     scene.produced = 0
     _only(scene, "b")
     for _ in range(3):

@@ -1,0 +1,186 @@
+"""The checkpoint topic of a job on a real broker: known by its id, gone, and made anew."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from stream_containers import COUNTER, DEADLINE_S, Job, make_job
+
+from homeport.appmaster.cli import preflight
+from homeport.appmaster.runtime.takeover import create_topics
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.sections import SystemConfig, TaskConfig
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.checkpoint_topic import CheckpointTopicManager
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.state_reset import state_removed
+from homeport.job_coordinator.model.job_model import JobModel
+
+Make = Callable[..., Job]
+STORES = {
+    "stores.counts.factory": "rocksdb",
+    "stores.counts.changelog.replication.factor": "1",
+    "stores.counts.key.serde": "string",
+    "stores.counts.msg.serde": "long",
+}
+RESET = "begin from nothing by run-job --reset-state"
+
+
+class Positions:
+    """A job's checkpoint topic and its stream, as an attempt and a submission see them."""
+
+    def __init__(self, servers: str, *, has_state: bool) -> None:
+        name = f"positions-{uuid.uuid4().hex[:10]}"
+        changelog = {**STORES, "stores.counts.changelog": f"kafka.{name}-counts"}
+        self.config = Config(
+            {
+                "job.name": name,
+                "job.default.system": "kafka",
+                "systems.kafka.consumer.bootstrap.servers": servers,
+                "systems.kafka.default.stream.replication.factor": "1",
+                "task.inputs": "kafka.in",
+                **(changelog if has_state else {}),
+            }
+        )
+        self.topic = TaskConfig.of(self.config).checkpoint_topic
+        self.admin = TopicAdmin(SystemConfig.of(self.config, "kafka"))
+        self.stream = InMemoryCoordinatorStream()
+
+    @property
+    def model(self) -> JobModel:
+        """Of two tasks."""
+        return calculate_job_model(self.config, {SystemStream("kafka", "in"): 2}, NOTHING)
+
+    def begin(self, *, is_submission: bool = True) -> None:
+        """An attempt begins."""
+        create_topics(self.model, self.stream, is_submission=is_submission)
+        self.stream.catch_up()
+
+    def refused(self) -> str:
+        """Neither run-job nor an attempt lets the job begin, and nothing has been made."""
+        before, length = self.admin.existing_ids([self.topic]), len(self.stream.log)
+        with pytest.raises(ConfigError) as caught:
+            preflight.check_checkpoints(self.config, self.stream)
+        for is_submission in (False, True):
+            with pytest.raises(ConfigError) as by_driver:
+                self.begin(is_submission=is_submission)
+            assert str(by_driver.value) == str(caught.value)
+        assert self.admin.existing_ids([self.topic]) == before
+        assert len(self.stream.log) == length
+        return str(caught.value)
+
+    def make_anew(self) -> tuple[str, str]:
+        """Somebody deletes the topic and makes it again; the old id and the new one."""
+        return made_anew(self.admin, self.topic)
+
+
+def made_anew(admin: TopicAdmin, topic: str) -> tuple[str, str]:
+    """The topic was deleted and made again, empty; the old id and the new one."""
+    old = admin.topic_ids([topic])[topic]
+    admin.delete(topic)
+    admin.create(topic, 1, 1, {"cleanup.policy": "compact"})
+    return old, admin.topic_ids([topic])[topic]
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_positions_that_are_gone_are_not_begun_again_in_silence(
+    kafka: str, *, has_state: bool
+) -> None:
+    """Of a job with stores and of one without: by no submission and no attempt."""
+    positions = Positions(kafka, has_state=has_state)
+    positions.begin()
+    positions.begin(is_submission=False)
+    positions.admin.delete(positions.topic)
+    assert positions.refused() == (
+        f"topic = 'kafka.{positions.topic}': the topic does not exist any more, and it held the "
+        f"input positions of the job; {RESET}"
+    )
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_checkpoint_topic_made_anew_is_taken_after_a_reset_alone(
+    kafka: str, *, has_state: bool
+) -> None:
+    """The reset takes the record away; the next attempt records what it finds."""
+    positions = Positions(kafka, has_state=has_state)
+    positions.begin()
+    old, new = positions.make_anew()
+    assert positions.refused() == (
+        f"topic = 'kafka.{positions.topic}': the topic was deleted and made anew (its id is {new}, "
+        f"it was {old}), and the one before held the input positions of the job; {RESET}"
+    )
+    positions.stream.write(state_removed(positions.stream))
+    positions.stream.catch_up()
+    positions.begin()
+    recorded = CheckpointTopicManager(positions.stream)
+    assert recorded.read(SystemStream("kafka", positions.topic)) == new
+
+
+def test_a_job_of_an_older_version_keeps_its_positions(kafka: str) -> None:
+    """Its stream has no record: the topic is recorded as it is found."""
+    positions = Positions(kafka, has_state=False)
+    positions.admin.create(positions.topic, 1, 1, {"cleanup.policy": "compact"})
+    preflight.check_checkpoints(positions.config, positions.stream)
+    positions.begin()
+    positions.make_anew()
+    positions.refused()
+
+
+def test_a_job_without_checkpoints_has_no_such_topic(kafka: str) -> None:
+    """Nothing is made, compared or recorded."""
+    positions = Positions(kafka, has_state=False)
+    positions.config = positions.config.merged({"task.checkpoint.factory": "none"})
+    assert not TaskConfig.of(positions.config).checkpoint_enabled
+    preflight.check_checkpoints(positions.config, positions.stream)
+    positions.begin()
+    assert positions.admin.existing_ids([positions.topic]) == {}
+
+
+@pytest.fixture
+def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
+    """Makes a job from further keys, dots written as underscores."""
+    made: list[Job] = []
+
+    def make_one(code: str = COUNTER, **more: str) -> Job:
+        keys = {key.replace("_", "."): value for key, value in more.items()}
+        made.append(make_job(kafka, tmp_path, code, keys))
+        return made[-1]
+
+    yield make_one
+    for job in made:
+        job.close()
+
+
+def test_a_checkpoint_topic_made_anew_under_a_container_ends_it(make: Make) -> None:
+    """It ends at its next commit, in one line; and no container starts where it is not known."""
+    job = make(task_commit_ms="200")
+    topic = TaskConfig.of(job.config).checkpoint_topic
+    admin = TopicAdmin(SystemConfig.of(job.config, "kafka"))
+    with job.coordinator_stream() as stream:
+        known = admin.topic_ids([topic])[topic]
+        CheckpointTopicManager(stream).write(SystemStream("kafka", topic), known)
+    first = job.start(1)
+    job.produce([(0, b"word", b"")] * 20)
+    job.until(lambda: job.processed() == 20, first)
+    old, new = made_anew(admin, topic)
+    assert first.process.wait(DEADLINE_S) == 1
+    line = (
+        f"topic = 'kafka.{topic}': the topic was deleted and made anew (its id is {new}, it was "
+        f"{old}), and the one before held the input positions of the job; {RESET}"
+    )
+    # It may have looked while there was no such topic.
+    gone = "does not exist any more, and it held the input positions of the job"
+    rules = {line, f"topic = 'kafka.{topic}': the topic {gone}; {RESET}"}
+    assert first.last_line() in {f"error: while the container ran, {rule}" for rule in rules}
+    job.produce([(0, b"word", b"")])
+    second = job.start(2, fence=[1])
+    assert second.process.wait(DEADLINE_S) == 1
+    assert second.last_line() == f"error: {line}"
+    assert job.table("changelog") == {"word": b"\x00\x00\x00\x00\x00\x00\x00\x14"}

@@ -1,0 +1,184 @@
+"""Two jobs whose names Samza's topic names do not tell apart, before a real Kafka and YARN."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from recorded_jobs import record_job
+from yarn_jobs import Job
+
+from homeport.appmaster.cli import state_reset
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.model.job_model import SystemStream
+
+HOMEPORT = "homeport.job_coordinator.cli.homeport"
+WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
+RUN_JOB = "homeport.appmaster.cli.run_job"
+
+
+@dataclass
+class Neighbours:
+    """``mine`` has run; ``yours`` has another name, and the same coordinator stream."""
+
+    mine: Config
+    yours: Config
+    store: CoordinatorStreamStore
+    folder: Path
+
+    def call(self, program: str, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """The program, asked about ``yours``."""
+        path = self.folder / "yours.properties"
+        path.write_text("".join(f"{k}={v}\n" for k, v in self.yours.items()), encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-m", program, *words, f"--config-path={path}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={
+                "PYTHONPATH": ":".join(p for p in sys.path if p),
+                "HADOOP_CONF_DIR": str(self.folder),
+                "HOME": str(self.folder),
+            },
+        )
+
+    def assert_refused(self, error: str) -> None:
+        """One line that names both jobs and no reset; the stream has not one record more."""
+        name, other = self.yours["job.name"], self.mine["job.name"]
+        assert re.match(f"job.name = '{name}': .*job.name = '{other}'.*; choose another", error)
+        assert "\n" not in error
+        assert "reset" not in error
+        assert self.store.catch_up() == ()
+
+
+@pytest.fixture
+def neighbours(kafka: str, tmp_path: Path) -> Iterator[Neighbours]:
+    """Both have state, and changelogs of their own."""
+    unique = uuid.uuid4().hex[:12]
+    (tmp_path / "yarn-site.xml").write_text(
+        "<configuration><property><name>yarn.resourcemanager.webapp.address</name>"
+        "<value>127.0.0.1:1</value></property></configuration>"
+    )
+    mine = Config(
+        {
+            "job.name": f"names_{unique}",
+            "job.default.system": "kafka",
+            "task.class": "my.task:Task",
+            "task.inputs": f"kafka.in-{unique}",
+            "systems.kafka.samza.factory": "kafka",
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+            "systems.kafka.default.stream.replication.factor": "1",
+            "stores.s.factory": "rocksdb",
+            "stores.s.key.serde": "string",
+            "stores.s.msg.serde": "string",
+            "stores.s.changelog": f"kafka.mine-{unique}",
+            "yarn.package.path": str(tmp_path),
+        }
+    )
+    yours = mine.merged(
+        {"job.name": f"names-{unique}", "stores.s.changelog": f"kafka.yours-{unique}"}
+    )
+    system = SystemConfig.of(mine, "kafka")
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.create_topics([NewTopic(f"in-{unique}", 2, 1)])[f"in-{unique}"].result()
+    TopicAdmin(system).ensure(coordinator_topic_spec(JobConfig.of(mine)))
+    model = calculate_job_model(mine, {SystemStream("kafka", f"in-{unique}"): 2}, NOTHING)
+    topic = JobConfig.of(mine).coordinator_topic
+    with CoordinatorStreamStore(system, topic, source="test") as store:
+        store.bootstrap()
+        record_job(store, model)
+        yield Neighbours(mine, yours, store, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (RUN_JOB, ()),
+        (RUN_JOB, ("--reset-state",)),
+        (WRITER, ("--type=set-config", "--key=task.commit.ms", "--value=1")),
+        (HOMEPORT, ("config", "get")),
+        (HOMEPORT, ("config", "set", "task.commit.ms", "1")),
+        (HOMEPORT, ("config", "diff")),
+        (HOMEPORT, ("checkpoint", "show")),
+        (HOMEPORT, ("state", "ls", "--base=/tmp")),
+        (HOMEPORT, ("clean", "--base=/tmp")),
+        (HOMEPORT, ("move", "0", "nm1")),
+        (HOMEPORT, ("restart", "0")),
+        (HOMEPORT, ("locality",)),
+        (HOMEPORT, ("job-model",)),
+        (HOMEPORT, ("coordinator-stream", "show")),
+        (HOMEPORT, ("coordinator-stream", "tail")),
+        (HOMEPORT, ("explain", "0")),
+        (HOMEPORT, ("what-if", "--host=nm1")),
+    ],
+)
+def test_no_tool_touches_the_stream_of_another_job(
+    neighbours: Neighbours, program: str, words: tuple[str, ...]
+) -> None:
+    """It is refused in one line before anything is shown, written or deleted."""
+    done = neighbours.call(program, words)
+    assert (done.returncode, done.stdout) == (1, "")
+    *notes, error = done.stderr.splitlines()
+    assert all(note.startswith("from ") for note in notes)
+    assert error.startswith("error: ")
+    neighbours.assert_refused(error.removeprefix("error: "))
+
+
+def test_a_reset_that_was_begun_all_the_same_deletes_nothing(neighbours: Neighbours) -> None:
+    """Also one that has passed the checks of run-job: the stream is read before it is written."""
+    topic = neighbours.mine["stores.s.changelog"].removeprefix("kafka.")
+    admin = TopicAdmin(SystemConfig.of(neighbours.mine, "kafka"))
+    admin.create(topic, 2, 1, {"cleanup.policy": "compact"})
+    before = admin.topic_ids([topic])
+    with pytest.raises(ConfigError) as caught:
+        state_reset.reset(neighbours.yours, None, 1, "job-runner", lambda: None)
+    neighbours.assert_refused(str(caught.value))
+    assert admin.topic_ids([topic]) == before
+
+
+def test_a_job_of_the_same_name_is_let_in(neighbours: Neighbours) -> None:
+    """Every tool works on the job's own stream as before."""
+    neighbours.yours = neighbours.mine
+    done = neighbours.call(HOMEPORT, ("coordinator-stream", "show", "--key=job.name"))
+    assert done.returncode == 0, done.stderr
+    assert f"job.name = {neighbours.mine['job.name']}" in done.stdout
+
+
+def test_of_two_jobs_with_one_name_on_yarn_each_is_asked_about_and_ended_alone(
+    make_job: Callable[[str], Job],
+) -> None:
+    """``twin_daily`` with id 1 and ``twin`` with id ``daily_1`` are both ``twin_daily_1`` there.
+
+    While the first runs, the second is not running, and can be run; it ends without the first.
+    """
+    first, second = make_job("twin_daily"), make_job("twin")
+    second.values["job.id"] = "daily_1"
+    for job in (first, second):
+        job.values["job.container.count"] = "1"
+        job.produce(10)
+    first.run()
+    assert second.call("status").stdout == "New\n"
+    assert second.call("kill").stdout == "twin_daily_1 is not running\n"
+    assert "YARN knows no application" in second.call("wait").stderr
+    assert first.application().is_active
+    second.run()
+    assert second.application_id != first.application_id
+    assert second.kill() == f"stopped {second.application_id} in order"
+    assert first.application().is_active
+    assert first.kill() == f"stopped {first.application_id} in order"
+    assert first.call("wait").returncode == 1
+    assert second.call("status").stdout == "UnsuccessfulFinish\n"

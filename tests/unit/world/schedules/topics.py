@@ -1,0 +1,173 @@
+"""Schedules of S6 and S7: topics of the job are deleted, or made anew, beside its state."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.appmaster.runtime import input_acceptance
+from homeport.container.kafka import topic_watch
+from homeport.container.kafka.topic_watch import TopicWatch
+from homeport.job_coordinator.kafka import checkpoint_topic
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from tests.unit.world.am import Attempt
+from tests.unit.world.judges import counted
+from tests.unit.world.rules import schedule
+from tests.unit.world.scene import Scene
+from tests.unit.world.world import CHECKPOINTS
+
+
+def ended(scene: Scene, attempt: Attempt) -> None:
+    """An application ends, and with it all that it ran on host a, where the state stays."""
+    attempt.supervisor.kill()
+    for process in scene.hosts.of("a"):
+        process.kill()
+    scene.run(1000)
+
+
+def begins_or_is_refused(scene: Scene) -> Attempt:
+    """The next submission's first attempt: it ends by itself, or the container starts again."""
+    attempt = scene.attempt(submission=2, host="am2")
+    scene.until(
+        lambda: not attempt.supervisor.is_alive or scene.started() > 1,
+        "it is refused or starts",
+    )
+    scene.run(3000)
+    return attempt
+
+
+# -- S6
+
+
+def takes_any_topic_for_its_checkpoints(patch: pytest.MonkeyPatch) -> None:
+    """An empty checkpoint topic is that of a job that has not begun."""
+    for module in (checkpoint_topic, topic_watch):
+        patch.setattr(module, "lost_positions", lambda *_: None)
+
+
+@schedule("S6", takes_any_topic_for_its_checkpoints, "was counted 6 times for 3 records")
+def the_checkpoint_topic_is_gone_between_two_submissions(scene: Scene) -> None:
+    """The state is there, and would be given its input once more."""
+    ended(scene, scene.working(3))
+    scene.world.broker.delete(CHECKPOINTS)
+    attempt = begins_or_is_refused(scene)
+    scene.judge()
+    scene.require(not attempt.supervisor.is_alive, "the job runs without its positions")
+    scene.require(CHECKPOINTS not in scene.world.broker.topic_ids, "an empty topic was made")
+
+
+def takes_what_is_there_at_its_start(patch: pytest.MonkeyPatch) -> None:
+    """Whoever takes the job over compares nothing; a container does, with what is there then."""
+    takes_any_topic_for_its_checkpoints(patch)
+
+
+@schedule("S6", takes_what_is_there_at_its_start, "was counted 6 times for 3 records")
+def the_checkpoint_topic_is_made_anew_between_two_containers(scene: Scene) -> None:
+    """The attempt goes on, and starts a container where positions are gone."""
+    scene.working(3)
+    scene.hosts.child("0@1").kill()
+    scene.world.broker.create(CHECKPOINTS)
+    scene.until(lambda: scene.hosts.has_child("0@2"), "the next container begins")
+    scene.run(5000)
+    scene.judge()
+    scene.require(not scene.has_fact("container:started", "0@2"), "it runs without positions")
+
+
+def looks_at_topics_only_once(patch: pytest.MonkeyPatch) -> None:
+    """Topics are compared when a container begins, and not any more while it runs."""
+    patch.setattr(TopicWatch, "check", lambda _: None)
+
+
+@schedule(
+    "S6",
+    looks_at_topics_only_once,
+    "0@1 still writes positions",
+    config={"task.commit.ms": "1000"},
+)
+def the_checkpoint_topic_is_made_anew_under_a_container(scene: Scene) -> None:
+    """It would leave the positions of some tasks in a topic that lacks those of all others."""
+    scene.working(3)
+    child = scene.hosts.child("0@1")
+    scene.world.broker.create(CHECKPOINTS)
+    scene.run(2500)
+    scene.require(not child.is_alive, "0@1 still writes positions")
+    scene.require(counted(scene.world) == 3, "something was counted that has no position")
+    scene.judge()
+
+
+# -- S7
+
+BEGIN = {"job.input.recreated": "begin"}
+
+
+def made_anew(scene: Scene, records: int) -> None:
+    """The input is another topic, which has so many records already."""
+    scene.world.broker.create("in")
+    scene.produce(records)
+
+
+def takes_any_topic_for_its_input(patch: pytest.MonkeyPatch) -> None:
+    """An input is what has its name."""
+    patch.setattr(input_acceptance, "recreated", lambda *_: ())
+
+
+@schedule("S7", takes_any_topic_for_its_input, "the job goes on in a topic that it never read")
+def the_input_is_made_anew_between_two_submissions(scene: Scene) -> None:
+    """It is longer than the job's position: the first records would be passed over in silence."""
+    ended(scene, scene.working(3))
+    made_anew(scene, 8)
+    attempt = begins_or_is_refused(scene)
+    verdict = "the job goes on in a topic that it never read"
+    scene.require(not attempt.supervisor.is_alive, verdict)
+    scene.require(counted(scene.world) == 3, verdict)
+
+
+def takes_every_position(patch: pytest.MonkeyPatch) -> None:
+    """A container goes on at its checkpoint, whichever topic that was of."""
+    patch.setattr(InputTopicManager, "floors", lambda _: {})
+
+
+def counts_all(scene: Scene, records: int) -> None:
+    """So many counts have been sent in all, one after the other, and no more."""
+    scene.run(3000)
+    outputs = scene.world.broker.partition(("out", 0)).committed(0, 1 << 30)
+    counts = [int(record.value or b"0") for record in outputs]
+    scene.require(counts == list(range(1, records + 1)), "records of the new topic were skipped")
+
+
+@schedule("S7", takes_every_position, "records of the new topic were skipped", config=BEGIN)
+def the_new_input_is_begun(scene: Scene) -> None:
+    """All of it is counted on top of the state; and once, whoever comes next."""
+    ended(scene, scene.working(3))
+    made_anew(scene, 8)
+    begins_or_is_refused(scene)
+    counts_all(scene, 11)
+    next(c for c in scene.hosts.children if c.is_alive).kill()
+    scene.until(lambda: scene.started() == 3, "another one has started")
+    scene.produce(2)
+    counts_all(scene, 13)
+
+
+def fences_nobody(patch: pytest.MonkeyPatch) -> None:
+    """The floor is asked while somebody may still commit a position in the topic of before."""
+    patch.setattr(input_acceptance, "fence_everybody", lambda *_: None)
+
+
+@schedule("S7", fences_nobody, "records of the new topic were skipped", config=BEGIN)
+def a_zombie_wakes_up_when_the_new_input_has_been_accepted(scene: Scene) -> None:
+    """It stands before its transaction, and would leave its position above the floor."""
+    first = scene.working(3)
+    child = scene.hosts.child("0@1")
+    child.stop_at("send to")
+    scene.produce(2)
+    scene.until(lambda: child.is_stopped, "it stands before its transaction")
+    scene.hosts.freeze("a")
+    first.supervisor.kill()
+    made_anew(scene, 8)
+    scene.attempt(submission=2, host="am2")
+    scene.until(
+        lambda: len(scene.world.facts_of("driver:model-change")) == 2, "the new input is accepted"
+    )
+    scene.hosts.thaw("a")
+    scene.run(500)
+    scene.until(lambda: scene.started() > 1, "the next one has started")
+    counts_all(scene, 11)
