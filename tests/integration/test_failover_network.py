@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from failover_scenarios import LEASE_MS, Moment, Scenario, counted, more_than
-from last_writes import LastWrites, stamped_by_the_broker, told
+from last_writes import LastWrites, ProcessEnd, stamped_by_the_broker, told
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
 
 from homeport.config.errors import UnavailableError
@@ -66,6 +66,7 @@ def test_an_isolated_active_ends_within_its_lease_and_writes_nothing_after_the_f
         stamped_by_the_broker(job)
         before = scenario.moment()
         gone = incarnation(before, "0")
+        end = ProcessEnd(before.containers["0"]["pid"])
         faults.cut_pair(host, scenario.am_host)
         _writes_on(job, gone, time.time() * 1000 + WRITES_ON_MS)
         faults.cut(host)
@@ -74,7 +75,7 @@ def test_an_isolated_active_ends_within_its_lease_and_writes_nothing_after_the_f
         assert faults.is_cut(host, "kafka")
         assert after.containers["0"]["host"] == refuge
         assert not alive(before.containers["0"]["pid"])
-        last = LastWrites.of(job, gone, incarnation(after, "0"))
+        last = LastWrites.of(job, gone, end, incarnation(after, "0"))
         tell(
             f"last accepted write to own end {last.outlived_ms} ms of {LEASE_MS} ms of lease; "
             f"to the successor's fence {last.fenced_ms - last.accepted_ms} ms; "
@@ -187,6 +188,7 @@ def test_an_am_that_is_cut_from_one_node_starts_containers_on_all_others(
         stamped_by_the_broker(job)
         before = scenario.moment()
         launcher = parent_of(before.containers["1-0"]["pid"])
+        end = ProcessEnd(before.containers["0"]["pid"])
         faults.cut_pair(scenario.am_host, cut_off)
         os.kill(launcher, signal.SIGKILL)
         os.kill(parent_of(before.containers["0-0"]["pid"]), signal.SIGKILL)
@@ -195,7 +197,7 @@ def test_an_am_that_is_cut_from_one_node_starts_containers_on_all_others(
         assert faults.is_cut(scenario.am_host, cut_off)
         assert on(before, cut_off) == {"0", "1-0"}
         assert not on(after, cut_off)
-        last = LastWrites.of(job, incarnation(before, "0"), incarnation(after, "0"))
+        last = LastWrites.of(job, incarnation(before, "0"), end, incarnation(after, "0"))
         tell(
             f"last accepted write to own end {last.outlived_ms} ms of {LEASE_MS} ms of lease; "
             f"to the successor's fence {last.fenced_ms - last.accepted_ms} ms; "

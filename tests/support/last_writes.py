@@ -1,12 +1,17 @@
-"""An incarnation that was cut off: when its last write was accepted, when it ended, who followed.
+"""An incarnation that was cut off: its last accepted write, its end, and its successor's fence.
 
 Times are of one machine's wall clock: the broker's own, of each batch that it takes (where the
-topics are stamped by it), and those of the histories that the job's processes write.
+topics are stamped by it), the test's own of the process's end, and those of the histories that the
+job's processes write.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import select
+import threading
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,12 +61,39 @@ def told(job: Job, event: str, incarnation: Incarnation) -> list[Fact]:
     return sorted(found, key=lambda fact: int(fact["ts_ms"]))
 
 
+class ProcessEnd:
+    """The end of a process, as the kernel reports it.
+
+    The history's ``child-stopped`` may be later by the time that a launcher which is cut off waits
+    for an answer of the AM: it cannot prove which of two events came first.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._ended_ms: int | None = None
+        self._thread = threading.Thread(target=self._watch, args=(os.pidfd_open(pid),), daemon=True)
+        self._thread.start()
+
+    @property
+    def ended_ms(self) -> int:
+        """When the process ended. Unit: ms since 1970."""
+        self._thread.join(0)
+        assert self._ended_ms is not None, "the process runs"
+        return self._ended_ms
+
+    def _watch(self, pid_fd: int) -> None:
+        poll = select.poll()
+        poll.register(pid_fd, select.POLLIN)
+        poll.poll()
+        self._ended_ms = time.time_ns() // 1_000_000
+        os.close(pid_fd)
+
+
 @dataclass(frozen=True)
 class LastWrites:
     """How an incarnation ended. Units: ms since 1970.
 
-    ``accepted_ms``: when the broker took its last batch of records. ``ended_ms``: when its launcher
-    had waited for it. ``fenced_ms``: when its successor had fenced it. ``late_count``: batches of
+    ``accepted_ms``: when the broker took its last batch of records. ``ended_ms``: when its process
+    ended. ``fenced_ms``: when its successor had fenced it. ``late_count``: batches of
     it that the broker took after that; ``count``: all.
     """
 
@@ -72,8 +104,10 @@ class LastWrites:
     count: int
 
     @classmethod
-    def of(cls, job: Job, gone: Incarnation, successor: Incarnation) -> LastWrites:
-        """Those of ``gone``, which has ended, and whose successor runs."""
+    def of(
+        cls, job: Job, gone: Incarnation, end: ProcessEnd, successor: Incarnation
+    ) -> LastWrites:
+        """Those of ``gone``, whose process has ended and whose successor runs."""
         writers = writers_of(job, {successor.processor_id: successor.epoch})
         times = [
             batch.timestamp_ms
@@ -81,11 +115,10 @@ class LastWrites:
             for batch in batches
             if not batch.is_marker and writers.get(batch.producer_id) == gone
         ]
-        (end,) = told(job, "child-stopped", gone)
         (fence,) = told(job, "fenced", successor)
         fenced_ms = int(fence["ts_ms"])
         late = [t for t in times if t > fenced_ms]
-        return cls(max(times), int(end["ts_ms"]), fenced_ms, len(late), len(times))
+        return cls(max(times), end.ended_ms, fenced_ms, len(late), len(times))
 
     @property
     def outlived_ms(self) -> int:
