@@ -104,9 +104,7 @@ class LastWrites:
     count: int
 
     @classmethod
-    def of(
-        cls, job: Job, gone: Incarnation, end: ProcessEnd, successor: Incarnation
-    ) -> LastWrites:
+    def of(cls, job: Job, gone: Incarnation, end: ProcessEnd, successor: Incarnation) -> LastWrites:
         """Those of ``gone``, whose process has ended and whose successor runs."""
         writers = writers_of(job, {successor.processor_id: successor.epoch})
         times = [
