@@ -140,7 +140,10 @@ def run(
     code = pytest.main([*options, *files], plugins=[chosen])
     if chosen.failed:
         return Outcome(tuple(chosen.failed), chosen.passed)
-    if code in {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR}:
+    unfit = {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR}
+    if source is not None:
+        unfit.add(pytest.ExitCode.USAGE_ERROR)  # also of a conftest that cannot be imported
+    if code in unfit:
         return Outcome(("the import",), chosen.passed)
     error = "" if code is pytest.ExitCode.OK else f"pytest ended with {int(code)}"
     return Outcome((), chosen.passed, error)

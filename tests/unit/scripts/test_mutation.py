@@ -260,9 +260,13 @@ assert not runner._forks
 
 @pytest.mark.search
 def test_mutants_are_tried_in_forks(tmp_path: Path) -> None:
-    """Noticed, not noticed, or endless: the verdict of each is kept, and no file is changed."""
+    """Noticed, not noticed, or endless: the verdict of each is kept, and no file is changed.
+
+    The module is imported by the conftest: pytest calls a failure there a wrong option.
+    """
     (tmp_path / "rule.py").write_text(RULE, encoding="utf-8")
     (tmp_path / "test_rule.py").write_text(TESTS, encoding="utf-8")
+    (tmp_path / "conftest.py").write_text("import rule\n", encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     path = os.pathsep.join([str(ROOT / "scripts"), str(tmp_path)])
     done = subprocess.run(
