@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable
 from threading import Event
 
 from homeport.appmaster.runtime.keeper_link import KeeperReport
 from homeport.appmaster.runtime.lease_desk import LeaseDesk
+from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -82,3 +84,42 @@ def test_who_is_known_to_have_stopped_is_not_asked_for() -> None:
 
     asyncio.run(story())
     assert asked == [frozenset({SECOND}), frozenset()]
+
+
+def test_the_address_for_launchers_is_that_of_the_last_answer() -> None:
+    """There is none before; the keeper hears of each stop; no thread is left after the closing."""
+    keeper = SlowKeeper()
+    keeper.may_answer.set()
+
+    async def story() -> None:
+        desk = LeaseDesk(keeper)
+        assert (desk.url, desk.due_ms) == (None, None)
+        assert await desk.grants(FIRST)
+        assert desk.url == "http://keeper/"
+        await desk.ended(FIRST)
+        desk.close()
+
+    asyncio.run(story())
+    assert keeper.told == [FIRST]
+    for thread in threading.enumerate():
+        if thread.name.startswith("leases"):
+            thread.join(timeout=10)
+            assert not thread.is_alive()
+
+
+def test_a_keeper_that_is_away_revokes_nothing_and_grants_nothing() -> None:
+    """Only its answer is evidence (safety L1); a permit waits until it knows of it (safety L3)."""
+
+    class AbsentKeeper(SlowKeeper):
+        def _answer(self) -> None:
+            raise UnavailableError("the lease keeper does not answer")
+
+    async def story() -> None:
+        desk = LeaseDesk(AbsentKeeper())
+        assert await desk.revoked([FIRST]) == {}
+        assert not await desk.grants(FIRST)
+        await desk.ended(FIRST)
+        assert (desk.url, desk.due_ms) == (None, None)
+        desk.close()
+
+    asyncio.run(story())
