@@ -50,11 +50,12 @@ class Watched:
         self.job.produce(words(count, self.total))
         self.total += count
 
-    def until(self, holds: Callable[[], bool]) -> None:
-        """Returns when it holds; the container runs, or is started again."""
+    def until(self, holds: Callable[[], bool], *, tends: bool = True) -> None:
+        """Returns when it holds; the container runs, or is started again where ``tends``."""
         deadline = time.monotonic() + LIMIT_S
         while not holds():
-            self.tend()
+            if tends:
+                self.tend()
             assert time.monotonic() < deadline, self.log()
             time.sleep(_POLL_S)
 
