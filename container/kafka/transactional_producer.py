@@ -69,7 +69,11 @@ def fence(system: SystemConfig, transactional_id: str) -> None:
 
 
 class TransactionalProducer:
-    """One transaction at a time: ``begin``, ``send``, ``deliver``, ``commit``. Not thread-safe."""
+    """One transaction at a time: ``begin``, ``send``, ``deliver``, ``commit``. Not thread-safe.
+
+    Once a transaction has failed, it sends nothing more: records that were purged leave a gap in
+    the library's sequence numbers, and the next transaction may fail of it.
+    """
 
     def __init__(self, system: SystemConfig, transactional_id: str) -> None:
         """It connects; nothing can be sent before ``initialise``."""
@@ -367,7 +371,6 @@ class TransactionalProducer:
         self._producer.purge(in_flight=False)
         self._producer.flush(_LOOK_S)
         self._producer.abort_transaction(_COMMIT_S)
-        self._producer.flush(_COMMIT_S)  # only reports are left, which the next is not to hear
 
     def _heed_time_out(self, cause: KafkaError) -> None:
         """Nothing where the transaction was within its time.
