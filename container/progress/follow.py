@@ -10,7 +10,7 @@ Source: STANDBY, part 1; safety K1 (heads) and S2, S3 (stale, recreated).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.refusal import Refusal, RefusalReason
@@ -43,7 +43,7 @@ class FollowedChangelog:
     position: int
     at_head: ClockReading
     expected: Expectation
-    _position_at_head: int = -1
+    _position_at_head: int = field(init=False)
     _seen: Look | None = None
     _goal: Look | None = None
 

@@ -89,7 +89,7 @@ def worker_limits(shares: MemoryShares, cores: int, stores: int) -> WorkerLimits
     spare_mb = max(shares.rocksdb_mb + shares.python_mb - _PYTHON_MB, SMALLEST_WORKER_MB)
     # Rather few that work at their best than many that are short of memory.
     workers = max(1, min(cores, stores, spare_mb // WORKER_MB))
-    return WorkerLimits(workers, min(WORKER_MB, spare_mb // workers))
+    return WorkerLimits(workers, min(WORKER_MB, spare_mb))
 
 
 def worker_memory(worker_mb: int) -> WorkerMemory:

@@ -59,7 +59,7 @@ def shown_value(message: CoordinatorStreamMessage) -> bytes | None:
         return message.raw
     if message.type in _FIELDS:
         text = message.value(*_FIELDS[message.type][0])
-        return None if text is None else text.encode(errors="replace")
+        return None if text is None else text.encode()
     return compact_json(message.values)
 
 

@@ -124,3 +124,15 @@ def test_a_transaction_ends_by_age_or_by_size() -> None:
     assert not limits.is_due(999.9, 99)
     assert limits.is_due(1000, 0)
     assert limits.is_due(0, 100)
+
+
+@pytest.mark.parametrize(
+    ("position", "committed", "has_moved"),
+    [(None, 5, False), (None, None, False), (5, None, True), (6, 5, True), (5, 5, False)],
+)
+def test_offset_is_written_where_it_lies_behind(
+    position: int | None, committed: int | None, *, has_moved: bool
+) -> None:
+    """A store without a position has nothing to write."""
+    progress = StoreProgress(position, committed, keeps_meta=True, is_meta_due=False)
+    assert progress.has_moved is has_moved

@@ -96,3 +96,28 @@ def test_what_came_since_the_broker_was_asked_is_no_fault() -> None:
     assert followed.read(30, ClockReading(6_000)) is None
     assert followed.looked(_look(5_900, 20), 9) is None
     assert (followed.lag, followed.at_head.wall_ms) == (0, 5_900)
+
+
+def test_a_store_that_is_refused_stays_where_it_is() -> None:
+    """What was not written is not counted, and a look that was refused says nothing of the lag."""
+    followed = _followed()
+    assert followed.read(11, ClockReading(5_000 + _RETENTION_MS)) is not None
+    assert followed.position == 9
+    assert followed.looked(_look(7_000, 50, topic_id="id-2"), 9) is not None
+    assert (followed.lag, followed.at_head.wall_ms) == (0, 5_000)
+
+
+def test_a_clock_that_was_set_back_makes_no_lag() -> None:
+    """Nobody knows for how long the store lags; how many records is known."""
+    followed = _followed()
+    assert followed.looked(_look(4_000, 110), 9) is None
+    assert (followed.lag, followed.lag_s) == (100, 0.0)
+
+
+def test_a_lone_marker_after_the_head_was_reached_again_is_not_too_late() -> None:
+    """What comes after the head counts from where the store stood at it, not from its start."""
+    followed = _followed()
+    assert followed.looked(_look(6_000, 31), 9) is None
+    assert followed.read(30, ClockReading(6_100)) is None
+    late = ClockReading(6_000 + _RETENTION_MS)
+    assert followed.read(31, late) is None

@@ -19,7 +19,7 @@ RANGE = InputRange(oldest=10, end=20)
 
 def test_after_the_last_processed_message() -> None:
     """The checkpoint's offset is the last processed one."""
-    assert input_position(SSP, 14, "upcoming", RANGE) == InputPosition(15)
+    assert input_position(SSP, 14, "upcoming", RANGE) == InputPosition(15, lost=0)
     assert input_position(SSP, 19, "oldest", RANGE) == InputPosition(20)
 
 

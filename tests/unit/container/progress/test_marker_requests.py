@@ -85,10 +85,17 @@ def test_a_leader_refuses_a_fetch() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", RECORDS[:60], RECORDS[:100], RECORDS.replace(b"out", b"in1")]
+    "answer",
+    [
+        b"",
+        RECORDS[:60],
+        RECORDS[:100],
+        RECORDS.replace(b"out", b"in1"),
+        RECORDS.replace(b"\0\0\0\x01", b"\0\0\0\x02", 1),
+    ],
 )
 def test_an_answer_of_no_known_form_is_an_error(answer: bytes) -> None:
-    """Cut short, or of another partition."""
+    """Cut short, of another partition, or of another request."""
     with pytest.raises(WireError):
         first_batch(OUT, 9, answer)
 
@@ -117,3 +124,14 @@ def test_an_unknown_answer_to_an_end_is_an_error(answer: bytes) -> None:
     """Cut short, or of another partition: nobody knows whether it is written."""
     with pytest.raises(WireError):
         marker_answer(OUT, ABORTED, answer)
+
+
+def test_a_name_whose_length_takes_two_bytes() -> None:
+    """Seven bits of it are in each; 127 letters and one are the fewest."""
+    assert b"\x02\x80\x01" + b"t" * 127 in marker_request(("t" * 127, 0), ABORTED)
+    assert b"\x02\x7f" + b"t" * 126 in marker_request(("t" * 126, 0), ABORTED)
+
+
+def test_a_compressed_batch_of_a_transaction_is_one() -> None:
+    """How records are compressed stands beside what they are."""
+    assert first_batch(OUT, 9, RECORDS.replace(b"\x94\0\x10", b"\x94\0\x11")) == BATCH

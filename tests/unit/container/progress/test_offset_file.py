@@ -69,6 +69,8 @@ _CHECKSUM = bytes(8)
         (_file(b"abc"), "cut short"),
         (_file(b"abc")[:-1], "cut short"),
         (_file(_CHECKSUM + b"\x00"), "cut short"),
+        (offset_file.encode("42") + b"\x77\x05", "cut short"),
+        (offset_file.encode("42") + b"\x7a\x00", "cut short"),
         (_file(_CHECKSUM + b"\x00\x05abc"), "cut short"),
         (_file(_CHECKSUM + b"\x00\x031\xff2"), "not in Java's modified UTF-8"),
         (_file(_CHECKSUM + b"\x00\x0242"), "checksum does not match"),

@@ -33,3 +33,11 @@ def test_where_no_record_is_too_large_there_is_no_story() -> None:
     """Then something else kept it from being delivered."""
     assert story(_content(10, 10), {"out": 9000, "log": 9000}) is None
     assert topics(_content(1, 1)) == {"out", "log"}
+
+
+def test_an_empty_record_may_be_too_large_too() -> None:
+    """What Kafka adds to a record counts."""
+    content = TransactionContent([Send("out", None, None, 0)], [], {})
+    said = story(content, {"out": 1})
+    assert said is not None
+    assert said.startswith("output stream out: a record of 0 bytes exceeds the limit of 1 bytes")

@@ -139,3 +139,10 @@ def test_a_tail_is_reported_with_its_range() -> None:
         LocalState(exists=True, position=4, offset_file=4, meta=META), CHANGELOG, EXPECTED
     )
     assert restored(plan, 60) == Restored(RestoreKind.TAIL, 5, 99, 60)
+
+
+def test_a_store_holds_what_its_own_position_says() -> None:
+    """OFFSET alone counts only in a directory of Samza's, which has neither key nor STORE-META."""
+    assert LocalState(exists=True, position=7, offset_file=5).holds_up_to == 7
+    assert LocalState(exists=True, offset_file=5, meta=META).holds_up_to is None
+    assert LocalState(exists=True, offset_file=5).holds_up_to == 5

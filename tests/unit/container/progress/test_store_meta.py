@@ -164,6 +164,11 @@ def test_a_clock_that_was_set_forward_is_named() -> None:
         "been running for 3 s (the clock was set forward, or the host was frozen), and deletions "
         "are kept for 86400 s: stale",
     )
+    for running_ms in (DAY_MS, DAY_MS + 1):
+        at = _at(10_000 + DAY_MS, "boot-1", META.at_head.boot_ms + running_ms)
+        both = stale_fault(META.at_head, at, position=5, head=9)
+        assert both is not None
+        assert "86400 s ago, and deletions" in str(both)
 
 
 def test_a_standbys_store_has_the_store_meta_of_its_active_task() -> None:

@@ -154,3 +154,11 @@ def test_ends_of_the_same_outcome_need_not_be_told_apart() -> None:
     """Whichever of them the batch is of, it was committed."""
     ended = _last((PREPARE_COMMIT, 3, 10), (PREPARE_COMMIT, 3, 20))
     assert ended.began_with(Batch(7, 3, 9), LOG)
+
+
+@pytest.mark.parametrize("status", [EMPTY, COMPLETE_ABORT, 6])
+def test_a_record_that_decides_nothing_is_no_end(status: int) -> None:
+    """Whatever partitions it names: the end that was prepared stays."""
+    ends = _taken(("one", plain(PREPARE_COMMIT, [LOG])), ("one", plain(status, [LOG, OUT])))
+    assert ends.in_place(LOG) == [_ended("one", Outcome.COMMITTED, frozenset({LOG}))]
+    assert ends.in_place(OUT) == []

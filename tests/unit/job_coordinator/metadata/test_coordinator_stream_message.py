@@ -17,7 +17,7 @@ from homeport.job_coordinator.metadata.coordinator_stream_message import (
     Namespace,
 )
 from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
-from homeport.job_coordinator.metadata.message_bytes import LATEST_MS, parse_json
+from homeport.job_coordinator.metadata.message_bytes import LATEST_MS, parse_json, time_of
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -429,3 +429,31 @@ def test_keys_are_equal_when_their_bytes_are(one: tuple[str, str], two: tuple[st
     """Compaction sees as one key exactly what we see as one key."""
     first, second = (wire.encode(wire.tombstone(*name))[0] for name in (one, two))
     assert (first == second) == (one == two)
+
+
+@pytest.mark.parametrize("key", [b'"abc"', b'{"1":1,"2":2,"3":3}', b"[1,2]", b"[1,2,3,4]"])
+def test_a_key_that_is_no_list_of_three_is_damaged(key: bytes) -> None:
+    """Also where it has a length of three."""
+    with pytest.raises(WireError, match="not a list of three"):
+        wire.decode(key, b"{}")
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [(0, 0), (LATEST_MS, LATEST_MS), (-1, 0), (LATEST_MS + 1, 0), (True, 0), ("5", 0), (None, 0)],
+)
+def test_a_time_of_an_envelope_is_one_that_can_be_shown(field: object, expected: int) -> None:
+    """All else counts as none."""
+    assert time_of(field) == expected
+
+
+def test_a_changelog_partition_is_a_number_of_javas() -> None:
+    """Samza's reader takes no larger one."""
+    largest = {"Partition": str(2**31 - 1)}
+    kind = MessageType.SET_CHANGELOG
+    record = CoordinatorStreamMessage(kind, "Partition 0", largest)
+    assert wire.changelog_partition(record) == 2**31 - 1
+    with pytest.raises(WireError, match="not a number from 0 to 2147483647"):
+        wire.changelog_partition(
+            CoordinatorStreamMessage(kind, "Partition 0", {"Partition": str(2**31)})
+        )

@@ -9,6 +9,8 @@ import pytest
 from homeport.config.errors import WireError
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.coordinator_stream_message import (
+    AM_EPOCH_KEY,
+    JOB_MODEL_VERSION_KEY,
     CoordinatorStreamMessage,
     MessageType,
 )
@@ -21,6 +23,7 @@ from homeport.job_coordinator.metadata.epochs import (
     Rank,
     Submission,
 )
+from homeport.job_coordinator.metadata.message_bytes import LARGEST
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -84,6 +87,12 @@ def test_a_raised_epoch_says_what_was_permitted_last(stream: InMemoryCoordinator
         {"epoch": "1", "model-version": "1", "fence": "[1]"},
         {"epoch": "1", "model-version": "1", "fence": '[{"processor_id":"0"}]'},
         {"epoch": "1", "model-version": "1", "fence": '[{"processor_id":"0","epoch":true}]'},
+        {"epoch": "1", "model-version": "1", "fence": '[{"processor_id":"0","epoch":-1}]'},
+        {
+            "epoch": "1",
+            "model-version": "1",
+            "fence": f'[{{"processor_id":"0","epoch":{LARGEST + 1}}}]',
+        },
     ],
 )
 def test_a_damaged_epoch_stops(stream: InMemoryCoordinatorStream, values: dict[str, str]) -> None:
@@ -107,3 +116,28 @@ def test_ranks_are_ordered_by_submission_application_attempt() -> None:
         assert higher.is_above(lower)
         assert not lower.is_above(higher)
         assert not lower.is_above(lower)
+
+
+@pytest.mark.parametrize("epoch", [0, LARGEST])
+def test_the_smallest_and_the_largest_epoch_are_read(
+    stream: InMemoryCoordinatorStream, epoch: int
+) -> None:
+    """Beyond them a list is damaged."""
+    manager = EpochManager(stream)
+    manager.write_processor_epoch(P0, ProcessorEpoch(1, 1, (Incarnation(P1, epoch),)))
+    stream.catch_up()
+    assert manager.read_processor_epochs()[P0].fence == (Incarnation(P1, epoch),)
+
+
+def test_an_attempt_without_an_application_and_a_model_without_a_digest_are_read(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """Both texts are empty."""
+    attempt = {"submission": "2", "attempt": "1", "unfenced": "[]"}
+    kind = MessageType.SET_AM_EPOCH
+    stream.write([CoordinatorStreamMessage(kind, AM_EPOCH_KEY, attempt)])
+    kind = MessageType.SET_JOB_MODEL_VERSION
+    stream.write([CoordinatorStreamMessage(kind, JOB_MODEL_VERSION_KEY, {"version": "3"})])
+    stream.catch_up()
+    assert EpochManager(stream).read_am_epoch() == AmEpoch(Rank(2, "", 1), ())
+    assert EpochManager(stream).read_job_model_version() == JobModelVersion(3, "")

@@ -76,3 +76,14 @@ def test_an_end_that_yarn_does_not_know_is_left_out(
     stream.write([JobEndManager.message(JobEnd(3, result, "why"))])
     stream.catch_up()
     assert JobEndManager(stream).read(3) is None
+
+
+def test_an_end_and_a_stop_may_have_no_words(stream: InMemoryCoordinatorStream) -> None:
+    """They are an end and a stop all the same."""
+    values = {"submission": "3", "result": "KILLED"}
+    key = JobEndManager.message(JobEnd(3, "KILLED", "")).key
+    stream.write([CoordinatorStreamMessage(MessageType.SET_JOB_END, key, values)])
+    stream.write([CoordinatorStreamMessage(MessageType.SET_STOPPED, P1, {"epoch": "9"})])
+    stream.catch_up()
+    assert JobEndManager(stream).read(3) == JobEnd(3, "KILLED", "")
+    assert StopManager(stream).read() == {Incarnation(P1, 9): ""}

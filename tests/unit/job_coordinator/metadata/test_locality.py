@@ -72,3 +72,12 @@ def test_blank_and_missing_hosts_are_left_out(stream: InMemoryCoordinatorStream)
     stream.catch_up()
     assert LocalityManager(stream).read_processors() == {}
     assert LocalityManager(stream).read_tasks() == {}
+
+
+def test_the_host_of_most_tasks_is_not_the_first_by_name(stream: InMemoryCoordinatorStream) -> None:
+    """Two tasks outweigh one, whatever the names of their hosts."""
+    TaskAssignmentManager(stream).write({T0: P0, T1: P0, T2: P0})
+    hosts = {T0: "nm2", T1: "nm1", T2: "nm2"}
+    stream.write([wire.set_task_host_assignment(task, host, 1) for task, host in hosts.items()])
+    stream.catch_up()
+    assert LocalityManager(stream).read_processors() == {P0: "nm2"}

@@ -19,6 +19,7 @@ from homeport.job_coordinator.metadata.placement import (
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import (
+    MAX_TEXT,
     PlacementRequest,
     PlacementResponse,
     PlacementSource,
@@ -195,3 +196,32 @@ def test_only_an_answer_is_an_answer() -> None:
     assert not PlacementManager.is_answer(PlacementManager.response_deleted(_UUID))
     assert not PlacementManager.is_answer(PlacementManager.request_message(_REQUEST))
     assert not PlacementManager.is_answer(wire.set_config("x.Response", "1"))
+
+
+def test_a_uuid_of_the_longest_length_is_read_and_answered(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """One letter more, and no answer could have such a key."""
+    longest = replace(_REQUEST, uuid="u" * MAX_TEXT)
+    beyond = replace(_REQUEST, uuid="u" * (MAX_TEXT + 1))
+    stream.write([PlacementManager.request_message(r) for r in (longest, beyond)])
+    stream.write([PlacementManager.response_message(replace(_DONE, request=longest))])
+    manager = _manager(stream)
+    assert [request.uuid for request, _ in manager.read_requests()] == [longest.uuid]
+    assert manager.unanswerable() == (beyond.uuid,)
+    assert list(manager.read_responses()) == [longest.uuid]
+
+
+def test_a_damaged_answer_hides_no_other(stream: InMemoryCoordinatorStream) -> None:
+    """Those behind it are read."""
+    key = PlacementManager.response_message(_DONE).key
+    stream.write([wire.of_namespace(Namespace.PLACE_CONTAINER, f"a{key}", b"no json")])
+    stream.write([PlacementManager.response_message(_DONE)])
+    assert list(_manager(stream).read_responses()) == [_UUID]
+
+
+def test_only_a_placement_record_is_an_answer() -> None:
+    """Not any record whose key ends as one."""
+    answer = PlacementManager.response_message(_DONE)
+    assert PlacementManager.is_answer(answer)
+    assert not PlacementManager.is_answer(wire.set_config(answer.key, "x"))

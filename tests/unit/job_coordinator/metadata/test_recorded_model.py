@@ -7,12 +7,14 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, tombstone
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskModeManager,
     TaskPartitionManager,
 )
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 
 CONFIG = Config(
@@ -26,6 +28,7 @@ CONFIG = Config(
         "task.broadcast.inputs": "k.rules#0",
     }
 )
+STANDBYS = "job.hotstandby.replicationcount"
 COUNTS = {SystemStream("k", "a"): 3, SystemStream("k", "b"): 5, SystemStream("k", "rules"): 1}
 
 
@@ -54,3 +57,30 @@ def test_all_of_it_is_recorded() -> None:
 def test_an_empty_stream_has_no_containers() -> None:
     """Before the first publication."""
     assert recorded_model(InMemoryCoordinatorStream(), CONFIG) == JobModel(CONFIG, {})
+
+
+def test_a_standby_shares_no_changelog_partition_but_that_of_its_active_task() -> None:
+    """Not that of another standby of it."""
+    two_each = Config({**CONFIG, "job.container.count": "3", STANDBYS: "2"})
+    model = calculate_job_model(two_each, COUNTS, NOTHING)
+    stream = _published(model, of_standbys=False)
+    tasks = [t for c in model.containers.values() for t in c.tasks.values()]
+    standby = max(t.task_name for t in tasks if t.active_task is not None)
+    recorded = ChangelogPartitionManager(stream).read()
+    ChangelogPartitionManager(stream).write({**recorded, standby: 70, TaskName("gone"): 1})
+    stream.catch_up()
+    tasks_of = [c.tasks for c in recorded_model(stream, two_each).containers.values()]
+    found = {name: task.changelog_partition for tasks in tasks_of for name, task in tasks.items()}
+    assert found.pop(standby) == 70
+    expected = {t.task_name: t.changelog_partition for t in tasks if t.task_name != standby}
+    assert found == expected
+
+
+def test_tasks_of_which_no_changelog_partition_is_recorded_have_the_first() -> None:
+    """Partition 0, as Samza's reader has it."""
+    model = calculate_job_model(CONFIG, COUNTS, NOTHING)
+    stream = _published(model, of_standbys=False)
+    stream.write([tombstone(MessageType.SET_CHANGELOG, t) for t in stream.latest("set-changelog")])
+    stream.catch_up()
+    tasks_of = [c.tasks.values() for c in recorded_model(stream, CONFIG).containers.values()]
+    assert {task.changelog_partition for tasks in tasks_of for task in tasks} == {0}

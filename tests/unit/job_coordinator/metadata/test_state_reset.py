@@ -81,6 +81,8 @@ def test_all_epochs_are_raised_and_everybody_is_to_be_fenced(
             P2: 1,
         }
         assert now[P1].unseen_ms == 42_000
+        assert set(now[P0].fence) == {Incarnation(P0, 7), Incarnation(P1, 3)}
+        assert now[P1].fence == (Incarnation(P1, 4),)
         assert known <= set(permitted_incarnations(stream))
 
 
