@@ -26,6 +26,7 @@ from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.sections import ClusterManagerConfig, JobConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.model.silence import Silence
 
@@ -35,7 +36,7 @@ _KAFKA_TIMEOUT_S = 5.0
 log = logging.getLogger("keeper")
 
 
-def look(stream: CoordinatorStreamStore, guard: RenewalGuard, rank: Rank) -> None:
+def look(stream: CoordinatorStream, guard: RenewalGuard, rank: Rank) -> None:
     """The guard knows what the coordinator stream says now; unchanged where Kafka is silent."""
     sent_ms = boot_ms()
     try:

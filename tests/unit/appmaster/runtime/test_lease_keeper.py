@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from homeport.appmaster.runtime import lease_keeper
-from homeport.appmaster.runtime.lease_keeper import watch
+from homeport.appmaster.runtime.lease_keeper import look, watch
 from homeport.appmaster.runtime.lease_table import RenewalGuard
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.metadata.epochs import AmEpoch, Rank, am_epoch_message
 
 UNREACHED_MS = 5000
 LOOK_MS = 1000
@@ -85,3 +88,33 @@ def test_where_both_are_silent_the_attempt_ends(monkeypatch: pytest.MonkeyPatch)
         "neither Kafka nor the ResourceManager has answered for 5000 ms: this attempt is over"
     )
     assert outside.looked == 1 + 1 + UNREACHED_MS // LOOK_MS
+
+
+class Stream(InMemoryCoordinatorStream):
+    """A second passes while it is read; ``is_silent``: Kafka does not answer."""
+
+    now_ms = 10_000
+    is_silent = False
+
+    def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """What was written since."""
+        self.now_ms += LOOK_MS
+        if self.is_silent:
+            raise UnavailableError("no answer")
+        return super().catch_up()
+
+
+def test_a_look_finds_a_higher_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Safety L2; what was found is of the time when Kafka was asked, not when it had answered."""
+    stream, guard, own = Stream(), RenewalGuard(4000), Rank(2, "application_1_0001", 1)
+    monkeypatch.setattr(lease_keeper, "boot_ms", lambda: stream.now_ms)
+    look(stream, guard, own)
+    assert (guard.fetched_ms, guard.is_outranked) == (10_000, False)
+    for attempt, is_outranked in ((1, False), (2, True)):
+        stream.write([am_epoch_message(AmEpoch(replace(own, attempt=attempt), ()))])
+        look(stream, guard, own)
+        assert guard.is_outranked is is_outranked
+    assert guard.fetched_ms == 12_000
+    stream.is_silent = True
+    look(stream, guard, own)
+    assert (guard.fetched_ms, guard.is_outranked) == (12_000, True)
