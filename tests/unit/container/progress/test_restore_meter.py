@@ -42,6 +42,16 @@ def test_where_nothing_comes_nobody_knows_how_long_it_takes() -> None:
     assert meter.progress(20.0).seconds_left is None
 
 
+def test_at_the_head_nothing_is_left() -> None:
+    """Neither records nor seconds; nor beyond it."""
+    meter = RestoreMeter("s", TASK, RestorePlan(0, 10), 0.0)
+    meter.read(10, 100, 9)
+    progress = meter.progress(1.0)
+    assert (progress.remaining, progress.seconds_left) == (0, 0.0)
+    meter.read(1, 10, 10)
+    assert meter.progress(2.0).remaining == 0
+
+
 def test_the_line_has_a_bar_and_one_unit() -> None:
     """Part of all, records, bytes, rate, seconds left; without a rate no seconds."""
     progress = RestoreProgress("s", TASK, 250_000, 265_000_000, 750_000, 200_000.4, 3.7)
