@@ -110,6 +110,13 @@ def test_the_settings_come_from_yarn_and_the_am() -> None:
     assert limits == (500, 40_000, 30_000)
 
 
+def test_what_yarn_grants_is_not_known_where_the_am_does_not_say_it() -> None:
+    """It is 0 then, and no number of MB; else it is the AM's."""
+    assert LauncherSettings.from_environment(ENVIRONMENT).memory_mb == 0
+    given = {**ENVIRONMENT, "HOMEPORT_MEMORY_MB": "2048"}
+    assert LauncherSettings.from_environment(given).memory_mb == 2048
+
+
 def test_a_configured_history_folder_is_taken_as_it_is() -> None:
     """An absolute folder is not put below the host's state."""
     given = {**ENVIRONMENT, "HOMEPORT_HISTORY_DIR": "/var/history"}

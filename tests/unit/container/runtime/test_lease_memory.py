@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from homeport.container.runtime import lease_memory
-from homeport.container.runtime.lease_memory import REPORT_BYTES, LeaseMemory, SpareKind, boot_ms
+from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST
+from homeport.container.runtime.lease_memory import (
+    FD_VARIABLE,
+    LEASE_THREAD,
+    REPORT_BYTES,
+    LeaseMemory,
+    SpareKind,
+    boot_ms,
+    watch_lease,
+)
 from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.model.ids import TaskName
 
+LIMIT_S = 10
 LONG = ContainerReport.following([StoreLag("s", TaskName(f"Partition {i}"), 1) for i in range(100)])
 
 
@@ -112,3 +123,22 @@ def test_the_launcher_finds_that_the_tasks_have_finished(memory: LeaseMemory) ->
     assert not memory.is_finished
     child.say_finished()
     assert memory.is_finished
+
+
+def test_a_childs_watch_beats_until_the_deadline_and_keeps_nobody_from_ending() -> None:
+    """Its thread is a daemon: a child that is done ends at once, whatever is left of its lease."""
+    memory = LeaseMemory.endless(0)
+    ended: list[int] = []
+    others = set(threading.enumerate())
+    child = watch_lease({FD_VARIABLE: str(memory.fd)}, ended.append)
+    (thread,) = set(threading.enumerate()) - others
+    try:
+        assert child is not None
+        assert (thread.name, thread.daemon) == (LEASE_THREAD, True)
+        assert ended == []
+    finally:
+        memory.deadline_ms = 0
+        thread.join(LIMIT_S)
+        os.close(memory.fd)
+    assert ended == [EXIT_LEASE_LOST]
+    assert 0 < memory.beat_ms <= boot_ms()

@@ -8,6 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from homeport.container.runtime import niceness
+
 CHILD = """
 import os, sys, time
 from pathlib import Path
@@ -37,3 +41,38 @@ def test_it_leaves_the_session_of_its_parent_and_dies_with_it() -> None:
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+class _BusyKernel:
+    """Takes one change of a session's niceness in a while, and the last was just now.
+
+    It stands for the clock, the folder of the process in /proc, and the file in it.
+    """
+
+    def __init__(self, threads: Path) -> None:
+        self.seconds = 0.0
+        self.given: list[str] = []
+        self._threads = threads
+
+    def __truediv__(self, name: str) -> _BusyKernel | Path:
+        return self if name == "autogroup" else self._threads
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def write_text(self, text: str, _encoding: str) -> None:
+        if self.seconds < 1:
+            raise BlockingIOError
+        self.given.append(text)
+
+
+def test_a_kernel_that_takes_one_change_at_a_time_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A standby beside another that has just given way becomes nice too."""
+    kernel = _BusyKernel(tmp_path)
+    monkeypatch.setattr(niceness, "_SELF", kernel)
+    monkeypatch.setattr(os, "setsid", lambda: None)
+    monkeypatch.setattr(niceness, "time", kernel)
+    niceness.give_way()
+    assert kernel.given == ["10"]

@@ -14,7 +14,7 @@ from homeport.container.runtime.environment import Permit
 from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.predecessors import is_predecessor, longest_stop_s, open_stores
 from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.directory_lock import NO_WAIT, DirectoryHeldError, Holder
+from homeport.container.storage.directory_lock import LOCK_FILE, NO_WAIT, DirectoryHeldError, Holder
 from homeport.container.storage.managers import ContainerStorage
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
@@ -109,3 +109,13 @@ def test_a_tool_that_holds_a_directory_is_a_failure(tmp_path: Path) -> None:
     with pytest.raises(DirectoryHeldError, match=r"has it open: pid [0-9]+ on "):
         open_stores(_storage(tmp_path, job, 5), job, PERMIT)
     tool.release()
+
+
+def test_who_does_not_say_who_it_is_is_no_predecessor(tmp_path: Path) -> None:
+    """A lock whose file names nobody, as on a full disk, is told as held by somebody else."""
+    job = _job()
+    somebody = StoreDirectory(tmp_path / "s" / "Partition_0")
+    (tmp_path / "s" / "Partition_0" / LOCK_FILE).write_bytes(b"")
+    with pytest.raises(DirectoryHeldError, match="its lock does not say who"):
+        open_stores(_storage(tmp_path, job, 5), job, PERMIT)
+    somebody.release()

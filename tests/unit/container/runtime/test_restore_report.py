@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from homeport.container.progress.restore import RestorePlan
+from homeport.container.progress.restore_meter import progress_line
+from homeport.container.runtime import restore_report
 from homeport.container.runtime.restore_report import RestoreReport
 from homeport.job_coordinator.http.container_report import ContainerReport, RestoreProgress
 from homeport.job_coordinator.http.messages import Restored, RestoreKind
@@ -47,3 +53,23 @@ def test_a_restore_that_was_too_short_to_be_told_of_is_told_of_by_nothing() -> N
     report.restore_started("s", ONE, RestorePlan(0, 0))
     report.restore_finished("s", ONE, Restored(RestoreKind.NONE, None, None, 0))
     assert told == []
+
+
+def test_the_log_says_how_far_a_restore_is_every_five_seconds(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of each store by itself, however often it gets on."""
+    now = 1000.0
+    monkeypatch.setattr(restore_report, "time", SimpleNamespace(monotonic=lambda: now))
+    report = RestoreReport(lambda *_, **__: None, lambda _: None)
+    report.restore_started("s", ONE, RestorePlan(0, 100))
+    now = 1003.0
+    report.restore_started("s", TWO, RestorePlan(0, 100))
+    with caplog.at_level(logging.INFO, restore_report.__name__):
+        for second in range(1003, 1014):
+            now = float(second)
+            for task in (ONE, TWO):
+                report.restore_progress(_progress(task, second - 1000))
+    said = [(1005, ONE), (1008, TWO), (1010, ONE), (1013, TWO)]
+    expected = [progress_line(_progress(task, second - 1000)) for second, task in said]
+    assert [record.getMessage() for record in caplog.records] == expected

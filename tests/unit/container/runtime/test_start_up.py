@@ -1,21 +1,39 @@
-"""The fetch of a container's part of the JobModel while its AM comes and goes."""
+"""The steps of a container's start, while AM and Kafka come and go."""
 
 from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.config.sections import SystemConfig
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.progress.checkpoint import NOTHING
+from homeport.container.progress.restore import ChangelogRange
 from homeport.container.runtime import start_up
-from homeport.container.runtime.environment import Permit
+from homeport.container.runtime.environment import Environment, Permit
+from homeport.container.runtime.job import ContainerJob
 from homeport.container.runtime.stop_flag import OvertakenError, StopFlag, StopRequestedError
+from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskModel,
+)
 
 PERMIT = Permit(Incarnation(ProcessorId("p/1"), 4), 7, ())
 MODEL = JobModel(Config({"job.name": "j"}), {})
@@ -127,3 +145,200 @@ def test_a_permit_that_the_stream_does_not_know_is_a_failure(
     with pytest.raises(HomeportError, match=said) as caught:
         start_up.require_newest(stream, PERMIT)
     assert not isinstance(caught.value, OvertakenError)
+
+
+class _Away(CoordinatorClient):
+    """Takes no report of a start at first, so many times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__("http://127.0.0.1:1/", None)
+        self.times = times
+        self.told: list[Started] = []
+
+    def started(self, message: Started) -> None:
+        if self.times:
+            self.times -= 1
+            raise UnavailableError("refused")
+        self.told.append(message)
+
+
+STARTED = Started(PERMIT.incarnation, {}, {"total": 1.0})
+
+
+def _unheard(_event: str, **_fields: object) -> None:
+    """A history that nobody reads."""
+
+
+def test_a_start_is_told_again_until_the_am_hears_it() -> None:
+    """A driver that is being restarted is waited for; it hears of the start once."""
+    client = _Away(2)
+    start_up.report_started(client, STARTED, _unheard, StopFlag())
+    assert client.told == [STARTED]
+
+
+def test_a_container_whose_am_stays_away_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the time that the AM is given, what it said last is the error."""
+    monkeypatch.setattr(start_up, "_AM_PATIENCE_S", -1)
+    client = _Away(1)
+    with pytest.raises(UnavailableError, match="refused"):
+        start_up.report_started(client, STARTED, _unheard, StopFlag())
+    assert client.told == []
+
+
+def test_who_is_told_to_stop_does_not_go_on_telling_of_its_start() -> None:
+    """SIGTERM while the AM is away ends the wait, and the container has not started."""
+    stop, client = StopFlag(), _Away(1)
+    stop.set()
+    with pytest.raises(StopRequestedError):
+        start_up.report_started(client, STARTED, _unheard, stop)
+    assert client.told == []
+
+
+KEYS = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "task.class": "m:C",
+    "task.inputs": "elsewhere.in",
+    "systems.kafka.consumer.bootstrap.servers": "a:1",
+    "systems.elsewhere.consumer.bootstrap.servers": "b:1",
+    "systems.unused.producer.bootstrap.servers": "c:1",
+    "stores.s.factory": "rocksdb",
+    "stores.s.changelog": "kafka.log",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "json",
+}
+TASK = TaskName("Partition 0")
+SSPS = tuple(SystemStreamPartition("elsewhere", "in", i) for i in range(2))
+
+
+def _job(processor_id: str = "0", over: Mapping[str, str] | None = None) -> ContainerJob:
+    """Processor 0 has one task with two partitions, 0-0 is its standby."""
+    container = ContainerModel(ProcessorId("0"), {TASK: TaskModel(TASK, SSPS, 0)})
+    containers = with_standbys({ProcessorId("0"): container}, 1)
+    model = JobModel(Config({**KEYS, **(over or {})}), containers)
+    return ContainerJob.of(model, ProcessorId(processor_id))
+
+
+@pytest.mark.parametrize(
+    ("processor_id", "role"),
+    [("0", {}), ("0-0", {"processor_role": "standby", "active_processor_id": "0"})],
+)
+def test_the_events_of_a_standby_say_whose_it_is(
+    processor_id: str, role: dict[str, str], tmp_path: Path
+) -> None:
+    """Those of an active container say nothing of a role; all name their incarnation."""
+    permit = Permit(Incarnation(ProcessorId(processor_id), 4), 7, ())
+    environment = Environment("http://127.0.0.1:1/", "", Host("nm1"), str(tmp_path), tmp_path)
+    start_up.history_of(_job(processor_id), permit, environment)("started")
+    (file,) = environment.history_folder(_job().job).iterdir()
+    told = json.loads(file.read_text(encoding="utf-8"))
+    assert (told["event"], told["processor_id"], told["epoch"]) == ("started", processor_id, 4)
+    assert {k: v for k, v in told.items() if k in {"processor_role", "active_processor_id"}} == role
+
+
+def test_kafka_is_waited_for_in_every_system_that_the_job_uses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not in one that it only may send to; who is told to stop waits no longer."""
+    waited: list[str] = []
+
+    class Admin:
+        def __init__(self, system: SystemConfig, patience_s: float) -> None:
+            assert patience_s > 0
+            self._name = system.name
+
+        def await_reachable(self, _log: logging.Logger, may_go_on: Callable[[], object]) -> None:
+            may_go_on()
+            waited.append(self._name)
+
+    monkeypatch.setattr(start_up, "TopicAdmin", Admin)
+    stop = StopFlag()
+    start_up.await_kafka(_job(), stop)
+    assert sorted(waited) == ["elsewhere", "kafka"]
+    stop.set()
+    with pytest.raises(StopRequestedError):
+        start_up.await_kafka(_job(), stop)
+    assert len(waited) == 2
+
+
+def test_whom_a_standby_has_fenced_is_in_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of its permit's list, in the system of the transactions, and which tasks it is for."""
+    fenced: list[tuple[str, str]] = []
+    monkeypatch.setattr(start_up, "fence", lambda system, id_: fenced.append((system.name, id_)))
+    job = _job("0-0")
+    earlier = (Incarnation(ProcessorId("0-0"), 3), Incarnation(ProcessorId("0"), 2))
+    permit = Permit(Incarnation(ProcessorId("0-0"), 4), 7, earlier)
+    told: list[tuple[str, dict[str, Any]]] = []
+    start_up.fence_and_only_read(
+        job, permit, lambda event, **fields: told.append((event, fields)), StopFlag()
+    )
+    assert sorted(fenced) == sorted(("kafka", job.transactional_id(i)) for i in earlier)
+    ids = [{"processor_id": "0-0", "epoch": 3}, {"processor_id": "0", "epoch": 2}]
+    assert told == [("fenced", {"fenced": ids, "tasks": [t.task_name for t in job.tasks]})]
+
+
+class _Inputs:
+    """Tells of every partition the same oldest offset and head."""
+
+    def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
+        return {place: ChangelogRange(10, 20) for place in places}
+
+
+@pytest.mark.parametrize(
+    ("processed", "start", "said"),
+    [(9, 10, []), (15, 16, []), (6, 10, ["3 messages after the checkpoint are no longer there"])],
+)
+def test_messages_that_were_deleted_before_they_were_read_are_told(
+    processed: int,
+    start: int,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A gap costs no start, but a line that says how long it is; without one there is no line."""
+    known = {TASK: dict.fromkeys(SSPS[:1], processed)}
+    monkeypatch.setattr(start_up, "read_checkpoints", lambda *_: known)
+    readers = {name: cast("LogReader", _Inputs()) for name in ("elsewhere", "kafka")}
+    job = _job(over={"systems.elsewhere.samza.offset.default": "oldest"})
+    with caplog.at_level(logging.WARNING, start_up.__name__):
+        positions = start_up.read_positions(job, readers, InMemoryCoordinatorStream())
+    assert positions == start_up.Positions({TASK: {SSPS[0]: start, SSPS[1]: 10}}, frozenset({TASK}))
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == said
+    assert all(str(SSPS[0]) in record.getMessage() for record in caplog.records)
+
+
+def test_what_is_processed_is_all_before_the_start() -> None:
+    """The message before the next one; nothing where the first of all is the next."""
+    starts = {TASK: {SSPS[0]: 5, SSPS[1]: 0}}
+    assert start_up.Positions(starts).processed() == {TASK: {SSPS[0]: 4, SSPS[1]: NOTHING}}
+
+
+class _Producer:
+    """Says what it is told to do, and waits for nobody."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: self.done.append(name)
+
+
+@pytest.mark.parametrize(
+    ("new", "over", "commits"),
+    [
+        ({TASK}, {}, 1),
+        (set(), {}, 0),
+        ({TASK}, {"task.checkpoint.factory": "none"}, 0),
+    ],
+)
+def test_where_tasks_begin_is_committed_only_where_no_checkpoint_says_it(
+    new: set[TaskName], over: dict[str, str], commits: int
+) -> None:
+    """A start with a checkpoint of every partition costs no transaction."""
+    producer = _Producer()
+    positions = start_up.Positions({TASK: {SSPS[0]: 5}}, frozenset(new))
+    pause = StopFlag().pause
+    start_up.commit_starts(
+        _job(over=over), cast("TransactionalProducer", producer), positions, pause
+    )
+    assert producer.done.count("commit") == producer.done.count("begin") == commits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -34,3 +35,23 @@ def test_a_handler_can_set_it_while_the_same_thread_waits() -> None:
         assert flag.wait(60)
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_wait_for_input_lasts_until_there_is_some_or_the_flag_is_set() -> None:
+    """What comes first ends it, and it says whether the flag is set."""
+    flag = StopFlag()
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    before = signal.signal(signal.SIGALRM, lambda *_: os.write(writer, b"permit"))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert not flag.wait_for_input(reader)
+        assert os.read(reader, 100) == b"permit"
+        signal.signal(signal.SIGALRM, lambda *_: flag.set())
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert flag.wait_for_input(reader)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        os.close(reader)
+        os.close(writer)
