@@ -1,4 +1,4 @@
-"""The launcher's words: causes, permits, settings. Its life is an integration test."""
+"""The launcher's words: causes, permits, settings. Its life: ``test_launcher_run``."""
 
 from __future__ import annotations
 
