@@ -110,3 +110,14 @@ def test_an_unknown_processor_is_refused() -> None:
     """With those that the JobModel has."""
     with pytest.raises(ConfigError, match="it has none"):
         ContainerJob.of(JobModel(Config(KEYS), {}), ProcessorId("5"))
+
+
+def test_an_input_whose_system_has_no_brokers_is_refused() -> None:
+    """By the key that lacks, before the container reads anything."""
+    key = "systems.elsewhere.consumer.bootstrap.servers"
+    ssp = SystemStreamPartition("elsewhere", "in", 0)
+    task = TaskModel(TaskName("Partition 0"), (ssp,), 0)
+    container = ContainerModel(ProcessorId("0"), {task.task_name: task})
+    config = Config({name: value for name, value in KEYS.items() if name != key})
+    with pytest.raises(ConfigError, match=key):
+        ContainerJob.of(JobModel(config, {ProcessorId("0"): container}), ProcessorId("0"))

@@ -239,3 +239,50 @@ def test_a_store_that_fails_is_never_skipped(
     assert case.task.ignored == 1
     with pytest.raises(kind):
         case.engines.require_sound()
+
+
+class _Exacting(StreamTask):
+    """Raises in init what the test says; asks for all that a task can ask for."""
+
+    error: BaseException | None = None
+
+    def init(self, _context: TaskContext) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def process(
+        self, _message: IncomingMessage, _collector: MessageCollector, coordinator: TaskCoordinator
+    ) -> None:
+        coordinator.commit()
+        coordinator.shutdown()
+
+
+def _exacting(requests: Requests) -> StreamTaskInstance:
+    outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
+    ignored = frozenset({ALL_EXCEPTIONS})
+    parts = StreamTaskParts(outputs, requests, _Messages(), ignored, lambda: None)
+    return StreamTaskInstance(_Exacting, Context(TASK, {}, {}), parts)
+
+
+def test_a_task_asks_its_container_for_commits_and_the_end() -> None:
+    """Nothing is asked for before; the vote is the task's own, and ends nothing alone."""
+    requests = Requests()
+    task = _exacting(requests)
+    assert requests == Requests(votes=set(), commit=False)
+    task.process_batch(pa.table({}))
+    assert requests.commit
+    assert requests.has_all_of([TASK])
+    assert not requests.has_all_of([TASK, "Partition 1"])
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no init"), SystemExit("no init")])
+def test_a_task_whose_init_raises_fails_whatever_is_ignored(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The container fails with task, step and cause in one line: it has no task to go on with."""
+    monkeypatch.setattr(_Exacting, "error", error)
+    with pytest.raises(
+        TaskFailedError, match=r"'Partition 0' failed in init: \w+: no init"
+    ) as failed:
+        _exacting(Requests())
+    assert failed.value.__cause__ is error
