@@ -277,6 +277,28 @@ def test_whom_a_standby_has_fenced_is_in_the_history(monkeypatch: pytest.MonkeyP
     assert told == [("fenced", {"fenced": ids, "tasks": [t.task_name for t in job.tasks]})]
 
 
+def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Safety I3: the own id is initialised once every earlier incarnation is fenced."""
+    steps: list[str] = []
+    monkeypatch.setattr(start_up, "fence", lambda _, id_: steps.append(id_))
+
+    class Producer:
+        def __init__(self, _system: SystemConfig, id_: str) -> None:
+            self._id = id_
+
+        def initialise(self) -> None:
+            steps.append(f"initialised {self._id}")
+
+    monkeypatch.setattr(start_up, "TransactionalProducer", Producer)
+    job, own = _job(), Incarnation(ProcessorId("0"), 4)
+    earlier = (Incarnation(ProcessorId("0"), 3), Incarnation(ProcessorId("1"), 2))
+    start_up.fence_and_begin(job, Permit(own, 7, earlier), _unheard, StopFlag())
+    assert sorted(steps[:-1]) == sorted(job.transactional_id(i) for i in earlier)
+    assert steps[-1] == f"initialised {job.transactional_id(own)}"
+
+
 class _Inputs:
     """Tells of every partition the same oldest offset and head."""
 
@@ -342,3 +364,4 @@ def test_where_tasks_begin_is_committed_only_where_no_checkpoint_says_it(
         _job(over=over), cast("TransactionalProducer", producer), positions, pause
     )
     assert producer.done.count("commit") == producer.done.count("begin") == commits
+    assert producer.done.count("send") == commits
