@@ -108,7 +108,7 @@ def test_a_store_that_is_refused_stays_where_it_is() -> None:
 
 
 def test_a_clock_that_was_set_back_makes_no_lag() -> None:
-    """Nobody knows for how long the store lags; how many records is known."""
+    """The lag in seconds is unknown and shown as 0; the lag in records is known."""
     followed = _followed()
     assert followed.looked(_look(4_000, 110), 9) is None
     assert (followed.lag, followed.lag_s) == (100, 0.0)

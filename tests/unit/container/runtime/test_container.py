@@ -64,6 +64,6 @@ def test_a_container_says_where_its_tasks_are_where_the_job_has_host_affinity(
     assert localities.read_processors() == ({OWN: "nm1"} if has_affinity else {})
     assert localities.read_tasks() == ({TASK: "nm1"} if has_affinity else {})
     files = tmp_path.glob("*/.history/*")
-    told = [json.loads(line) for f in files for line in f.read_text("utf-8").splitlines()]
-    said = [(e["event"], e["locality"], e["tasks"], e["epoch"]) for e in told]
+    events = [json.loads(line) for f in files for line in f.read_text("utf-8").splitlines()]
+    said = [(e["event"], e["locality"], e["tasks"], e["epoch"]) for e in events]
     assert said == ([("locality-written", "nm1", [TASK], 4)] if has_affinity else [])

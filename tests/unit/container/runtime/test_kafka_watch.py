@@ -69,7 +69,7 @@ class _World:
 def test_a_silence_that_lasts_for_the_limit_ends_the_container_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The watch tells the cause, and hardly later than the limit: it asks often in that time."""
+    """The watch names the cause soon after the limit: it asks Kafka often in that time."""
     world = _World([])
     world.watched(monkeypatch)
     (cause,) = world.causes
@@ -79,7 +79,7 @@ def test_a_silence_that_lasts_for_the_limit_ends_the_container_once(
 
 
 def test_an_answer_ends_a_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit counts anew from the first question without an answer after it."""
+    """After an answer the limit begins at the next question that Kafka does not answer."""
     before = [*[False] * 9, True] * 3 + [True] * 20
     world = _World(before)
     world.watched(monkeypatch)

@@ -124,7 +124,7 @@ class Am(CoordinatorClient):
         assert time.monotonic() < self._limit_s, f"no further: {self.check_ins[-1:]}"
 
 
-class Told(Witnesses):
+class QuietWitnesses(Witnesses):
     """A testimony that starts no witness."""
 
     def __init__(self, shutdown_ms: int) -> None:
@@ -145,7 +145,7 @@ class Life:
 
     folder: Path
     am: Am
-    told: Told
+    witnesses: QuietWitnesses
     started: list[ChildProcess]
     launchers: list[Launcher]
     wanted: SpareKind = SpareKind.NONE
@@ -188,8 +188,8 @@ class Life:
 
 @pytest.fixture(name="life")
 def _life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
-    am, told, leases = Am(), Told(SHUTDOWN_MS), list[LeaseHolder]()
-    made = Life(tmp_path, am, told, [], [])
+    am, witnesses, leases = Am(), QuietWitnesses(SHUTDOWN_MS), list[LeaseHolder]()
+    made = Life(tmp_path, am, witnesses, [], [])
     start, hold = ChildProcess.start, LeaseHolder.hold
 
     def started(*arguments: Any) -> ChildProcess:  # noqa: ANN401 - as the real one's
@@ -203,7 +203,7 @@ def _life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
 
     monkeypatch.setattr(ChildProcess, "start", started)
     monkeypatch.setattr(LeaseHolder, "hold", held)
-    monkeypatch.setattr(module, "Testimony", lambda _: told)
+    monkeypatch.setattr(module, "Testimony", lambda _: witnesses)
     monkeypatch.setattr(module, "boot_ms", lambda: am.now_ms)
     monkeypatch.setattr(spare, "boot_ms", lambda: am.now_ms)
     monkeypatch.setattr(spare, "used_mb", lambda: 0)
@@ -268,7 +268,7 @@ def test_a_launcher_writes_its_childs_life_into_the_history(life: Life) -> None:
         (EXIT_LEASE_LOST, StopCause.LEASE_LOST, ("said",)),
     ],
 )
-def test_a_report_tells_cause_code_and_last_lines(
+def test_a_report_has_cause_code_and_last_lines(
     life: Life, exit_code: int, cause: StopCause, last_lines: tuple[str, ...]
 ) -> None:
     """Of an early exit with 0 it says what that is; a child may notice its lost lease first."""
@@ -297,7 +297,7 @@ def test_a_second_child_is_not_started_beside_the_first(life: Life) -> None:
     assert len(life.started) == 1
 
 
-def test_a_stop_is_told_again_while_another_child_runs(life: Life) -> None:
+def test_a_stop_is_reported_again_while_another_child_runs(life: Life) -> None:
     """The AM asks to run what has ended, so the report was lost on it."""
     life.am.until_runs(FIRST)
     life.am.until_stopped(FIRST)
@@ -337,7 +337,7 @@ def test_a_launcher_without_a_child_leaves_a_silent_am(
     assert caplog.text.count("no answer, trying again: gone") == 1
 
 
-def test_a_deaf_child_is_killed_however_often_it_is_told_to_stop(life: Life) -> None:
+def test_a_deaf_child_is_killed_however_often_it_is_ordered_to_stop(life: Life) -> None:
     """An AM repeats its order at each check-in: the time to stop counts from the first."""
     life.am.then(run(FIRST), lambda: "deaf" in life.log())
     stop = Order(OrderKind.STOP, 10, 0, FIRST)
@@ -347,7 +347,7 @@ def test_a_deaf_child_is_killed_however_often_it_is_told_to_stop(life: Life) -> 
     assert (report.cause, report.exit_code) == (StopCause.ORDERED, -signal.SIGKILL)
 
 
-def test_a_late_report_tells_how_old_it_is(life: Life) -> None:
+def test_a_late_report_says_how_old_it_is(life: Life) -> None:
     """The AM reckons from the end of the child, not from when it has heard of it."""
     refusals = iter([700, 800])
 
@@ -364,14 +364,14 @@ def test_a_late_report_tells_how_old_it_is(life: Life) -> None:
     assert [report.age_ms for report in life.am.reports] == [1500]
 
 
-def test_a_signal_has_a_stop_told_at_once_that_nobody_has_taken(life: Life) -> None:
+def test_at_a_signal_a_witness_writes_an_unreported_stop_at_once(life: Life) -> None:
     """YARN may kill the launcher before its next call: the stop is then known to Kafka."""
 
     def refuse_and_end(_report: Stopped) -> None:
         life.am.on_report = lambda _: None
-        assert life.told.stopped == []
+        assert life.witnesses.stopped == []
         signal.raise_signal(signal.SIGTERM)
-        assert life.told.stopped == [FIRST]
+        assert life.witnesses.stopped == [FIRST]
         raise UnavailableError("gone")
 
     life.am.on_report = refuse_and_end

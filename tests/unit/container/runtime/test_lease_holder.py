@@ -79,7 +79,7 @@ def _held(keeper: _Keeper) -> Iterator[_Held]:
     held.end()
 
 
-def test_a_closed_lease_is_renewed_no_more_and_its_loss_concerns_nobody(
+def test_a_closed_lease_is_renewed_no_more_and_its_loss_is_not_reported(
     keeper: _Keeper, held: _Held
 ) -> None:
     """Both threads end, long before the lease does."""
@@ -94,7 +94,7 @@ def test_a_lease_that_is_held_keeps_no_launcher_from_ending(held: _Held) -> None
     assert [thread.daemon for thread in held.threads] == [True, True]
 
 
-def test_a_keeper_that_is_away_is_told_of_once_each_time(
+def test_the_log_names_an_absent_keeper_once_each_time(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Many renewals fail meanwhile; it was away twice here, and the lease lives on."""
@@ -105,5 +105,5 @@ def test_a_keeper_that_is_away_is_told_of_once_each_time(
             assert keeper.has_answered_all.wait(LIMIT_S)
         finally:
             held.end()
-    told = [r for r in caplog.records if "the lease is not renewed" in r.getMessage()]
-    assert len(told) == 2
+    warnings = [r for r in caplog.records if "the lease is not renewed" in r.getMessage()]
+    assert len(warnings) == 2

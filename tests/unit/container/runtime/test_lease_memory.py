@@ -125,7 +125,7 @@ def test_the_launcher_finds_that_the_tasks_have_finished(memory: LeaseMemory) ->
     assert memory.is_finished
 
 
-def test_a_childs_watch_beats_until_the_deadline_and_keeps_nobody_from_ending() -> None:
+def test_a_childs_watch_beats_until_the_deadline_in_a_daemon_thread() -> None:
     """Its thread is a daemon: a child that is done ends at once, whatever is left of its lease."""
     memory = LeaseMemory.endless(0)
     ended: list[int] = []

@@ -111,8 +111,8 @@ def test_a_tool_that_holds_a_directory_is_a_failure(tmp_path: Path) -> None:
     tool.release()
 
 
-def test_who_does_not_say_who_it_is_is_no_predecessor(tmp_path: Path) -> None:
-    """A lock whose file names nobody, as on a full disk, is told as held by somebody else."""
+def test_an_unknown_holder_is_no_predecessor(tmp_path: Path) -> None:
+    """A lock with an empty file, as on a full disk, counts as held by an unknown process."""
     job = _job()
     somebody = StoreDirectory(tmp_path / "s" / "Partition_0")
     (tmp_path / "s" / "Partition_0" / LOCK_FILE).write_bytes(b"")

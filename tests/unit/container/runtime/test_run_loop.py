@@ -42,7 +42,7 @@ class _Clock:
 
 
 class _Source:
-    """Input that arrives at its times; the container is told to stop when ``end_s`` has come."""
+    """Input that arrives at its times; the container is ordered to stop when ``end_s`` has come."""
 
     def __init__(
         self, clock: _Clock, stop: StopFlag, arrivals: Mapping[float, int], end_s: float
@@ -271,11 +271,11 @@ def test_input_outputs_and_changes_together_end_a_transaction(case: _Case) -> No
     assert case.times("transaction-committed") == [1000, 3000]
 
 
-def test_the_first_record_is_told_once(case: _Case) -> None:
+def test_the_history_has_the_first_record_once(case: _Case) -> None:
     """The history has it with the last offsets of its batch, and no batch after that."""
     case.run({1: 5, 2: 5, 3: 5}, 5)
-    told = [(at, story) for at, event, story in case.history if event == "first-record"]
-    assert told == [(1000, {"offsets": {A: {"kafka.in.0": 4}}})]
+    found = [(at, story) for at, event, story in case.history if event == "first-record"]
+    assert found == [(1000, {"offsets": {A: {"kafka.in.0": 4}}})]
 
 
 def test_a_row_of_a_task_elsewhere_is_the_pipeline_s_fault(case: _Case) -> None:
@@ -295,8 +295,8 @@ def test_a_commit_that_a_task_asks_for_comes_at_once_and_once(case: _Case) -> No
     case.on_batch = asks
     case.run({1: 1, 2: 1, 3: 1, 4: 1}, 6)
     assert case.times("transaction-committed") == [1000, 3000]
-    told = [(at, story) for at, event, story in case.history if event == "commit"]
-    assert told == [(3000, {"stores": 2})]
+    found = [(at, story) for at, event, story in case.history if event == "commit"]
+    assert found == [(3000, {"stores": 2})]
 
 
 def test_windows_come_at_a_fixed_rate(case: _Case) -> None:
@@ -344,7 +344,7 @@ def test_outputs_of_a_window_leave_at_once_where_they_may(case: _Case) -> None:
 
 
 def test_a_container_finishes_when_every_task_has_voted(case: _Case) -> None:
-    """Each task is told of the end, and what they send then is committed."""
+    """Each task hears of the end, and what the tasks send then is committed."""
     case.on_batch = lambda: case.requests.votes.update({A, B})
     case.on_end = lambda: case.outputs.send("out", b"last")
     assert case.run({1: 1}, 5)
@@ -353,7 +353,7 @@ def test_a_container_finishes_when_every_task_has_voted(case: _Case) -> None:
     assert [send.value for send in case.producer.sent] == [b"last", b"last"]
 
 
-def test_a_stop_while_tasks_are_told_of_the_end_holds_for_the_others(case: _Case) -> None:
+def test_a_stop_at_the_end_of_the_stream_holds_for_the_other_tasks(case: _Case) -> None:
     """No further task is called, and nothing is committed: the container has not finished."""
     case.on_batch = lambda: case.requests.votes.update({A, B})
     case.on_end = case.stop.set
@@ -362,11 +362,11 @@ def test_a_stop_while_tasks_are_told_of_the_end_holds_for_the_others(case: _Case
     assert case.times("transaction-committed") == []
 
 
-def test_the_log_tells_every_few_seconds_how_much_was_read(
+def test_the_log_says_every_few_seconds_how_much_was_read(
     case: _Case, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each line counts what was read since the line before, with the rate and what still waits."""
     caplog.set_level(logging.INFO, run_loop.__name__)
     case.run(dict.fromkeys(range(1, 13), 10), 13)
-    told = [record.message for record in caplog.records if "lag" in record.message]
-    assert told == ["50 records in 5.0 s (10/s), lag 7"] * 2
+    found = [record.message for record in caplog.records if "lag" in record.message]
+    assert found == ["50 records in 5.0 s (10/s), lag 7"] * 2

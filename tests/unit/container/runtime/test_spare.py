@@ -101,7 +101,7 @@ def test_a_container_of_unknown_memory_has_no_spare(kept: Kept) -> None:
 
 
 def test_a_hand_over_gives_the_process_and_is_followed_by_a_rest(kept: Kept) -> None:
-    """Who starts comes first: the next spare is begun after the rest."""
+    """The container that starts comes first: the next spare begins after the pause."""
     kept.wants()
     handed = kept.spare.take()
     assert handed is kept.last
@@ -135,7 +135,7 @@ def test_a_spare_of_no_use_is_not_handed_over(kept: Kept, fault: str) -> None:
 
 
 def test_a_spare_that_has_died_is_replaced_after_a_rest(kept: Kept) -> None:
-    """It is not told to the AM meanwhile, and its log is gone."""
+    """The launcher does not report it to the AM meanwhile, and its log is gone."""
     kept.wants()
     kept.last.signal(SIGKILL)
     kept.last.wait()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 
@@ -60,17 +59,6 @@ class _Stream(InMemoryCoordinatorStream):
         self._steps = steps
         EpochManager(self).write_processor_epoch(OWN, ProcessorEpoch(5, 7, ()))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Nothing is to be closed."""
-
     def bootstrap(self) -> None:
         """It is read to its head."""
         self._steps.append("read")
@@ -85,7 +73,7 @@ def test_a_standby_fences_its_list_before_it_looks_whether_it_was_overtaken(
     stream = _Stream(steps)
     before = list(stream.log)
     monkeypatch.setattr(standby_container, "give_way", lambda: None)
-    monkeypatch.setattr(start_up, "open_coordinator_stream", lambda _: stream)
+    monkeypatch.setattr(start_up, "open_coordinator_stream", lambda _: nullcontext(stream))
     monkeypatch.setattr(start_up, "await_kafka", lambda *_: steps.append("kafka"))
     monkeypatch.setattr(start_up, "fence", lambda _, id_: steps.append(id_))
     job = _job()

@@ -153,27 +153,27 @@ class _Away(CoordinatorClient):
     def __init__(self, times: int) -> None:
         super().__init__("http://127.0.0.1:1/", None)
         self.times = times
-        self.told: list[Started] = []
+        self.reports: list[Started] = []
 
     def started(self, message: Started) -> None:
         if self.times:
             self.times -= 1
             raise UnavailableError("refused")
-        self.told.append(message)
+        self.reports.append(message)
 
 
 STARTED = Started(PERMIT.incarnation, {}, {"total": 1.0})
 
 
 def _unheard(_event: str, **_fields: object) -> None:
-    """A history that nobody reads."""
+    """A history that is not looked at."""
 
 
-def test_a_start_is_told_again_until_the_am_hears_it() -> None:
+def test_a_start_is_reported_again_until_the_am_takes_it() -> None:
     """A driver that is being restarted is waited for; it hears of the start once."""
     client = _Away(2)
     start_up.report_started(client, STARTED, _unheard, StopFlag())
-    assert client.told == [STARTED]
+    assert client.reports == [STARTED]
 
 
 def test_a_container_whose_am_stays_away_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,16 +182,16 @@ def test_a_container_whose_am_stays_away_does_not_begin(monkeypatch: pytest.Monk
     client = _Away(1)
     with pytest.raises(UnavailableError, match="refused"):
         start_up.report_started(client, STARTED, _unheard, StopFlag())
-    assert client.told == []
+    assert client.reports == []
 
 
-def test_who_is_told_to_stop_does_not_go_on_telling_of_its_start() -> None:
+def test_an_order_to_stop_ends_the_report_of_a_start() -> None:
     """SIGTERM while the AM is away ends the wait, and the container has not started."""
     stop, client = StopFlag(), _Away(1)
     stop.set()
     with pytest.raises(StopRequestedError):
         start_up.report_started(client, STARTED, _unheard, stop)
-    assert client.told == []
+    assert client.reports == []
 
 
 KEYS = {
@@ -231,15 +231,17 @@ def test_the_events_of_a_standby_say_whose_it_is(
     environment = Environment("http://127.0.0.1:1/", "", Host("nm1"), str(tmp_path), tmp_path)
     start_up.history_of(_job(processor_id), permit, environment)("started")
     (file,) = environment.history_folder(_job().job).iterdir()
-    told = json.loads(file.read_text(encoding="utf-8"))
-    assert (told["event"], told["processor_id"], told["epoch"]) == ("started", processor_id, 4)
-    assert {k: v for k, v in told.items() if k in {"processor_role", "active_processor_id"}} == role
+    event = json.loads(file.read_text(encoding="utf-8"))
+    assert (event["event"], event["processor_id"], event["epoch"]) == ("started", processor_id, 4)
+    assert {
+        k: v for k, v in event.items() if k in {"processor_role", "active_processor_id"}
+    } == role
 
 
 def test_kafka_is_waited_for_in_every_system_that_the_job_uses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not in one that it only may send to; who is told to stop waits no longer."""
+    """Not in a system that it only may send to; an order to stop ends the wait."""
     waited: list[str] = []
 
     class Admin:
@@ -261,20 +263,20 @@ def test_kafka_is_waited_for_in_every_system_that_the_job_uses(
     assert len(waited) == 2
 
 
-def test_whom_a_standby_has_fenced_is_in_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_lists_what_a_standby_has_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of its permit's list, in the system of the transactions, and which tasks it is for."""
     fenced: list[tuple[str, str]] = []
     monkeypatch.setattr(start_up, "fence", lambda system, id_: fenced.append((system.name, id_)))
     job = _job("0-0")
     earlier = (Incarnation(ProcessorId("0-0"), 3), Incarnation(ProcessorId("0"), 2))
     permit = Permit(Incarnation(ProcessorId("0-0"), 4), 7, earlier)
-    told: list[tuple[str, dict[str, Any]]] = []
+    events: list[tuple[str, dict[str, Any]]] = []
     start_up.fence_and_only_read(
-        job, permit, lambda event, **fields: told.append((event, fields)), StopFlag()
+        job, permit, lambda event, **fields: events.append((event, fields)), StopFlag()
     )
     assert sorted(fenced) == sorted(("kafka", job.transactional_id(i)) for i in earlier)
     ids = [{"processor_id": "0-0", "epoch": 3}, {"processor_id": "0", "epoch": 2}]
-    assert told == [("fenced", {"fenced": ids, "tasks": [t.task_name for t in job.tasks]})]
+    assert events == [("fenced", {"fenced": ids, "tasks": [t.task_name for t in job.tasks]})]
 
 
 def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
@@ -300,7 +302,7 @@ def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
 
 
 class _Inputs:
-    """Tells of every partition the same oldest offset and head."""
+    """Every partition has the same oldest offset and head."""
 
     def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
         return {place: ChangelogRange(10, 20) for place in places}
@@ -310,7 +312,7 @@ class _Inputs:
     ("processed", "start", "said"),
     [(9, 10, []), (15, 16, []), (6, 10, ["3 messages after the checkpoint are no longer there"])],
 )
-def test_messages_that_were_deleted_before_they_were_read_are_told(
+def test_the_log_names_messages_that_were_deleted_before_they_were_read(
     processed: int,
     start: int,
     said: list[str],
@@ -336,7 +338,7 @@ def test_what_is_processed_is_all_before_the_start() -> None:
 
 
 class _Producer:
-    """Says what it is told to do, and waits for nobody."""
+    """Notes which methods are called, and does nothing."""
 
     def __init__(self) -> None:
         self.done: list[str] = []

@@ -1,4 +1,4 @@
-"""The tasks that a container makes: whom they share their outputs and requests with."""
+"""The tasks that a container makes, and which of their parts they share."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_exceptions_are_ignored_as_the_job_says() -> None:
 
 
 def test_a_stop_ends_a_batch_between_two_messages() -> None:
-    """A task that is told to stop sees no further message."""
+    """A task whose container is ordered to stop sees no further message."""
     container = _Container({})
     container.stop.set()
     with pytest.raises(StopRequestedError):

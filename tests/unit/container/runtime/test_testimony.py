@@ -1,4 +1,4 @@
-"""What a launcher lets a witness tell to Kafka. The witness is a shell that keeps its briefs."""
+"""What a launcher has a witness write to Kafka. The witness is a shell that keeps its briefs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _witnessed(unprepared: Witnessed) -> Witnessed:
     return unprepared
 
 
-def test_a_witness_is_told_who_has_stopped_and_how(witnessed: Witnessed) -> None:
+def test_a_brief_names_the_incarnation_and_its_cause(witnessed: Witnessed) -> None:
     """With how Kafka is reached; there is nothing left to wait for."""
     witnessed.testimony.of_stopped(KILLED)
     assert witnessed.briefs() == [
@@ -81,21 +81,21 @@ def test_a_witness_is_told_who_has_stopped_and_how(witnessed: Witnessed) -> None
     ]
 
 
-def test_a_stop_is_told_once(witnessed: Witnessed) -> None:
-    """However often it is asked for; another incarnation's stop is told too."""
+def test_a_stop_is_written_once(witnessed: Witnessed) -> None:
+    """However often the launcher asks; the stop of another incarnation is written too."""
     for _ in range(3):
         witnessed.testimony.of_stopped(KILLED)
     witnessed.testimony.of_stopped(Stopped(SECOND, StopCause.FAILED, 1))
     assert sorted(brief["epoch"] for brief in witnessed.briefs()) == [1, 2]
 
 
-def test_without_a_configuration_nothing_is_told(unprepared: Witnessed) -> None:
+def test_without_a_configuration_nothing_is_written(unprepared: Witnessed) -> None:
     """No permit has come to this launcher: it does not know how Kafka is reached, and goes on."""
     unprepared.testimony.of_stopped(KILLED)
     assert unprepared.briefs() == []
 
 
-def test_a_report_that_nobody_takes_is_told_after_a_while(witnessed: Witnessed) -> None:
+def test_a_report_that_the_am_does_not_take_is_written_after_a_while(witnessed: Witnessed) -> None:
     """Not at the first call that fails, as the AM may be back at the next."""
     assert _told_once_more(witnessed) == []
     witnessed.now_ms += module._PATIENCE_MS - 1
@@ -112,7 +112,7 @@ def test_an_answer_of_the_am_gives_it_its_whole_time_again(witnessed: Witnessed)
     assert _told_once_more(witnessed) == []
 
 
-def test_a_telling_leaves_nothing_open(witnessed: Witnessed) -> None:
+def test_a_witness_leaves_nothing_open(witnessed: Witnessed) -> None:
     """The brief, which may hold secrets, is the witness's alone."""
     witnessed.testimony.of_stopped(KILLED)
     descriptors = Path("/proc/self/fd")

@@ -1,4 +1,4 @@
-"""TransactionShell: what a transaction waits for, and whom it blames where it fails."""
+"""TransactionShell: what a transaction waits for, and which cause it names when it fails."""
 
 from __future__ import annotations
 
