@@ -26,9 +26,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from homeport.appmaster.allocation.events import HostReport
-from homeport.appmaster.allocation.instructions import JobResult
-from homeport.appmaster.allocation.observation import SkeinContainer
+from homeport.appmaster.allocation.protocol.events import HostReport
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.allocation.protocol.observation import SkeinContainer
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
 

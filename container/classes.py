@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
-from homeport.config.serde_names import AVRO
+from homeport.config.settings.serde_names import AVRO
 from homeport.container.api import BatchTask, StreamTask
-from homeport.container.avro_serde import avro_serde
-from homeport.container.serdes import Serde, SerdeFailedError, serde
+from homeport.container.serde.avro_serde import avro_serde
+from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,8 +1,8 @@
 """Branch coverage of the pure packages by their own tests: 100 %, or the lines that are missing.
 
 Run by ``scripts/test coverage``. The packages are those that setup.cfg calls PURE; the tests are
-those of tests/unit that mirror them, and tests/spec and tests/transcripts, which reach them by
-public calls alone. Searches are left out: what only a search reaches, no test states.
+those of tests/unit that mirror them, and those of ``_BOTH``, which reach them by public calls
+alone. Searches are left out: what only a search reaches, no test states.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 _PURE = "importlinter:contract:pure"
-_BOTH = ("tests/spec", "tests/transcripts")
+_BOTH = ("tests/spec", "tests/transcripts", "tests/unit/job_coordinator/metadata")
 _SEARCHES = "*_world.py"
 """Searches that are quick enough for every run, but not when each line is traced."""
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from homeport.appmaster.allocation.state import ContainerPhase
-from homeport.appmaster.allocation.transitions import TRANSITIONS, Happening
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
+from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Happening
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "appmaster" / "README.md"
@@ -59,7 +59,7 @@ DIAGRAMS = (
 
 _ABOUT = """\
 Prints, as Markdown with Mermaid, what may befall a container in which phase, from the allocator's
-own table (appmaster/allocation/transitions.py)."""
+own table (appmaster/allocation/job_state/transitions.py)."""
 
 
 def printed() -> str:

@@ -17,13 +17,13 @@ from collections.abc import Collection
 
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation import exclusion
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import HostsObserved, Timer, TimerKind
-from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.job_end import begin_ending
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.room import Room, room_of
-from homeport.appmaster.allocation.state import ContainerPhase, Containers, JobPhase
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.room import Room, room_of
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, Containers, JobPhase
+from homeport.appmaster.allocation.protocol.events import HostsObserved, Timer, TimerKind
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 
 TOO_SMALL = Timer(TimerKind.TOO_SMALL)
 """Runs while the cluster, with what it has lost, is too small for a container."""

@@ -17,18 +17,11 @@ from homeport.appmaster.allocation import (
     early_requests,
     exclusion,
     model_change,
-    placement,
 )
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import LauncherCheckedIn
-from homeport.appmaster.allocation.instructions import (
-    PermitContainer,
-    ReleaseResource,
-    StopContainer,
-)
+from homeport.appmaster.allocation import placement_actions as placement
 from homeport.appmaster.allocation.job_end import order_stop
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     WAITING,
     ContainerPhase,
@@ -36,6 +29,13 @@ from homeport.appmaster.allocation.state import (
     JobPhase,
     ResourceState,
 )
+from homeport.appmaster.allocation.protocol.events import LauncherCheckedIn
+from homeport.appmaster.allocation.protocol.instructions import (
+    PermitContainer,
+    ReleaseResource,
+    StopContainer,
+)
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 

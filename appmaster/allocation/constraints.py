@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     ResourceState,
 )
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host
 
 

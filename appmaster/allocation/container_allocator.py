@@ -21,25 +21,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from immutables import Map
 
-from homeport.appmaster.allocation import constraints, separation, turns
+from homeport.appmaster.allocation import constraints, separation
+from homeport.appmaster.allocation import placement_queue as turns
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import (
-    FencedByDriver,
-    FencesReported,
-    HostsObserved,
-    named,
-)
 from homeport.appmaster.allocation.host_search import may_ask_any, may_go_home, seek
-from homeport.appmaster.allocation.instructions import (
-    PermitContainer,
-    RequestResource,
-    WriteProcessorEpoch,
-)
 from homeport.appmaster.allocation.job_end import order_stop
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.retries import delay_ms, longer_series
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     LIVE,
     ContainerPhase,
@@ -51,7 +39,20 @@ from homeport.appmaster.allocation.state import (
     expiry_timer,
     retry_delay_timer,
 )
-from homeport.appmaster.allocation.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import (
+    FencedByDriver,
+    FencesReported,
+    HostsObserved,
+    named,
+)
+from homeport.appmaster.allocation.protocol.instructions import (
+    PermitContainer,
+    RequestResource,
+    WriteProcessorEpoch,
+)
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
+from homeport.appmaster.allocation.retries import delay_ms, longer_series
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

@@ -40,13 +40,33 @@ from homeport.appmaster.allocation import (
     early_requests,
     exclusion,
     model_change,
-    placement,
     separation,
 )
 from homeport.appmaster.allocation import container_allocator as allocator
+from homeport.appmaster.allocation import placement_actions as placement
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.draft import Changes, Draft
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_end import (
+    begin_ending,
+    begin_if_due,
+    end_if_over,
+    end_of_all,
+    finish,
+    has_nothing_left,
+    is_at_its_end,
+)
+from homeport.appmaster.allocation.job_state.draft import Changes, Draft
+from homeport.appmaster.allocation.job_state.state import (
+    WAITING,
+    AllocatorState,
+    ContainerPhase,
+    ContainerState,
+    JobPhase,
+    ResourceState,
+    check_in_timer,
+    expiry_timer,
+)
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
     ContainerStopped,
     Event,
@@ -69,21 +89,12 @@ from homeport.appmaster.allocation.events import (
     describe,
     named,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     Instruction,
     JobResult,
     Record,
 )
-from homeport.appmaster.allocation.job_end import (
-    begin_ending,
-    begin_if_due,
-    end_if_over,
-    end_of_all,
-    finish,
-    has_nothing_left,
-    is_at_its_end,
-)
-from homeport.appmaster.allocation.reasons import Reason, ReasonKind
+from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.retries import (
     fail,
     is_failure,
@@ -91,17 +102,6 @@ from homeport.appmaster.allocation.retries import (
     story_of_end,
     story_of_loss,
 )
-from homeport.appmaster.allocation.state import (
-    WAITING,
-    AllocatorState,
-    ContainerPhase,
-    ContainerState,
-    JobPhase,
-    ResourceState,
-    check_in_timer,
-    expiry_timer,
-)
-from homeport.appmaster.allocation.transitions import Happening
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ResourceId

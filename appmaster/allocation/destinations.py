@@ -8,8 +8,8 @@ Source: samza-behaviours 4.9, "Destinations".
 from __future__ import annotations
 
 from homeport.appmaster.allocation import constraints, separation
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
     Placement,

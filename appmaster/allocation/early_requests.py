@@ -14,11 +14,8 @@ from dataclasses import replace
 
 from homeport.appmaster.allocation import separation
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import ResourceEnded
-from homeport.appmaster.allocation.instructions import RequestResource
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
     EarlyPhase,
@@ -29,7 +26,10 @@ from homeport.appmaster.allocation.state import (
     check_in_timer,
     expiry_timer,
 )
-from homeport.appmaster.allocation.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import ResourceEnded
+from homeport.appmaster.allocation.protocol.instructions import RequestResource
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
 
 _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})

@@ -19,17 +19,17 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from homeport.appmaster.allocation import container_allocator as allocator
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import TimerKind
-from homeport.appmaster.allocation.instructions import SuspectOurselves
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     Exclusion,
     JobPhase,
     Resources,
     exclusion_timer,
     silence_timer,
 )
+from homeport.appmaster.allocation.protocol.events import TimerKind
+from homeport.appmaster.allocation.protocol.instructions import SuspectOurselves
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host
 
 EXCLUSION_MS = 60_000

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from homeport.appmaster.allocation.events import FailoverStep
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     AllocatorState,
     ContainerPhase,
     ContainerState,
 )
+from homeport.appmaster.allocation.protocol.events import FailoverStep
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import combinations
 
 from homeport.appmaster.allocation import host_search, separation
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     LIVE,
     WAITING,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from homeport.appmaster.allocation.state import AllocatorState, ContainerPhase, JobPhase
+from homeport.appmaster.allocation.job_state.state import AllocatorState, ContainerPhase, JobPhase
 
 _FULFILLED = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from homeport.appmaster.allocation import constraints, separation
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.state import ContainerPhase, ContainerState
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState
 from homeport.job_coordinator.model.ids import Host
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from homeport.appmaster.allocation.capacity import TOO_SMALL, is_hopeless
-from homeport.appmaster.allocation.draft import Changes
-from homeport.appmaster.allocation.events import Timer, named
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.group_invariants import (
     is_sought_on,
@@ -22,9 +20,10 @@ from homeport.appmaster.allocation.group_invariants import (
     of_permit,
 )
 from homeport.appmaster.allocation.job_end import is_at_its_end
-from homeport.appmaster.allocation.occupancy import counted, occupancy_of
-from homeport.appmaster.allocation.ranking import ranked
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Changes
+from homeport.appmaster.allocation.job_state.occupancy import counted, occupancy_of
+from homeport.appmaster.allocation.job_state.ranking import ranked
+from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     LIVE,
     TERMINAL,
@@ -47,6 +46,7 @@ from homeport.appmaster.allocation.state import (
     silence_timer,
     standby_stop_timer,
 )
+from homeport.appmaster.allocation.protocol.events import Timer, named
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 

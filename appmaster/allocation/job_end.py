@@ -5,11 +5,8 @@ PURE. Source: interfaces, "Life of a job".
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import named
-from homeport.appmaster.allocation.instructions import EndJob, JobResult, StopContainer
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     TERMINAL,
     WAITING,
@@ -21,8 +18,11 @@ from homeport.appmaster.allocation.state import (
     retry_delay_timer,
     retry_window_timer,
 )
-from homeport.appmaster.allocation.table import Edit
-from homeport.appmaster.allocation.transitions import Happening
+from homeport.appmaster.allocation.job_state.table import Edit
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import named
+from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult, StopContainer
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import ProcessorId
 

@@ -24,12 +24,9 @@ from dataclasses import replace
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation import separation
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import JobModelPublished, RetiredStopped
 from homeport.appmaster.allocation.job_end import order_stop
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.retries import charge_again
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     TERMINAL,
     ContainerPhase,
@@ -41,7 +38,10 @@ from homeport.appmaster.allocation.state import (
     retry_delay_timer,
     retry_window_timer,
 )
-from homeport.appmaster.allocation.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import JobModelPublished, RetiredStopped
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
+from homeport.appmaster.allocation.retries import charge_again
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation

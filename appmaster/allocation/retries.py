@@ -15,20 +15,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import ChargedFailures, ResourceEnded, named
-from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.job_end import decide_end
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
     ResourceState,
     retry_delay_timer,
     retry_window_timer,
 )
-from homeport.appmaster.allocation.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import ChargedFailures, ResourceEnded, named
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId
 

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.appmaster.allocation.events import HostReport
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     Containers,
     ContainerState,
     JobPhase,
 )
+from homeport.appmaster.allocation.protocol.events import HostReport
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 _WITHOUT_GRANT = frozenset({ContainerPhase.QUEUED, ContainerPhase.REQUESTED})

@@ -26,17 +26,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.allocation import failover, separation, turns
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import FailoverStep, LagsReported
-from homeport.appmaster.allocation.instructions import (
-    DeleteLocality,
-    WriteFailover,
-    WriteLocality,
-)
+from homeport.appmaster.allocation import failover, separation
+from homeport.appmaster.allocation import placement_queue as turns
 from homeport.appmaster.allocation.job_end import order_stop
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     LIVE,
     ContainerPhase,
@@ -45,7 +39,14 @@ from homeport.appmaster.allocation.state import (
     ResourceState,
     standby_stop_timer,
 )
-from homeport.appmaster.allocation.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import FailoverStep, LagsReported
+from homeport.appmaster.allocation.protocol.instructions import (
+    DeleteLocality,
+    WriteFailover,
+    WriteLocality,
+)
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 

@@ -18,27 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from homeport.appmaster.allocation.container_process_manager import step
-from homeport.appmaster.allocation.events import (
-    ContainerStarted,
-    ContainerStopped,
-    Event,
-    HostReport,
-    HostsObserved,
-    LauncherCheckedIn,
-    LauncherSilent,
-    ResourceEnded,
-    Timer,
-    TimerFired,
-)
-from homeport.appmaster.allocation.instructions import (
-    CancelRequest,
-    RequestResource,
-    WriteFailover,
-)
-from homeport.appmaster.allocation.reasons import Reason, ReasonKind
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.shortage import shortage
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     AllocatorState,
     ContainerPhase,
@@ -50,6 +30,26 @@ from homeport.appmaster.allocation.state import (
     expiry_timer,
     retry_delay_timer,
 )
+from homeport.appmaster.allocation.protocol.events import (
+    ContainerStarted,
+    ContainerStopped,
+    Event,
+    HostReport,
+    HostsObserved,
+    LauncherCheckedIn,
+    LauncherSilent,
+    ResourceEnded,
+    Timer,
+    TimerFired,
+)
+from homeport.appmaster.allocation.protocol.instructions import (
+    CancelRequest,
+    RequestResource,
+    WriteFailover,
+)
+from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.allocation.shortage import shortage
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 

@@ -11,11 +11,11 @@ from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceM
 from homeport.appmaster.yarn.submission import JOB_TAG_PREFIX, application_name, job_tag
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import producer_limit, record_limit
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager
 
 SOURCE = "job-runner"

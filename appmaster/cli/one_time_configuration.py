@@ -6,8 +6,9 @@ a job's current configuration is valid or not." The coordinator stream is that c
 
 from __future__ import annotations
 
-from homeport.appmaster.runtime.takeover import previous_assignment, read_config
+from homeport.appmaster.job_model.takeover import previous_assignment, read_config
 from homeport.config.config import Config
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
@@ -20,7 +21,6 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
     refusal,
 )
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 
 

@@ -12,24 +12,26 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from homeport.appmaster.runtime.input_acceptance import InputAcceptance
+from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
 from homeport.appmaster.yarn.submission import token_folder
-from homeport.config import keys
 from homeport.config.config import LONG_MAX, Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
-from homeport.config.records_section import RecordsConfig
-from homeport.config.sections import (
+from homeport.config.settings.records_section import RecordsConfig
+from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
     SystemConfig,
     TaskConfig,
     YarnConfig,
 )
-from homeport.config.stores_section import StorageConfig
-from homeport.config.used_systems import used_systems
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.used_systems import used_systems
 from homeport.job_coordinator.cli import check_job_model as check_job_model_program
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
@@ -40,8 +42,6 @@ from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.message_bytes import whole_number
 from homeport.job_coordinator.model.job_model import JobModel
 
 _KAFKA_TIMEOUT_S = 10.0

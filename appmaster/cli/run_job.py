@@ -48,17 +48,17 @@ from homeport.appmaster.yarn.submission import (
 )
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
-from homeport.config.loader import load
+from homeport.config.loading.loader import load
 from homeport.config.secret_names import shown_value, warnings_of_overrides
-from homeport.config.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
-from homeport.config.validation import validate
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
+from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.usage import run_app, usage_error
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.model.job_model import JobModel
 

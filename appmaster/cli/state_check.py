@@ -6,8 +6,8 @@ from homeport.appmaster.cli import one_time_configuration, preflight, state_rese
 from homeport.appmaster.cli.job import Job
 from homeport.appmaster.cli.waiting import say
 from homeport.config.config import Config
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 
 
 def check_state(job: Job, *, reset_state: bool) -> None:

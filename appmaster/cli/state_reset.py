@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from homeport.appmaster.runtime.fencing import fence_everybody
-from homeport.appmaster.runtime.takeover import create_topics, take_rank
-from homeport.config import keys
+from homeport.appmaster.job_model.takeover import create_topics, take_rank
+from homeport.appmaster.lease.fencing import fence_everybody
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.job_model_calculator import input_streams
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from homeport.appmaster.allocation.events import HostReport
+from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import Host, host_of
 

@@ -13,14 +13,14 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from homeport.appmaster.allocation.events import HostReport
-from homeport.appmaster.allocation.instructions import JobResult
-from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
+from homeport.appmaster.allocation.protocol.events import HostReport
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
+from homeport.appmaster.attempt.attempt_files import RequestLedger
 from homeport.appmaster.cluster_resource_manager import ResourceReport
-from homeport.appmaster.runtime.attempt_files import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.submission import ANY_SERVICE
-from homeport.config.cluster_keys import CONTAINER_MEMORY_MB
+from homeport.config.declarations.cluster_keys import CONTAINER_MEMORY_MB
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 

@@ -35,7 +35,7 @@ from homeport.appmaster.yarn.submission_file import (
 )
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import ClusterManagerConfig, JobConfig, YarnConfig
+from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.model.ids import Host, host_of
@@ -184,7 +184,7 @@ def specification(
             ),
             files={TOKEN_FILE_NAME: private[TOKEN_FILE_NAME], PACKAGE_NAME: package},
             env={"PYTHONUNBUFFERED": "1"},
-            script=f"exec {python} -m homeport.container.runtime.launcher",
+            script=f"exec {python} -m homeport.container.launcher.launcher",
             allow_failures=True,
             max_restarts=0,
         )
@@ -225,7 +225,7 @@ def _master(
         # Any JVM below the driver would take the variable too, and say so on its standard error.
         script=(
             f"unset _JAVA_OPTIONS\n{_WITH_PACKAGE if with_package else ''}"
-            f"exec {shlex.quote(submission.python)} -m homeport.appmaster.runtime.supervisor"
+            f"exec {shlex.quote(submission.python)} -m homeport.appmaster.programs.supervisor"
         ),
         security=security,
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.config.sections import JobConfig
+from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.model.ids import Host, host_of
 
 SUBMISSION_FILE_NAME = "homeport-coordinator.json"

@@ -24,8 +24,8 @@ from homeport.job_coordinator.cli.options import (
     new_app,
     note,
 )
+from homeport.job_coordinator.coordinator_stream.message_bytes import LATEST_MS, whole_number
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
-from homeport.job_coordinator.metadata.message_bytes import LATEST_MS, whole_number
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 from homeport.job_coordinator.model.json_values import compact_json

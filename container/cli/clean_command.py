@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from homeport.config.errors import ConfigError, HomeportError, StoreError
+from homeport.container.cli.formatting import age, number, size
 from homeport.container.cli.job_on_host import (
     Bases,
     HostName,
@@ -19,7 +20,6 @@ from homeport.container.cli.job_on_host import (
     job_folders_of,
     recorded_job,
 )
-from homeport.container.cli.words import age, number, size
 from homeport.container.progress.host_directories import HostRole, Owner, duration_ms, freed_bytes
 from homeport.container.storage.cleaner import Judgement, Limit, Owners, judge, remove
 from homeport.container.storage.host_survey import FoundDirectory, found_directories

@@ -13,11 +13,11 @@ from typing import Annotated
 
 import typer
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
-from homeport.config.stores_section import StorageConfig, StoreConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.directories import task_directory
 from homeport.container.progress.host_directories import Owner, owners

@@ -10,9 +10,10 @@ import typer
 
 from homeport.config.config import INT_MAX
 from homeport.config.errors import ConfigError, StoreError
-from homeport.config.sections import JobConfig
-from homeport.config.stores_section import StorageConfig, StoreConfig
+from homeport.config.settings.sections import JobConfig
+from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.container.cli import state_dump, state_list, state_restore, state_verify
+from homeport.container.cli.formatting import number
 from homeport.container.cli.job_on_host import (
     Bases,
     HostName,
@@ -23,7 +24,6 @@ from homeport.container.cli.job_on_host import (
     recorded_job,
 )
 from homeport.container.cli.state_verify import Answer
-from homeport.container.cli.words import number
 from homeport.container.progress.directories import task_directory
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
 from homeport.job_coordinator.cli.options import (

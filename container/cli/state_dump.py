@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any
 
-from homeport.config import keys
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.stores_section import StoreConfig
+from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.classes import load_serde
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
-from homeport.container.serdes import Serde
+from homeport.container.serde.serdes import Serde
 
 _NUMBERS: dict[str, Callable[[str], Any]] = {"integer": int, "long": int, "double": float}
 

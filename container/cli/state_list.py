@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from homeport.config.errors import StoreError
-from homeport.config.stores_section import StoreConfig
+from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.cli.formatting import age, number, size
 from homeport.container.cli.job_on_host import JobFolder, RecordedJob, changelog_reader
-from homeport.container.cli.words import age, number, size
-from homeport.container.clocks import read_clocks
+from homeport.container.host.clocks import read_clocks
 from homeport.container.kafka.clients import PartitionError
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.host_directories import (

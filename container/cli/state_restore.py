@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from homeport.config.errors import ConfigError
-from homeport.config.sections import JobConfig
-from homeport.config.stores_section import StoreConfig
+from homeport.config.settings.sections import JobConfig
+from homeport.config.settings.stores_section import StoreConfig
+from homeport.container.cli.formatting import number, size
 from homeport.container.cli.job_on_host import RecordedJob, changelog_reader
-from homeport.container.cli.words import number, size
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_schedule import WORKER_MB, WorkerLimits
-from homeport.container.storage.managers import ContainerStorage
-from homeport.container.storage.restore_workers import RestoreWorkers
+from homeport.container.restore.restore_workers import RestoreWorkers
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.http.messages import Restored
 from homeport.job_coordinator.model.ids import TaskName

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from homeport.config.errors import StoreError
-from homeport.config.sections import SystemConfig
-from homeport.config.stores_section import StoreConfig
+from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.stores_section import StoreConfig
+from homeport.container.cli.formatting import number
 from homeport.container.cli.job_on_host import JobFolder, RecordedJob, changelog_reader
 from homeport.container.cli.state_dump import shown_bytes
-from homeport.container.cli.words import number
 from homeport.container.progress.directories import task_directory
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
 from homeport.container.storage.changelog_reader import ChangelogReader

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from homeport.config.errors import HomeportError, UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import PartitionError, follow_properties, know_topics, unread
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.clock_reading import ClockReading

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from confluent_kafka import KafkaError, KafkaException
 
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.progress import checkpoint
 from homeport.container.progress.checkpoint import CheckpointKey
 from homeport.job_coordinator.kafka.clients import error_of, producer, unavailable

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from homeport.config.errors import HomeportError, UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka.clients import error_of, unavailable
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.kafka.clients import input_properties, know_topics, unread
 from homeport.job_coordinator.kafka.clients import consumer

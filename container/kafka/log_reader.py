@@ -22,7 +22,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import OffsetSpec
 
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.kafka.clients import (
     HangingTransactionError,
@@ -293,7 +293,7 @@ class _OpenTransaction:
 
 
 class KafkaChangelogReader:
-    """``homeport.container.storage.managers.ChangelogReader`` on one LogReader per system."""
+    """``ChangelogReader of container_storage`` on one LogReader per system."""
 
     def __init__(self, readers: Mapping[str, LogReader]) -> None:
         self._readers = readers

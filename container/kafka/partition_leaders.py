@@ -12,7 +12,7 @@ import time
 from confluent_kafka import KafkaError, KafkaException
 
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.progress import marker_requests
 from homeport.container.progress.marker_requests import Refused
 from homeport.container.progress.transaction_state import Batch, Ended, Place

@@ -13,7 +13,7 @@ from typing import NoReturn
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError, plain_producer_properties
 from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError

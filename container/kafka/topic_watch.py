@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from homeport.config.errors import ConfigError, StoreError, UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.changelog_topics import (
     ChangelogTopicManager,
@@ -23,7 +24,6 @@ from homeport.job_coordinator.metadata.checkpoint_topic import (
     CheckpointTopicManager,
     lost_positions,
 )
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from homeport.config.errors import FencedError, UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError, producer_properties
 from homeport.container.kafka.sending import Delivered, absent, enqueue, has_topic
 from homeport.container.progress.commit import Changes, Send

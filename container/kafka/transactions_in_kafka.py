@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.partition_leaders import PartitionLeaders
 from homeport.container.kafka.transactional_producer import fence

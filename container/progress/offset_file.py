@@ -14,7 +14,7 @@ import zlib
 from homeport.config.config import LONG_MAX
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.metadata.message_bytes import whole_number
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 
 OFFSET_FILE = "OFFSET"
 OFFSET_V2_FILE = "OFFSET-v2"

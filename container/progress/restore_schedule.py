@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from homeport.config.memory_rule import MemoryShares
+from homeport.config.settings.memory_rule import MemoryShares
 from homeport.container.progress.restore import RestorePlan
 
 T = TypeVar("T")

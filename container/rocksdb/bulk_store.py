@@ -26,8 +26,8 @@ from rocksdict import (
 )
 
 from homeport.config.errors import StoreError
-from homeport.config.rocksdb_section import RocksDbConfig
-from homeport.container.disk_space import disk_error
+from homeport.config.settings.rocksdb_section import RocksDbConfig
+from homeport.container.host.disk_space import disk_error
 from homeport.container.progress.restore_schedule import WorkerMemory, is_debt_too_large
 from homeport.container.rocksdb.expiring_store import StoreTime
 from homeport.container.rocksdb.options import (

@@ -18,8 +18,8 @@ from itertools import islice
 from pathlib import Path
 
 from homeport.config.errors import StoreError
-from homeport.config.rocksdb_section import RocksDbConfig
-from homeport.container.clocks import read_clocks
+from homeport.config.settings.rocksdb_section import RocksDbConfig
+from homeport.container.host.clocks import read_clocks
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 

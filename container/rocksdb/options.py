@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocksdict import DBCompactionStyle, DBCompressionType, Options, UniversalCompactOptions
 
-from homeport.config.rocksdb_section import RocksDbConfig, UniversalCompaction
+from homeport.config.settings.rocksdb_section import RocksDbConfig, UniversalCompaction
 
 _COMPRESSIONS = {
     "snappy": DBCompressionType.snappy,

@@ -25,8 +25,8 @@ from rocksdict import (
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
-from homeport.config.rocksdb_section import RocksDbConfig
-from homeport.container.disk_space import disk_error
+from homeport.config.settings.rocksdb_section import RocksDbConfig
+from homeport.container.host.disk_space import disk_error
 from homeport.container.rocksdb.options import set_compaction_options, set_file_options
 
 POSITION_KEY = b"\x00homeport.position"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from homeport.config.errors import ConfigError, in_one_line
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.table_order import ORDER_COLUMNS, sorted_rows
+from homeport.container.spark.table_order import ORDER_COLUMNS, sorted_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

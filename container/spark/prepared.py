@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homeport.config.sections import ClusterManagerConfig, JobConfig, TaskConfig
+from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, TaskConfig
 from homeport.container.classes import load_pipeline
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.session import LocalSpark, SparkSettings

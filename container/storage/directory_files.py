@@ -7,7 +7,7 @@ from pathlib import Path
 
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
-from homeport.container.disk_space import room_on_disk_of
+from homeport.container.host.disk_space import room_on_disk_of
 from homeport.container.progress import offset_file, store_meta
 from homeport.container.storage.directory_lock import LOCK_FILE
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from homeport.config.errors import StoreError
-from homeport.container.disk_space import room_on_disk_of
+from homeport.container.host.disk_space import room_on_disk_of
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 

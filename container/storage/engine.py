@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from homeport.config.errors import StoreError
-from homeport.config.stores_section import StoreConfig
+from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.rocksdb.expiring_store import ExpiringStore
 from homeport.container.rocksdb.rocksdb_store import DamagedStoreError, RocksDbMemory, RocksDbStore
 from homeport.container.storage.directory import condemn

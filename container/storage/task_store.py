@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from homeport.config.errors import StoreError, WireError
-from homeport.config.stores_section import StoreConfig
+from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.disk_space import DiskError
+from homeport.container.host.disk_space import DiskError
 from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.commit import (
     Action,

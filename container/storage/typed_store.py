@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from homeport.container.arrow_serdes import ArrowForm, arrow_form
-from homeport.container.serdes import Serde
+from homeport.container.serde.arrow_serdes import ArrowForm, arrow_form
+from homeport.container.serde.serdes import Serde
 from homeport.container.storage.overlay import Overlay, Pairs
 from homeport.container.storage.value_guard import ValueGuard
 

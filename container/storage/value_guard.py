@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from homeport.config.stores_section import LargeValues, StoreConfig
+from homeport.config.settings.stores_section import LargeValues, StoreConfig
 from homeport.container.api import RecordTooLargeError
 from homeport.job_coordinator.model.ids import TaskName
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.config_diff import ConfigDiff
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.unknown_keys import warnings_about
 from homeport.config.errors import ConfigError
-from homeport.config.unknown_keys import warnings_about
-from homeport.config.validation import validate
+from homeport.config.settings.config_diff import ConfigDiff
+from homeport.config.settings.validation import validate
 
 _IDENTITY = {
     key.name: why

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.config_diff import ConfigDiff
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.reference import ReferenceFormat, reference
+from homeport.config.declarations.unknown_keys import meant_by
 from homeport.config.errors import ConfigError
-from homeport.config.reference import ReferenceFormat, reference
 from homeport.config.secret_names import shown_value
-from homeport.config.unknown_keys import meant_by
+from homeport.config.settings.config_diff import ConfigDiff
 from homeport.job_coordinator.cli.coordinator_stream_writer import change_config
 from homeport.job_coordinator.cli.job_view import open_job
 from homeport.job_coordinator.cli.options import (

@@ -14,25 +14,25 @@ import typer
 
 from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.config.loader import load
+from homeport.config.loading.loader import load
 from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
 from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
 from homeport.job_coordinator.cli.job_view import JobView, open_job
 from homeport.job_coordinator.cli.usage import run_app, usage_error
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-    MessageType,
-)
 from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.metadata.message_bytes import whole_number
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 

@@ -6,16 +6,16 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.secrets import masked
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 
 TIMEOUT_S = 15.0
 _AM_TIMEOUT_S = 5.0

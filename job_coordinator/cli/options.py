@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from homeport.config.config import Config
-from homeport.config.loader import load
-from homeport.config.rewriters import TopicsOf
+from homeport.config.loading.loader import load
+from homeport.config.loading.rewriters import TopicsOf
 from homeport.config.secret_names import warnings_of_overrides
 
 ConfigPath = Annotated[

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.job_coordinator.cli.job_view import JobView, open_job, running_job
 from homeport.job_coordinator.cli.options import note
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 from homeport.job_coordinator.model.placement import (

@@ -22,13 +22,13 @@ from homeport.job_coordinator.cli.options import (
     new_app,
     note,
 )
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
 from homeport.job_coordinator.kafka.coordinator_stream_log import (
     CoordinatorStreamLog,
     LoggedRecord,
-)
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-    MessageType,
 )
 
 app = new_app("Shows the records of a job's coordinator stream as they lie in Kafka.")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 

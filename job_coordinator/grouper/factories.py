@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, in_one_line
 from homeport.config.java_names import is_user_class
-from homeport.config.sections import JobConfig
+from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
 from homeport.job_coordinator.grouper.ssp_grouper import (
     AllSspToSingleTask,

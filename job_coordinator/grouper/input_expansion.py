@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.stores_section import StorageConfig
+from homeport.config.settings.stores_section import StorageConfig
 from homeport.job_coordinator.grouper.ssp_grouper import TaskPartitions
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStream, SystemStreamPartition

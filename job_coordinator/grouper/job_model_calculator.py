@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, InvariantViolation
 from homeport.config.java_names import is_user_class
-from homeport.config.sections import JobConfig, StandbyConfig, TaskConfig
+from homeport.config.settings.sections import JobConfig, StandbyConfig, TaskConfig
 from homeport.job_coordinator.grouper.answer_faults import (
     partition_answer_fault,
     task_answer_fault,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from homeport.config import keys
 from homeport.config.config import Config
-from homeport.config.config_diff import ConfigDiff
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
+from homeport.config.settings.config_diff import ConfigDiff
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, TaskMode

@@ -15,8 +15,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName

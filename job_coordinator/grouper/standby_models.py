@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from homeport.config import keys
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode, TaskModel

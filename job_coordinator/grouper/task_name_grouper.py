@@ -18,8 +18,8 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import TaskModel

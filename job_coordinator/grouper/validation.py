@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.java_names import ALL_SSP_TO_SINGLE_TASK, Kind, short_name
 from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName

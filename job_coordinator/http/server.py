@@ -23,14 +23,8 @@ from typing import Any, Final, Protocol
 from aiohttp import web
 from prometheus_client.core import Metric
 
-from homeport.config import keys
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import UnavailableError, WireError
-from homeport.job_coordinator.http.answers import (
-    DocumentSender,
-    error_answer,
-    json_answer,
-    takes_gzip,
-)
 from homeport.job_coordinator.http.documents import (
     Document,
     Form,
@@ -40,7 +34,13 @@ from homeport.job_coordinator.http.documents import (
 from homeport.job_coordinator.http.listening import OneLineLog, listen, stop_accepting
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
-from homeport.job_coordinator.http.questions import EventsAsked, hosts_asked
+from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked
+from homeport.job_coordinator.http.responses import (
+    DocumentSender,
+    error_answer,
+    json_answer,
+    takes_gzip,
+)
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, shown

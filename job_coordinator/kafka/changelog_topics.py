@@ -16,12 +16,13 @@ from collections.abc import Iterator, Mapping
 
 from confluent_kafka import KafkaError, TopicPartition
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, InvariantViolation
-from homeport.config.sections import SystemConfig
-from homeport.config.stores_section import StorageConfig, StoreConfig
+from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.topics import (
     DELETE_RETENTION,
@@ -36,7 +37,6 @@ from homeport.job_coordinator.metadata.changelog_topics import (
     ChangelogTopicRecord,
     lost_state,
 )
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 
 _CLEANUP = "cleanup.policy"
 _COMPACT = "compact"

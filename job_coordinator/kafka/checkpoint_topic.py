@@ -6,14 +6,14 @@ Source: Samza 1.8, ``KafkaCheckpointManager``; safety S6.
 from __future__ import annotations
 
 from homeport.config.config import Config
-from homeport.config.sections import SystemConfig, TaskConfig
+from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.topics import TopicAdmin, checkpoint_topic_spec
 from homeport.job_coordinator.metadata.checkpoint_topic import (
     CheckpointTopicManager,
     lost_positions,
 )
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 
 
 class CheckpointTopic:

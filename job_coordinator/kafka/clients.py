@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.secret_names import shown_value
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka.connection import SaidOnce
 
 _T = TypeVar("_T")

@@ -14,14 +14,14 @@ from typing import Any, Final, Self
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
 
 from homeport.config.errors import UnavailableError, WireError
-from homeport.config.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.kafka import clients
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.stream_owner import StreamOwner
+from homeport.job_coordinator.coordinator_stream.stream_owner import StreamOwner
+from homeport.job_coordinator.kafka import clients
 
 _POLL_S = 0.2
 _CONSUMER: Final[Mapping[str, str | int | bool]] = {

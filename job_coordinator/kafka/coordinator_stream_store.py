@@ -32,7 +32,14 @@ from confluent_kafka.admin import OffsetSpec
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, InvariantViolation
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import StreamState
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.coordinator_stream.stream_owner import StreamOwner
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.offsets import told_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
@@ -43,13 +50,6 @@ from homeport.job_coordinator.kafka.record_writer import (
 )
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.kafka.transient_errors import is_transient
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream import StreamState
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-    MessageType,
-)
-from homeport.job_coordinator.metadata.stream_owner import StreamOwner
 
 _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     "enable.auto.commit": False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaException
 
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.open_transactions import not_initialised
 

@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ClusterMetadata
 
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import Client
 from homeport.job_coordinator.model.incarnation import STATE_TOPIC, state_partition

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from homeport.config.config import INT_MAX
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.message_bytes import whole_number
 
 _PRODUCER_KEY = "message.max.bytes"
 _TOPIC_KEY = "max.message.bytes"

@@ -20,7 +20,7 @@ from homeport.config.errors import (
     UnavailableError,
     WireError,
 )
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import Connection
 from homeport.job_coordinator.kafka.in_sync import shortage

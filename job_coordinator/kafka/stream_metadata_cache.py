@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from homeport.config.config import Config
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.job_model import SystemStream
 

@@ -34,7 +34,7 @@ from confluent_kafka.admin import (
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.offsets import told_offset
 from homeport.job_coordinator.kafka.transient_errors import is_transient

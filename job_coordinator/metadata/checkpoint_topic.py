@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import read_all
 from homeport.job_coordinator.metadata.state_reset import OPTION
 
 _TYPE = MessageType.SET_CHECKPOINT_TOPIC

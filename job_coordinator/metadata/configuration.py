@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from homeport.config.config import Config
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
-from homeport.job_coordinator.metadata.reading import read_all
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream.reading import read_all
 
 WRITER_SOURCE = "coordinator-stream-writer"
 """Source of the records of the tool of that name, which a deployment leaves alone."""

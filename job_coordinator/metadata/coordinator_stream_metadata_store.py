@@ -9,9 +9,11 @@ import threading
 from collections.abc import Mapping
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.metadata.field_serdes import message_of, shown_value
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.message_bytes import parse_json
-from homeport.job_coordinator.metadata.reading import read_all
+from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
+from homeport.job_coordinator.coordinator_stream.reading import read_all
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 

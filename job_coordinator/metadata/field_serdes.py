@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.message_bytes import parse_json
+from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
 from homeport.job_coordinator.model.json_values import compact_json
 
 _Made = Callable[[str, str], CoordinatorStreamMessage]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from homeport.config.config import Config
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskModeManager,

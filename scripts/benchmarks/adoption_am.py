@@ -13,12 +13,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from homeport.appmaster.allocation.events import HostReport
-from homeport.appmaster.allocation.instructions import JobResult
-from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
+from homeport.appmaster.allocation.protocol.events import HostReport
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
-from homeport.appmaster.runtime import application_master, supervisor
-from homeport.appmaster.runtime.am_container import AmContainer
+from homeport.appmaster.programs import application_master, supervisor
+from homeport.appmaster.programs.am_container import AmContainer
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
 GRANTS_NAME, CANCELS_NAME = "grants.jsonl", "cancels"

@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks import processes
 from benchmarks.adoption_launchers import Launchers, Tally
 from benchmarks.report import BenchmarkError, Row, at_least, at_most, figure
-from homeport.appmaster.allocation.state import ContainerPhase
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
 from homeport.appmaster.yarn.submission import services_of
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,
@@ -29,7 +29,7 @@ from homeport.appmaster.yarn.submission_file import (
     coordinator_part,
 )
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore

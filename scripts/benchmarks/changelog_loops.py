@@ -19,7 +19,7 @@ from pathlib import Path
 from rocksdict import Options, Rdict
 
 from homeport.config.config import Config
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore_schedule import WORKER_MB, worker_memory
 from homeport.container.rocksdb.bulk_store import BulkStore

@@ -20,27 +20,27 @@ from benchmarks.processes import peak_mb
 from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation.garbage import spare_collections
+from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation.start_up import read_positions, restore_workers
+from homeport.container.incarnation.stream_container import MAX_ROWS
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.processing.loop_parts import LoopParts, LoopSettings
+from homeport.container.processing.run_loop import RunLoop
+from homeport.container.processing.stream_task_instance import Requests
+from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
 from homeport.container.progress.commit import TransactionLimits
-from homeport.container.runtime.container import MAX_ROWS
-from homeport.container.runtime.garbage import spare_collections
-from homeport.container.runtime.job import ContainerJob
-from homeport.container.runtime.loop_parts import LoopParts, LoopSettings
-from homeport.container.runtime.restore_report import RestoreReport
-from homeport.container.runtime.run_loop import RunLoop
-from homeport.container.runtime.start_up import read_positions, restore_workers
-from homeport.container.runtime.stop_flag import StopFlag
-from homeport.container.runtime.stream_task_instance import Requests
-from homeport.container.runtime.task_instance import Context, Outputs, TaskInstance
-from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.typed_store import TypedStore
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 
 _TASKS: Mapping[str, type[BatchTask]] = {"hot": Sums, "distinct": Newest}

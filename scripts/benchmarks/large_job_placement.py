@@ -16,7 +16,13 @@ from dataclasses import dataclass
 
 from benchmarks.processes import peak_mb
 from homeport.appmaster.allocation.container_process_manager import Decision, step
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.invariants import check, check_step
+from homeport.appmaster.allocation.job_state.state import (
+    AllocatorState,
+    ContainerPhase,
+    initial_state,
+)
+from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
     ContainerStopped,
     Event,
@@ -27,17 +33,15 @@ from homeport.appmaster.allocation.events import (
     ResourceAllocated,
     describe,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     PermitContainer,
     ReleaseResource,
     RequestResource,
     StopContainer,
 )
-from homeport.appmaster.allocation.invariants import check, check_step
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.state import AllocatorState, ContainerPhase, initial_state
-from homeport.appmaster.runtime.collector import look_less_often
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.programs.collector import look_less_often
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation

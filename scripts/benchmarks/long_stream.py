@@ -17,15 +17,15 @@ from confluent_kafka import KafkaError, TopicPartition
 from benchmarks.processes import resident_mb
 from benchmarks.report import BenchmarkError
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.kafka import clients
-from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.job_coordinator.model.job_model import TaskMode
 
 KEYS, TASKS, RECORDS = 20_000, 45_000, 200_000

@@ -14,7 +14,7 @@ from benchmarks.processes import result_of
 from benchmarks.report import Row, at_least, at_most, figure
 from benchmarks.restore_stores import RECORDS, TOPIC, Restore, Stores
 from homeport.container.progress.restore_schedule import WORKER_MB
-from homeport.container.storage.restore_workers import MALLOC_SETTINGS
+from homeport.container.restore.restore_workers import MALLOC_SETTINGS
 from local_cluster.cluster import LocalCluster, remove_abandoned
 
 TITLE = (

@@ -43,10 +43,10 @@ _POLL_S = 0.3
 #: comes back to work. For the pace of the producer, which is let loose when all is over.
 _RECOVERY_S = 40.0
 
-CONTAINER = "-m homeport.container.runtime.stream_container"
-LAUNCHER = "-m homeport.container.runtime.launcher"
-DRIVER = "-m homeport.appmaster.runtime.application_master"
-KEEPER = "-m homeport.appmaster.runtime.lease_keeper"
+CONTAINER = "-m homeport.container.incarnation.main"
+LAUNCHER = "-m homeport.container.launcher.launcher"
+DRIVER = "-m homeport.appmaster.programs.application_master"
+KEEPER = "-m homeport.appmaster.programs.lease_keeper"
 AM_JVM = "com.anaconda.skein.ApplicationMaster"
 
 #: Kind to what the command line of the process that it hits says; it must be there for the kind.

@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("appmaster", "config", "container", "job_coordinator")
 TESTS = (
-    "tests/unit/appmaster/runtime",
+    "tests/unit/appmaster",
     "tests/unit/container",
     "tests/unit/job_coordinator",
     "tests/unit/world",

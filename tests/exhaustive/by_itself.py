@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.appmaster.allocation.events import TimerKind
-from homeport.appmaster.allocation.state import ContainerPhase
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
+from homeport.appmaster.allocation.protocol.events import TimerKind
 from tests.exhaustive.job import Job
 from tests.exhaustive.judges import require
 from tests.exhaustive.things import (

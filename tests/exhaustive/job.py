@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeport.appmaster.allocation.events import FailoverRecord, JobModelPublished
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.job_state.state import JobPhase, initial_state
+from homeport.appmaster.allocation.protocol.events import FailoverRecord, JobModelPublished
+from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     EndFailover,
     Record,
@@ -19,9 +20,8 @@ from homeport.appmaster.allocation.instructions import (
     WriteLocality,
     WriteProcessorEpoch,
 )
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.state import JobPhase, initial_state
-from homeport.appmaster.runtime.publication import Owners, announcement
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.job_model.publication import Owners, announcement
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from tests.exhaustive.judges import require

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from homeport.appmaster.allocation.state import AllocatorState
+from homeport.appmaster.allocation.job_state.state import AllocatorState
 from tests.exhaustive.things import World
 
 

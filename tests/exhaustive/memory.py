@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from homeport.appmaster.allocation import container_process_manager
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.invariants import check_step
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
     ContainerStopped,
     Event,
@@ -24,7 +26,7 @@ from homeport.appmaster.allocation.events import (
     TimerFired,
     describe,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     EndJob,
     PermitContainer,
@@ -34,8 +36,6 @@ from homeport.appmaster.allocation.instructions import (
     StopContainer,
     order_for,
 )
-from homeport.appmaster.allocation.invariants import check_step
-from homeport.appmaster.allocation.state import AllocatorState
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -16,8 +16,8 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from homeport.appmaster.allocation.state import AllocatorState
-from homeport.appmaster.allocation.table import Bag, Table
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.job_state.table import Bag, Table
 from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.exhaustive.memory import Memory, resource_of

@@ -16,8 +16,8 @@ there is a fault. In the fine grain (``is_fine``) it is not.
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation.events import TimerKind
-from homeport.appmaster.allocation.state import JobPhase
+from homeport.appmaster.allocation.job_state.state import JobPhase
+from homeport.appmaster.allocation.protocol.events import TimerKind
 from tests.exhaustive.by_itself import ByItself, Moves
 from tests.exhaustive.judges import judge_world
 from tests.exhaustive.things import (

@@ -22,16 +22,16 @@ from homeport.appmaster.allocation import (
     standby_container_manager,
 )
 from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import Event, TimerFired
-from homeport.appmaster.allocation.instructions import CancelRequest, RequestResource
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     ContainerState,
     ResourceState,
 )
-from homeport.appmaster.allocation.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import Event, TimerFired
+from homeport.appmaster.allocation.protocol.instructions import CancelRequest, RequestResource
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation

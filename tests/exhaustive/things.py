@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from homeport.appmaster.allocation.events import FailoverStep
+from homeport.appmaster.allocation.protocol.events import FailoverStep
 
 Owner = tuple[str, int]
 """(processor, epoch): an incarnation."""

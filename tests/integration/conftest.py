@@ -15,7 +15,7 @@ from samza_streams import Stream
 from yarn_jobs import Job
 
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from local_cluster import network
 from local_cluster.cluster import LocalCluster, remove_abandoned

@@ -15,15 +15,15 @@ from stream_containers import COUNTER, DEADLINE_S, Job, make_job
 from homeport.appmaster.cli import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics, holds_records
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.changelog_topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
 )
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 
 Make = Callable[..., Job]
 

@@ -10,16 +10,16 @@ import pytest
 from stream_containers import COUNTER, DEADLINE_S, Job, make_job
 
 from homeport.appmaster.cli import preflight
-from homeport.appmaster.runtime.takeover import create_topics
+from homeport.appmaster.job_model.takeover import create_topics
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import SystemConfig, TaskConfig
+from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.checkpoint_topic import CheckpointTopicManager
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.state_reset import state_removed
 from homeport.job_coordinator.model.job_model import JobModel
 

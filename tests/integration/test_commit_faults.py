@@ -25,7 +25,7 @@ from stream_containers import (
     make_job,
 )
 
-from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
+from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 from homeport.job_coordinator.http.messages import RestoreKind
 from local_cluster.cluster import LocalCluster
 

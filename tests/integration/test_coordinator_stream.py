@@ -23,8 +23,10 @@ from topic_records import topic_records
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, FencedError, UnavailableError, WireError
-from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
-from homeport.config.stores_section import StorageConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.kafka.changelog_topics import changelog_topic_spec
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -33,9 +35,7 @@ from homeport.job_coordinator.kafka.topics import (
     checkpoint_topic_spec,
     coordinator_topic_spec,
 )
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName

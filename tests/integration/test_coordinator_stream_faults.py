@@ -27,16 +27,16 @@ from yarn_jobs import Job, wait_for
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 
 KEYS = 30
 WRITE_ALL = """
 import sys
-from homeport.config.loader import load
+from homeport.config.loading.loader import load
 from homeport.job_coordinator.cli.coordinator_stream_writer import (
     WritableType, message_of, write,
 )

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from driver_attempts import FIRST, NM1, P0, Am, drive
 
-from homeport.appmaster.allocation.events import ShutdownRequested
-from homeport.appmaster.allocation.instructions import EndJob, JobResult
-from homeport.appmaster.runtime.takeover import OutrankedError
+from homeport.appmaster.allocation.protocol.events import ShutdownRequested
+from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
+from homeport.appmaster.job_model.takeover import OutrankedError
 from homeport.config.errors import FencedError, UnavailableError, WireError
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.http.messages import (
     Order,
     OrderKind,
@@ -19,7 +20,6 @@ from homeport.job_coordinator.http.messages import (
     StopCause,
     Stopped,
 )
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.metadata.lifecycle import (
     JobEnd,

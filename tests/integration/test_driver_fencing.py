@@ -7,13 +7,13 @@ from pathlib import Path
 
 from driver_attempts import FIRST, LIMIT_S, P0, Am, drive
 
-from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.http.messages import OrderKind, StopCause, Stopped
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     set_fenced,
 )
+from homeport.job_coordinator.http.messages import OrderKind, StopCause, Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 

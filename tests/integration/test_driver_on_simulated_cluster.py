@@ -10,7 +10,7 @@ from driver_attempts import NM1, P0, Am, drive
 from simulated_cluster import Faults, SimulatedCluster, roomy
 from simulated_launchers import attend
 
-from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 ROUGH = Faults(

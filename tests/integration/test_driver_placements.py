@@ -7,10 +7,10 @@ from pathlib import Path
 
 from driver_attempts import FIRST, NM1, P0, Am, drive
 
-from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import OrderKind, Started, StopCause, Stopped
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import transactional_producer
 from homeport.job_coordinator.kafka import fencing
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from stream_containers import COUNTER, DEADLINE_S, P0, Job, make_job
 
-from homeport.appmaster.runtime.fencing import fence_incarnation
-from homeport.config.sections import SystemConfig
+from homeport.appmaster.lease.fencing import fence_incarnation
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.log_reader import LogReader
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 

@@ -25,9 +25,9 @@ from stopped_container import PLAN_VARIABLE, write_plan
 from stream_containers import COUNTER, DEADLINE_S, P0, Job, make_job
 
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig, TaskConfig
+from homeport.config.settings.sections import SystemConfig, TaskConfig
+from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 from homeport.container.kafka.transactional_producer import fence
-from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from local_cluster import processes
 from local_cluster.cluster import LocalCluster

@@ -17,8 +17,8 @@ from producer_ids import STATE_TOPIC, transactional_id_of
 from stream_containers import COUNTER, DEADLINE_S, P0, Job, make_job
 
 from homeport.config.config import Config
-from homeport.config.sections import SystemConfig
-from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter, WriterOverError
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from local_cluster import daemons, kafka_broker

@@ -12,10 +12,10 @@ import yarn_jobs
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from homeport.appmaster.cli import preflight
-from homeport.appmaster.runtime.input_acceptance import InputAcceptance
+from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import SystemConfig, TaskConfig
+from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from homeport.config.errors import ConfigError
-from homeport.config.loader import load
+from homeport.config.loading.loader import load
 
 READER = Path(__file__).resolve().parents[1] / "support" / "ReadProperties.java"
 PIECES = (

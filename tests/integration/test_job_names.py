@@ -18,7 +18,7 @@ from yarn_jobs import Job
 from homeport.appmaster.cli import state_reset
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from launchers import FIRST, LEASE_MS, LIMIT_S, SECOND, Am, Running, is_alive, wait_for
 
-from homeport.container.runtime.child_end import EXITED
+from homeport.container.launcher.child_end import EXITED
 from homeport.job_coordinator.http.messages import OrderKind, SpareReport, StopCause
 
 Launch = Callable[..., Running]

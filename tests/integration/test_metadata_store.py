@@ -12,13 +12,16 @@ from metadata_store_conformance import MetadataStoreConformance, OpenStore
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    MessageType,
+    Namespace,
+)
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, Namespace
 from homeport.job_coordinator.metadata.coordinator_stream_metadata_store import (
     CoordinatorStreamMetadataStore,
 )

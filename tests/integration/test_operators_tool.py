@@ -19,13 +19,13 @@ from coordinator_server import TOKEN, Backend, Loop
 from recorded_jobs import record_job
 
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.codec import decode_job_model

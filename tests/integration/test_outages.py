@@ -17,12 +17,15 @@ from yarn_jobs import LIMIT_S, Job, parent_of, wait_for
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.incarnation.kafka_watch import watch_kafka
 from homeport.container.kafka.log_reader import LogReader
-from homeport.container.runtime.kafka_watch import watch_kafka
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    MessageType,
+    set_config,
+)
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, set_config
 from homeport.job_coordinator.model.silence import Silence
 from local_cluster.cluster import LocalCluster
 

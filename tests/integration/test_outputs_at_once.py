@@ -14,7 +14,7 @@ import pytest
 from stream_containers import DEADLINE_S, Job, make_job
 
 from homeport.config.config import Config
-from homeport.config.sections import SystemConfig, TaskConfig
+from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from local_cluster.cluster import LocalCluster
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from stream_containers import Job, make_job
 
-from homeport.config.sections import TaskConfig
+from homeport.config.settings.sections import TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
 

@@ -15,9 +15,9 @@ from restored_stores import RestoredStores, wait_until, workers_of
 from small_disk import fill, small_disk
 
 from homeport.config.errors import HomeportError, StoreError
+from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.kafka.clients import PartitionError
 from homeport.container.progress.restore_schedule import SMALL_OFFSETS
-from homeport.container.runtime.stop_flag import StopRequestedError
 from homeport.container.storage.directory_lock import DirectoryHeldError
 from homeport.container.storage.lock_holder import lock_holder
 from homeport.job_coordinator.http.messages import RestoreKind

@@ -17,15 +17,15 @@ from samza_streams import Stream
 from topic_records import topic_records
 
 from homeport.config.config import Config
-from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
-from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream_metadata_store import (
     CoordinatorStreamMetadataStore,
 )

@@ -6,7 +6,7 @@ import pytest
 from samza_peer import SamzaPeer
 
 from homeport.config.java_names import Kind, java_name
-from homeport.container.serdes import serde
+from homeport.container.serde.serdes import serde
 
 _ODD = 'größe-ß "日本" \\ 😀\t\x01\u2028'
 

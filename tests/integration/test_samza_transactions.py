@@ -11,10 +11,10 @@ from samza_streams import Stream, values
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 
 
 def test_samza_follows_transactions_to_their_end(stream: Stream) -> None:

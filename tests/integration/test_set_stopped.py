@@ -12,7 +12,7 @@ import pytest
 from launchers import FIRST, Am, Running, is_alive, wait_for
 
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.http.messages import OrderKind
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec

@@ -12,10 +12,10 @@ from yarn_jobs import PARTITIONS, Job
 from homeport.appmaster.cli.state_reset import check_topics, state_topics
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
     StateReset,

@@ -16,7 +16,7 @@ from stream_containers import DEADLINE_S, Job, make_job
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.checkpoint_reader import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.checkpoint import CheckpointKey, encode_key, encode_value

@@ -19,10 +19,10 @@ from recorded_jobs import record_job
 from stream_containers import COUNTER, Job, make_job
 
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import JobConfig
+from homeport.config.settings.sections import JobConfig
 from homeport.container.cli import checkpoint_change
+from homeport.container.cli.formatting import size
 from homeport.container.cli.job_on_host import recorded_job
-from homeport.container.cli.words import size
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 
 MODULE = "homeport.job_coordinator.cli.homeport"

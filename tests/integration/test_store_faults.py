@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from stream_containers import COUNTER, Job, Running, make_job
 
-from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
+from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 
 Make = Callable[..., Job]
 WORDS = 6000

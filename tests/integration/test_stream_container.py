@@ -16,9 +16,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from stream_containers import COUNTER, DEADLINE_S, P0, Job, Running, living, make_job
 
+from homeport.container.host.exit_codes import EXIT_OVERTAKEN
+from homeport.container.host.lease_memory import SpareKind
 from homeport.container.progress import offset_file
-from homeport.container.runtime.exit_codes import EXIT_OVERTAKEN
-from homeport.container.runtime.lease_memory import SpareKind
 from homeport.job_coordinator.http.messages import RestoreKind, Started
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.locality import LocalityManager
@@ -94,7 +94,7 @@ def test_a_clean_restart_reads_nothing_and_goes_on(make: Make) -> None:
 
 def _waits(job: Job, name: str) -> Running:
     """A spare that has its imports done."""
-    program = "homeport.container.runtime.stream_container"
+    program = "homeport.container.incarnation.main"
     spare = job.spare(name, [program, "--ready", "spark"])
     job.until(lambda: spare.memory.is_ready, spare)
     return spare
@@ -442,7 +442,7 @@ def test_a_pipeline_runs_in_spark_before_the_task(make: Make) -> None:
 
 def _warm(job: Job, name: str, kind: str = "warm") -> tuple[Running, int]:
     """A spare whose Spark has begun, if only as its permit is near; the pid of that."""
-    program = "homeport.container.runtime.stream_container"
+    program = "homeport.container.incarnation.main"
     spare = job.spare(name, [program, "--ready", kind])
     spare.memory.expect_permit()
     work = job.folder / f"work-{name}"

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from homeport.appmaster.runtime.supervision import SHORT_LIVES_LIMIT
-from homeport.appmaster.runtime.supervisor import DIAGNOSTICS_NAME, EXIT_HOPELESS
+from homeport.appmaster.attempt.supervision import SHORT_LIVES_LIMIT
+from homeport.appmaster.programs.supervisor import DIAGNOSTICS_NAME, EXIT_HOPELESS
 
 LIMIT_S = 120.0
 
@@ -16,7 +16,7 @@ LIMIT_S = 120.0
 def _supervised(driver: str, folder: Path) -> tuple[int, str]:
     """Exit code and log of a supervisor over a driver of this code."""
     code = (
-        "import sys; from homeport.appmaster.runtime import supervisor as s\n"
+        "import sys; from homeport.appmaster.programs import supervisor as s\n"
         f"s.PROGRAMS = {{'driver': (sys.executable, '-c', {driver!r})}}\n"
         "sys.exit(s.main())\n"
     )
@@ -45,7 +45,7 @@ def test_exit_code_0_alone_is_no_end_of_the_application(tmp_path: Path) -> None:
     Code of the job's that the driver runs, or a library of it, may exit with 0.
     """
     driver = (
-        "import os; from homeport.appmaster.runtime.heartbeat import Heartbeat\n"
+        "import os; from homeport.appmaster.attempt.heartbeat import Heartbeat\n"
         "beats = Heartbeat(os.environ)\n"
         "if beats.starts == 2: beats.tell_ended()\n"
         "if beats.starts < 3: os._exit(0)\n"
@@ -58,7 +58,7 @@ def test_exit_code_0_alone_is_no_end_of_the_application(tmp_path: Path) -> None:
 def test_a_child_that_fails_at_every_start_ends_it_with_the_story(tmp_path: Path) -> None:
     """After so many starts; the cause, and no line of the log, is where YARN looks for it."""
     fails = (
-        "import os; from homeport.appmaster.runtime.heartbeat import Heartbeat\n"
+        "import os; from homeport.appmaster.attempt.heartbeat import Heartbeat\n"
         "Heartbeat(os.environ).tell_cause('no port\\nis free')\n"
         "raise ValueError('a secret')\n"
     )

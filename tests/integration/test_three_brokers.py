@@ -14,7 +14,7 @@ import pytest
 from broker_faults import Watched
 from stream_containers import COUNTER, make_job
 
-from homeport.config.sections import TaskConfig
+from homeport.config.settings.sections import TaskConfig
 from local_cluster.cluster import LocalCluster
 
 PATIENT = {"systems.kafka.producer.transaction.timeout.ms": "60000"}

@@ -11,7 +11,7 @@ from topic_records import topic_records
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
 

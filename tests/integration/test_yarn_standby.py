@@ -20,7 +20,7 @@ from standby_jobs import (
 )
 from yarn_jobs import Job, parent_of, wait_for
 
-from homeport.appmaster.allocation.recovery import RecoveryPhase
+from homeport.appmaster.report.recovery import RecoveryPhase
 from homeport.job_coordinator.http.messages import RestoreKind
 
 

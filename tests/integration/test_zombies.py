@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from yarn_jobs import PARTITIONS, Job, alive, wait_for
 
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from homeport.appmaster.allocation.events import JobModelPublished, ResourceEnded
-from homeport.appmaster.allocation.instructions import Instruction, RequestResource
+from homeport.appmaster.allocation.protocol.events import JobModelPublished, ResourceEnded
+from homeport.appmaster.allocation.protocol.instructions import Instruction, RequestResource
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import Machine, check_in, live, model, started
 

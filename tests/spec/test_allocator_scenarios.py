@@ -7,14 +7,14 @@ best other known one is asked by name first.
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation.events import ResourceEnded
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.events import ResourceEnded
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     Instruction,
     PermitContainer,
     RequestResource,
 )
-from homeport.appmaster.allocation.state import ContainerPhase as P
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
 from tests.spec.pairs import group
 from tests.unit.appmaster.allocation.conftest import (

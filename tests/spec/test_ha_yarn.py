@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.events import (
     HostReport,
     HostsObserved,
     LauncherSilent,
     ResourceEnded,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.instructions import RequestResource
-from homeport.appmaster.allocation.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.instructions import RequestResource
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig
+from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import ResourceEnded, ShutdownRequested
 from homeport.appmaster.allocation.health import JobHealth, health
-from homeport.appmaster.allocation.instructions import EndJob, Instruction, JobResult
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import JobPhase
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import JobPhase
+from homeport.appmaster.allocation.protocol.events import ResourceEnded, ShutdownRequested
+from homeport.appmaster.allocation.protocol.instructions import EndJob, Instruction, JobResult
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.allocation.events import LauncherSilent, ResourceEnded
 from homeport.appmaster.allocation.health import JobHealth, health
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.events import LauncherSilent, ResourceEnded
+from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     EndJob,
     JobResult,
@@ -17,8 +18,7 @@ from homeport.appmaster.allocation.instructions import (
     WriteFailover,
     WriteLocality,
 )
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from tests.spec.pairs import asked, group, loses_launcher, request_of, running

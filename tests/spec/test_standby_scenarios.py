@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import standby_stop_timer
+from homeport.appmaster.allocation.protocol.events import (
     HostReport,
     HostsObserved,
     LauncherSilent,
     ResourceEnded,
     TimerFired,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     ReleaseResource,
     StopContainer,
     WriteFailover,
 )
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import standby_stop_timer
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -26,10 +26,13 @@ from stores_in_memory_log import (
 from homeport.config.config import Config
 from homeport.container.progress import offset_file
 from homeport.container.progress.restore import ChangelogTopic
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    MessageType,
+    tombstone,
+)
 from homeport.job_coordinator.http.messages import RestoreKind
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, tombstone
 from homeport.job_coordinator.model.ids import TaskName
 
 IN_MEMORY = Config({**CONFIG, "stores.s.factory": "in-memory"})

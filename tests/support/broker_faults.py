@@ -19,7 +19,7 @@ from counted_words import counts, is_exact, local_state, words
 from stream_containers import Job, Running
 
 from homeport.config.errors import UnavailableError
-from homeport.container.runtime.exit_codes import EXIT_UNAVAILABLE
+from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 from local_cluster.cluster import LocalCluster
 
 LIMIT_S = 90.0

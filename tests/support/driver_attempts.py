@@ -9,28 +9,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from homeport.appmaster.allocation.events import HostReport, JobModelPublished, ShutdownRequested
-from homeport.appmaster.allocation.instructions import EndJob, JobResult
-from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
-from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.protocol.events import (
+    HostReport,
+    JobModelPublished,
+    ShutdownRequested,
+)
+from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
+from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.attempt.attempt_files import StartedLedger
+from homeport.appmaster.attempt.hold_back import Inheritance
+from homeport.appmaster.clocks import boot_ms
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
-from homeport.appmaster.runtime import publication
-from homeport.appmaster.runtime.attempt_files import StartedLedger
-from homeport.appmaster.runtime.backend import DriverBackend
-from homeport.appmaster.runtime.clocks import boot_ms
-from homeport.appmaster.runtime.driver import Driver
-from homeport.appmaster.runtime.driver_settings import DriverSettings
-from homeport.appmaster.runtime.hold_back import Inheritance
-from homeport.appmaster.runtime.input_watch import InputsSeen
-from homeport.appmaster.runtime.job_status import JobIdentity
-from homeport.appmaster.runtime.keeper_link import KeeperReport
-from homeport.appmaster.runtime.live_configuration import LiveConfiguration
-from homeport.appmaster.runtime.live_job_coordinator import LiveJobCoordinator
-from homeport.appmaster.runtime.model_change import ModelDesk
-from homeport.appmaster.runtime.model_shelf import ModelShelf
+from homeport.appmaster.driver.driver import Driver
+from homeport.appmaster.driver.driver_settings import DriverSettings
+from homeport.appmaster.driver.http_backend import DriverBackend
+from homeport.appmaster.job_model import publication
+from homeport.appmaster.job_model.input_watch import InputsSeen
+from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.live_configuration import LiveConfiguration
+from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.job_model.model_change import ModelDesk
+from homeport.appmaster.lease.keeper_link import KeeperReport
+from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter
@@ -41,8 +49,6 @@ from homeport.job_coordinator.http.messages import (
     OrderKind,
     Started,
 )
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId

@@ -18,12 +18,12 @@ from stopped_container import PLAN_VARIABLE, at_each_step
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import JobConfig
+from homeport.config.settings.sections import JobConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.container_job import ContainerJob
+from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.kafka.clients import HangingTransactionError
 from homeport.container.kafka.transactions_in_kafka import TransactionsInKafka
-from homeport.container.runtime.hanging_transactions import ending_what_hangs
-from homeport.container.runtime.job import ContainerJob
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore

@@ -17,9 +17,9 @@ from typing import Any, Self
 
 import pytest
 
-from homeport.appmaster.runtime.clocks import boot_ms
-from homeport.appmaster.runtime.lease_server import LeaseServer
-from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
+from homeport.appmaster.clocks import boot_ms
+from homeport.appmaster.lease.lease_server import LeaseServer
+from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.config.config import Config
 from homeport.job_coordinator.http.messages import (
     CheckIn,
@@ -43,7 +43,7 @@ CHILD = """
 import os, signal, sys, threading, time
 mode = open("mode").read()
 if mode in ("spared", "losing"):
-    from homeport.container.runtime.lease_memory import SpareKind, watch_lease
+    from homeport.container.host.lease_memory import SpareKind, watch_lease
     memory = watch_lease(os.environ)
 def get_ready():
     memory.say_ready(is_ready=True)
@@ -68,10 +68,10 @@ print("ready", flush=True)
 if mode in ("spared", "losing"):
     memory.want_spare(SpareKind.PLAIN)
 if mode == "leased":
-    from homeport.container.runtime.lease_memory import watch_lease
+    from homeport.container.host.lease_memory import watch_lease
     watch_lease(os.environ)
 if mode == "finish":
-    from homeport.container.runtime.lease_memory import watch_lease
+    from homeport.container.host.lease_memory import watch_lease
     watch_lease(os.environ).say_finished()
 if mode in ("finish", "exits"): os._exit(0)
 if mode == "fail": raise ValueError("what went wrong")
@@ -174,7 +174,7 @@ class Running:
         (package / "__main__.py").write_text(CHILD)
         self.folder = folder
         code = (
-            "import os, sys; from homeport.container.runtime import launcher as l\n"
+            "import os, sys; from homeport.container.launcher import launcher as l\n"
             "real = l.Launcher.__init__\n"
             "command = (sys.executable, '-m', 'homeport_child')\n"
             "l.Launcher.__init__ = lambda s, a, b, c: real(s, a, b, c, command)\n"

@@ -13,13 +13,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from homeport.config.config import Config
-from homeport.config.sections import SystemConfig
-from homeport.config.stores_section import StorageConfig
+from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_schedule import WORKER_MB, WorkerLimits
-from homeport.container.storage.managers import ContainerStorage
-from homeport.container.storage.restore_workers import RestoreWorkers
+from homeport.container.restore.restore_workers import RestoreWorkers
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.http.messages import Restored
 from homeport.job_coordinator.kafka.topics import TopicAdmin

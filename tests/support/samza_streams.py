@@ -10,9 +10,11 @@ from typing import Any
 from samza_peer import SamzaPeer
 
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 
 READ_COMMITTED = {"systems.kafka.consumer.isolation.level": "read_committed"}
 """What Samza needs to know of its consumer, so that aborted transactions are none (README)."""

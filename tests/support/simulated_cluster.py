@@ -33,9 +33,9 @@ from typing import TypeVar
 
 from simulated_launchers import Answer, Launcher, Letter, Post
 
-from homeport.appmaster.allocation.events import HostReport
-from homeport.appmaster.allocation.instructions import JobResult
-from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
+from homeport.appmaster.allocation.protocol.events import HostReport
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId

@@ -14,7 +14,8 @@ from simulated_launchers import Answer, Letter
 
 from homeport.appmaster.allocation import invariants
 from homeport.appmaster.allocation.container_process_manager import Decision, step
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, initial_state
+from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
     ContainerStopped,
     Event,
@@ -25,7 +26,7 @@ from homeport.appmaster.allocation.events import (
     TimerFired,
     describe,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     CancelTimer,
     EndJob,
@@ -37,10 +38,13 @@ from homeport.appmaster.allocation.instructions import (
     StopContainer,
     order_for,
 )
-from homeport.appmaster.allocation.observation import SkeinContainerState, Snapshot, events_between
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.state import ContainerPhase, initial_state
-from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
+from homeport.appmaster.allocation.protocol.observation import (
+    SkeinContainerState,
+    Snapshot,
+    events_between,
+)
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST
+from homeport.container.host.exit_codes import EXIT_LEASE_LOST
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     Order,

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from homeport.config.config import Config
-from homeport.config.stores_section import StorageConfig
+from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.commit import StoreId
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
 from homeport.container.storage.changelog_reader import Chunk
-from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.store_restore import StoreRestore
 from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.http.messages import Restored, RestoreKind

@@ -22,9 +22,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.runtime.lease_memory import FD_VARIABLE, LeaseMemory
+from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
@@ -190,7 +190,7 @@ class Job:
         fence: Sequence[int] = (),
         *,
         permit: str | None = None,
-        program: str = "homeport.container.runtime.stream_container",
+        program: str = "homeport.container.incarnation.main",
         processor: ProcessorId = P0,
         host: str = "NM1",
         stores: str = "stores",
@@ -208,7 +208,7 @@ class Job:
     def spare(
         self,
         name: str,
-        arguments: Sequence[str] = ("homeport.container.runtime.stream_container",),
+        arguments: Sequence[str] = ("homeport.container.incarnation.main",),
         host: str = "NM1",
         stores: str = "stores",
     ) -> Running:

@@ -21,12 +21,12 @@ from topic_records import committed
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.appmaster.yarn.submission import token_path
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from local_cluster.cluster import LocalCluster
 
 JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.protocol.events import (
     ChargedFailures,
     ContainerStarted,
     ContainerStopped,
@@ -33,7 +33,7 @@ from homeport.appmaster.allocation.events import (
     TimerFired,
     TimerKind,
 )
-from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation

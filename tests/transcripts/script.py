@@ -7,10 +7,10 @@ other lines are for the reader and stay as they are. ``played`` makes the answer
 from __future__ import annotations
 
 from homeport.appmaster.allocation.container_process_manager import step
-from homeport.appmaster.allocation.events import describe
 from homeport.appmaster.allocation.invariants import check, check_step
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.state import AllocatorState, initial_state
+from homeport.appmaster.allocation.job_state.state import AllocatorState, initial_state
+from homeport.appmaster.allocation.protocol.events import describe
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from tests.transcripts.events_in_words import event_of, settings_of
 from tests.transcripts.telling import tell
 

@@ -8,8 +8,9 @@ from dataclasses import fields
 from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.events import named
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.job_state.state import LIVE, AllocatorState, ContainerState
+from homeport.appmaster.allocation.protocol.events import named
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     CancelTimer,
     DeleteLocality,
@@ -29,7 +30,6 @@ from homeport.appmaster.allocation.instructions import (
     WritePlacementResponse,
     WriteProcessorEpoch,
 )
-from homeport.appmaster.allocation.state import LIVE, AllocatorState, ContainerState
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 

@@ -17,7 +17,7 @@ from local_setup.environment import pins
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("appmaster", "config", "container", "job_coordinator")
-EXTRA_OF = {"container/avro_serde.py": "avro"}
+EXTRA_OF = {"container/serde/avro_serde.py": "avro"}
 """The modules that need an extra. They import it inside a function and say what to install."""
 TOOLS = ("scripts", "tests", "examples")
 BUILDERS = {"pip", "setuptools", "wheel"}

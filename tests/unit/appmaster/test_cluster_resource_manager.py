@@ -13,7 +13,7 @@ from cluster_resource_manager_conformance import ClusterResourceManagerConforman
 from simulated_cluster import Faults, SimulatedCluster, SimulatedResourceManager, roomy
 from simulated_launchers import Launcher, Letter
 
-from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.http.messages import (

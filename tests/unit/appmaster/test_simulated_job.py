@@ -14,10 +14,10 @@ import pytest
 from simulated_cluster import Faults, SimulatedCluster, roomy
 from simulated_job import SimulatedJob
 
-from homeport.appmaster.allocation.observation import SkeinContainerState
-from homeport.appmaster.allocation.settings import AllocatorSettings
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
+from homeport.appmaster.allocation.protocol.observation import SkeinContainerState
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.allocation.shortage import shortage
-from homeport.appmaster.allocation.state import ContainerPhase
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 A, B, C = Host("a"), Host("b"), Host("c")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.config import Config
+from homeport.config.declarations.key_types import BoolKey, IntKey, Liveness
 from homeport.config.errors import ConfigError
-from homeport.config.key_types import BoolKey, IntKey, Liveness
 
 
 def test_equal_content_is_equal_and_hashes_alike() -> None:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeport.config import keys
 from homeport.config.config import LONG_MAX, Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import BoolKey, IntKey, Key, ListKey, TextKey
 from homeport.config.errors import ConfigError
-from homeport.config.key_types import BoolKey, IntKey, Key, ListKey, TextKey
-from homeport.config.records_section import RecordsConfig
-from homeport.config.rocksdb_section import RocksDbConfig
-from homeport.config.sections import ClusterManagerConfig
-from homeport.config.validation import validate
+from homeport.config.settings.records_section import RecordsConfig
+from homeport.config.settings.rocksdb_section import RocksDbConfig
+from homeport.config.settings.sections import ClusterManagerConfig
+from homeport.config.settings.validation import validate
 
 NUMBERS = tuple(key for key in keys.ALL if isinstance(key, IntKey))
 HUGE = ("1" + "0" * 400, "1" + "0" * 5_000, "-" + "9" * 5_000, "1e400", "nan", "inf", "true", "1.0")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import (
     MASK,
@@ -15,7 +15,7 @@ from homeport.config.secret_names import (
     warnings_of_overrides,
 )
 from homeport.config.secrets import masked
-from homeport.config.sections import SystemConfig, TaskConfig
+from homeport.config.settings.sections import SystemConfig, TaskConfig
 
 AZURE = "task.spark.conf.spark.hadoop.fs.azure"
 S3A = "task.spark.conf.spark.hadoop.fs.s3a"

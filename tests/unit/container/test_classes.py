@@ -16,7 +16,7 @@ from homeport.container.classes import (
     require_task_class,
 )
 from homeport.container.cli.check_classes import main
-from homeport.container.serdes import SerdeFailedError
+from homeport.container.serde.serdes import SerdeFailedError
 
 MODULE = """
 from homeport.container.api import BatchTask, StreamTask

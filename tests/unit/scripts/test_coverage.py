@@ -22,7 +22,7 @@ def test_what_is_measured_is_what_the_tree_calls_pure() -> None:
     assert {"tests/unit/appmaster/allocation", "tests/unit/config", "tests/transcripts"} <= {
         *folders
     }
-    assert "tests/unit/job_coordinator/metadata" in folders  # of a pure module in a folder of both
+    assert "tests/unit/job_coordinator/metadata" in folders
     assert all((ROOT / folder).is_dir() for folder in folders)
 
 

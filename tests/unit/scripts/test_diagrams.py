@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from diagrams_main import DIAGRAMS, README, moves, printed, with_diagrams
-from homeport.appmaster.allocation.state import ContainerPhase
-from homeport.appmaster.allocation.transitions import TRANSITIONS
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
+from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS
 
 
 def test_the_page_shows_the_table_that_is() -> None:

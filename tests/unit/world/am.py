@@ -18,22 +18,22 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from homeport.appmaster.runtime import application_master, lease_keeper
-from homeport.appmaster.runtime.backend import DriverBackend
-from homeport.appmaster.runtime.keeper_link import (
-    KeeperLink,
-    KeeperReport,
-    incarnations_to_json,
-    report_from_json,
-)
-from homeport.appmaster.runtime.lease_server import LeaseServer
-from homeport.appmaster.runtime.supervision import (
+from homeport.appmaster.attempt.supervision import (
     BEAT_INTERVAL_MS,
     EXIT_ENDED,
     Verdict,
     Vitals,
     verdict_of,
 )
+from homeport.appmaster.driver.http_backend import DriverBackend
+from homeport.appmaster.lease.keeper_link import (
+    KeeperLink,
+    KeeperReport,
+    incarnations_to_json,
+    report_from_json,
+)
+from homeport.appmaster.lease.lease_server import LeaseServer
+from homeport.appmaster.programs import application_master, lease_keeper
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient

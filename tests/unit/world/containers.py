@@ -20,21 +20,19 @@ from typing import Any
 
 import pyarrow as pa
 
-import homeport.container.runtime.kafka_watch  # noqa: F401 - what a child imports late is replaced too
+import homeport.container.incarnation.kafka_watch  # noqa: F401 - what a child imports late is replaced too
 from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
-from homeport.container.runtime import (
-    container,
-    environment,
-    launcher,
-    spare,
-    stop_witness,
-    stream_container,
-)
-from homeport.container.runtime.child_process import ChildProcess
-from homeport.container.runtime.getting_ready import GettingReady
-from homeport.container.runtime.lease_memory import FD_VARIABLE, NoLauncher, watch_lease
-from homeport.container.runtime.stop_flag import StopFlag
-from homeport.container.storage import engine, managers
+from homeport.container.host.lease_memory import FD_VARIABLE, NoLauncher, watch_lease
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation import environment
+from homeport.container.incarnation import main as stream_container
+from homeport.container.incarnation import stream_container as container
+from homeport.container.incarnation.warm_up import GettingReady
+from homeport.container.launcher import launcher, spare
+from homeport.container.launcher import stop_recorder as stop_witness
+from homeport.container.launcher.child_process import ChildProcess
+from homeport.container.storage import container_storage as managers
+from homeport.container.storage import engine
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.job_coordinator.model.ids import Host
@@ -46,6 +44,9 @@ from tests.unit.world.yarn import YarnContainer
 RUNNING = ProcessState.RUNNING
 _FIRST_HANDLE = 1_000_000
 _BRIEF_BYTES = 1 << 20
+
+_ROOMS = ("host", "incarnation", "launcher", "processing")
+"""The folders of ``container`` whose modules use the operating system of the world."""
 
 
 class Count(BatchTask):
@@ -242,7 +243,7 @@ class Hosts:
         }
         self.cluster.world.replace(
             {id(m): facades[m.__name__] for m in (os, signal, selectors, socket, subprocess)},
-            "homeport.container.runtime.",
+            *(f"homeport.container.{room}." for room in _ROOMS),
         )
         patch.setattr(stream_container, "_end", lambda code, _: self.here().exit(code))
         patch.setattr(environment.Environment, "of", staticmethod(self._environment))

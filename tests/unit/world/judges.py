@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from homeport.config import keys
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import WireError
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from tests.unit.world.kafka import Partition, Record
 from tests.unit.world.world import CHECKPOINTS, COORDINATOR, World
 

@@ -41,7 +41,7 @@ before it leaves and, with " answered" behind, when its answer is there; ``write
 
 from __future__ import annotations
 
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 from tests.unit.world.am import Attempt, Cluster
 from tests.unit.world.clock import Clock, Condition, StuckError

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from homeport.config import validation
-from homeport.container.runtime import start_up
-from homeport.container.runtime.container import StreamContainer
-from homeport.container.runtime.job import ContainerJob
+from homeport.config.settings import validation
+from homeport.container.container_job import ContainerJob
+from homeport.container.incarnation import start_up
+from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.job_coordinator.model.job_model import TaskMode
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import RUNNING

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from homeport.appmaster.allocation.instructions import JobResult
+from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager, StopManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.allocation import invariants, separation
-from homeport.appmaster.allocation.instructions import JobResult
-from homeport.container.runtime import launcher
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.container.launcher import launcher
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
 from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager
 from homeport.job_coordinator.metadata.locality import LocalityManager

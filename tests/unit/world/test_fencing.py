@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from homeport.config.errors import FencedError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress.commit import Send
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from tests.unit.world.world import World
 
 

@@ -9,7 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from odd_records import records
 
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, Namespace
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    MessageType,
+    Namespace,
+)
 from tests.unit.world.am import Attempt
 from tests.unit.world.kafka import Writer
 from tests.unit.world.scene import Scene

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
     StateReset,

@@ -19,17 +19,19 @@ from typing import Any, Self
 
 import pytest
 
-from homeport.appmaster.runtime import clocks
+from homeport.appmaster import clocks
 from homeport.config.config import Config
-from homeport.config.sections import JobConfig, SystemConfig
-from homeport.container.runtime import lease_memory
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.container.host import lease_memory
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, TopicSpec
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from tests.unit.world.clock import Clock, Process
 from tests.unit.world.kafka import Broker, Writer
 from tests.unit.world.kafka_clients import ModelAdmin, ModelConsumer, ModelProducer, Network
@@ -159,12 +161,12 @@ class World:
         key, value = wire.encode(stamped)
         self.broker.append((COORDINATOR, 0), Writer(None), key, value, 0)
 
-    def replace(self, replaced: Mapping[int, object], beginning: str) -> None:
+    def replace(self, replaced: Mapping[int, object], *beginnings: str) -> None:
         """In all modules whose names begin so, what has these ids is something else.
 
         Shapes: ``replaced`` {id of an object: what stands in its place}.
         """
-        modules = [m for n, m in sorted(sys.modules.items()) if n.startswith(beginning)]
+        modules = [m for n, m in sorted(sys.modules.items()) if n.startswith(beginnings)]
         for module in modules:
             for name, value in list(vars(module).items()):
                 if id(value) in replaced:

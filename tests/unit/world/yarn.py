@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from homeport.appmaster.allocation.events import HostReport
-from homeport.appmaster.allocation.instructions import JobResult
-from homeport.appmaster.allocation.observation import SkeinContainer, SkeinContainerState
+from homeport.appmaster.allocation.protocol.events import HostReport
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 from tests.unit.world.clock import Process

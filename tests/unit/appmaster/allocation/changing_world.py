@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.allocation.state import JobPhase, initial_state
-from homeport.appmaster.runtime.publication import Change, Owners, announcement
+from homeport.appmaster.allocation.job_state.state import JobPhase, initial_state
+from homeport.appmaster.job_model.publication import Change, Owners, announcement
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import TaskModel

@@ -13,7 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from homeport.appmaster.allocation.container_process_manager import step
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.group_invariants import is_without_place
+from homeport.appmaster.allocation.invariants import check_step
+from homeport.appmaster.allocation.job_state.state import (
+    AllocatorState,
+    ContainerPhase,
+    initial_state,
+)
+from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
     ContainerStopped,
     Event,
@@ -23,8 +30,7 @@ from homeport.appmaster.allocation.events import (
     TimerFired,
     describe,
 )
-from homeport.appmaster.allocation.group_invariants import is_without_place
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     EndJob,
     JobResult,
@@ -35,17 +41,11 @@ from homeport.appmaster.allocation.instructions import (
     WriteProcessorEpoch,
     order_for,
 )
-from homeport.appmaster.allocation.invariants import check_step
-from homeport.appmaster.allocation.observation import (
+from homeport.appmaster.allocation.protocol.observation import (
     SkeinContainer,
     SkeinContainerState,
     Snapshot,
     events_between,
-)
-from homeport.appmaster.allocation.state import (
-    AllocatorState,
-    ContainerPhase,
-    initial_state,
 )
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch

@@ -8,33 +8,8 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.container_process_manager import Decision, step
-from homeport.appmaster.allocation.events import (
-    ContainerStarted,
-    ContainerStopped,
-    Event,
-    HostsObserved,
-    JobModelPublished,
-    LauncherCheckedIn,
-    ResourceAllocated,
-    ResourceEnded,
-    TimerFired,
-    describe,
-)
-from homeport.appmaster.allocation.instructions import (
-    CancelRequest,
-    CancelTimer,
-    Instruction,
-    PermitContainer,
-    Record,
-    ReleaseResource,
-    RequestResource,
-    SetTimer,
-    StopContainer,
-    WriteProcessorEpoch,
-)
 from homeport.appmaster.allocation.invariants import check, check_step
-from homeport.appmaster.allocation.settings import AllocatorSettings
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     ContainerState,
@@ -46,6 +21,31 @@ from homeport.appmaster.allocation.state import (
     retry_window_timer,
     silence_timer,
 )
+from homeport.appmaster.allocation.protocol.events import (
+    ContainerStarted,
+    ContainerStopped,
+    Event,
+    HostsObserved,
+    JobModelPublished,
+    LauncherCheckedIn,
+    ResourceAllocated,
+    ResourceEnded,
+    TimerFired,
+    describe,
+)
+from homeport.appmaster.allocation.protocol.instructions import (
+    CancelRequest,
+    CancelTimer,
+    Instruction,
+    PermitContainer,
+    Record,
+    ReleaseResource,
+    RequestResource,
+    SetTimer,
+    StopContainer,
+    WriteProcessorEpoch,
+)
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation.events import Event, FailoverStep
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.job_state.state import standby_stop_timer
+from homeport.appmaster.allocation.protocol.events import Event, FailoverStep
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelTimer,
     DeleteLocality,
     Instruction,
@@ -12,7 +13,6 @@ from homeport.appmaster.allocation.instructions import (
     WriteFailover,
     WriteLocality,
 )
-from homeport.appmaster.allocation.state import standby_stop_timer
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from tests.unit.appmaster.allocation.conftest import SETTINGS, Machine, stopped

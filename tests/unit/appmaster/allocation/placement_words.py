@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.events import (
     PlacementRequested,
     ResourceEnded,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     DeletePlacementRequest,
     Instruction,
@@ -16,7 +17,6 @@ from homeport.appmaster.allocation.instructions import (
     StopContainer,
     WritePlacementResponse,
 )
-from homeport.appmaster.allocation.state import ContainerPhase as P
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import (

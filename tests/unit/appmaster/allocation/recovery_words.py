@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.events import Event, ShutdownRequested
-from homeport.appmaster.allocation.reasons import Reason, ReasonKind
-from homeport.appmaster.allocation.recovery import Recoveries, Recovery, Times
-from homeport.appmaster.allocation.state import AllocatorState
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.events import Event, ShutdownRequested
+from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
+from homeport.appmaster.report.recovery import Recoveries, Recovery, Times
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from tests.unit.appmaster.allocation.conftest import Machine, inc, started
 

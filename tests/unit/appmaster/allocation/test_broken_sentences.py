@@ -9,11 +9,10 @@ import pytest
 from immutables import Map
 
 from homeport.appmaster.allocation.container_process_manager import step
-from homeport.appmaster.allocation.events import FailoverStep
 from homeport.appmaster.allocation.invariants import check, check_step
-from homeport.appmaster.allocation.occupancy import counted
-from homeport.appmaster.allocation.ranking import ranked
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.occupancy import counted
+from homeport.appmaster.allocation.job_state.ranking import ranked
+from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     Containers,
@@ -32,6 +31,7 @@ from homeport.appmaster.allocation.state import (
     ResourceState,
     expiry_timer,
 )
+from homeport.appmaster.allocation.protocol.events import FailoverStep
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.placement import PlacementRequest

@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.capacity import TOO_SMALL
-from homeport.appmaster.allocation.events import HostReport, HostsObserved, TimerFired
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.job_state.room import Room, room_of
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import JobPhase
+from homeport.appmaster.allocation.protocol.events import HostReport, HostsObserved, TimerFired
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     CancelTimer,
     EndJob,
     RequestResource,
     SetTimer,
 )
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.room import Room, room_of
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import JobPhase
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host, RequestId
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.events import (
     LauncherSilent,
     ResourceEnded,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.instructions import order_for
-from homeport.appmaster.allocation.reasons import ReasonKind
-from homeport.appmaster.allocation.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.instructions import order_for
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (

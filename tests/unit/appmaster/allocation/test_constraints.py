@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.allocation import constraints
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     ResourceState,
 )

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.allocation.events import LauncherSilent, ResourceEnded, ShutdownRequested
-from homeport.appmaster.allocation.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.events import (
+    LauncherSilent,
+    ResourceEnded,
+    ShutdownRequested,
+)
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.allocation.events import LauncherSilent, ShutdownRequested
 from homeport.appmaster.allocation.exclusion import suspects_itself
-from homeport.appmaster.allocation.instructions import CancelTimer, SuspectOurselves
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import Exclusion, exclusion_timer, silence_timer
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import Exclusion, exclusion_timer, silence_timer
+from homeport.appmaster.allocation.protocol.events import LauncherSilent, ShutdownRequested
+from homeport.appmaster.allocation.protocol.instructions import CancelTimer, SuspectOurselves
 from homeport.job_coordinator.model.ids import Host, ResourceId
 from tests.unit.appmaster.allocation.conftest import (
     Machine,

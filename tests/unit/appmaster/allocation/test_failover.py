@@ -9,7 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.failover import makes_way
+from homeport.appmaster.allocation.job_state.state import (
+    ContainerPhase,
+    Failover,
+    standby_stop_timer,
+)
+from homeport.appmaster.allocation.protocol.events import (
     Event,
     FailoverStep,
     LagsReported,
@@ -17,13 +23,11 @@ from homeport.appmaster.allocation.events import (
     ResourceEnded,
     TimerFired,
 )
-from homeport.appmaster.allocation.failover import makes_way
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     EndFailover,
     WriteFailover,
     WriteLocality,
 )
-from homeport.appmaster.allocation.state import ContainerPhase, Failover, standby_stop_timer
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (

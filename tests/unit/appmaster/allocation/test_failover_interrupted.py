@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, Failover
+from homeport.appmaster.allocation.protocol.events import (
     FailoverRecord,
     FailoverStep,
     JobModelPublished,
     LauncherSilent,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     EndFailover,
 )
-from homeport.appmaster.allocation.state import ContainerPhase, Failover
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ResourceId
 from tests.unit.appmaster.allocation.conftest import (

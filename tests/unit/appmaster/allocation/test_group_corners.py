@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import FailoverStep, LauncherSilent, ResourceEnded
 from homeport.appmaster.allocation.failover import choose
-from homeport.appmaster.allocation.instructions import WriteFailover
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import ContainerState
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import ContainerState
+from homeport.appmaster.allocation.protocol.events import (
+    FailoverStep,
+    LauncherSilent,
+    ResourceEnded,
+)
+from homeport.appmaster.allocation.protocol.instructions import WriteFailover
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from tests.spec.pairs import asked, group, loses_launcher, request_of, running

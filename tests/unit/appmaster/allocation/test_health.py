@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.health import JobHealth, health
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     Containers,

@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.container_process_manager import step
-from homeport.appmaster.allocation.draft import Changes
-from homeport.appmaster.allocation.events import ShutdownRequested, TimerFired
-from homeport.appmaster.allocation.instructions import JobResult
 from homeport.appmaster.allocation.invariants import check, check_step
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.draft import Changes
+from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     Containers,
@@ -24,7 +22,9 @@ from homeport.appmaster.allocation.state import (
     ResourceState,
     expiry_timer,
 )
-from homeport.appmaster.allocation.table import Bag
+from homeport.appmaster.allocation.job_state.table import Bag
+from homeport.appmaster.allocation.protocol.events import ShutdownRequested, TimerFired
+from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import Machine, check_in, inc

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import JobPhase
+from homeport.appmaster.allocation.protocol.events import (
     FencedByDriver,
     FencesReported,
     JobModelPublished,
@@ -17,9 +19,7 @@ from homeport.appmaster.allocation.events import (
     SettingsChanged,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.instructions import EndJob, Instruction, JobResult
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import JobPhase
+from homeport.appmaster.allocation.protocol.instructions import EndJob, Instruction, JobResult
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import JobPhase, expiry_timer
+from homeport.appmaster.allocation.protocol.events import (
     Event,
     HostReport,
     HostsObserved,
@@ -16,13 +18,11 @@ from homeport.appmaster.allocation.events import (
     ShutdownRequested,
     TimerFired,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     ReleaseResource,
     SetTimer,
 )
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import JobPhase, expiry_timer
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.placement import (

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.events import (
     Event,
     LauncherSilent,
     PlacementRequested,
     ResourceEnded,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     RequestResource,
 )
-from homeport.appmaster.allocation.state import ContainerPhase as P
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
 from homeport.job_coordinator.model.placement import (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import PlacementStep
+from homeport.appmaster.allocation.protocol.events import (
     Event,
     PlacementRequested,
 )
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
 )
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import PlacementStep
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.placement import (

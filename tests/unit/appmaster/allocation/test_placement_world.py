@@ -9,8 +9,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from homeport.appmaster.allocation.events import PlacementRequested
-from homeport.appmaster.allocation.state import JobPhase
+from homeport.appmaster.allocation.job_state.state import JobPhase
+from homeport.appmaster.allocation.protocol.events import PlacementRequested
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,

@@ -6,15 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import LauncherSilent, ResourceEnded, ShutdownRequested
-from homeport.appmaster.allocation.instructions import CancelTimer, EndJob, JobResult, SetTimer
-from homeport.appmaster.allocation.retries import delay_ms, longer_series
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     retry_delay_timer,
 )
-from homeport.appmaster.allocation.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import (
+    LauncherSilent,
+    ResourceEnded,
+    ShutdownRequested,
+)
+from homeport.appmaster.allocation.protocol.instructions import (
+    CancelTimer,
+    EndJob,
+    JobResult,
+    SetTimer,
+)
+from homeport.appmaster.allocation.retries import delay_ms, longer_series
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import HostReport, LauncherSilent
-from homeport.appmaster.allocation.shortage import Shortage, shortage
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import (
     Containers,
     ContainerState,
     JobPhase,
     Resources,
     ResourceState,
 )
+from homeport.appmaster.allocation.protocol.events import HostReport, LauncherSilent
+from homeport.appmaster.allocation.shortage import Shortage, shortage
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (
     Machine,

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from homeport.appmaster.allocation.state import ContainerPhase
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
 from tests.unit.appmaster.allocation.changing_world import changes, faults_and_deaths
 from tests.unit.appmaster.allocation.cluster_world import World, calmed, deployed, progress
 from tests.unit.appmaster.allocation.test_world import search

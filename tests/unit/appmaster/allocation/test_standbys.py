@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
+from homeport.appmaster.allocation.protocol.events import (
     HostReport,
     HostsObserved,
     LauncherSilent,
     ResourceEnded,
 )
-from homeport.appmaster.allocation.instructions import EndJob, JobResult
-from homeport.appmaster.allocation.state import ContainerPhase
+from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.allocation.events import (
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import retry_window_timer
+from homeport.appmaster.allocation.protocol.events import (
     ChargedFailures,
     JobModelPublished,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.instructions import EndJob, JobResult, SetTimer
-from homeport.appmaster.allocation.state import ContainerPhase as P
-from homeport.appmaster.allocation.state import retry_window_timer
+from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult, SetTimer
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId
 from tests.unit.appmaster.allocation.conftest import (

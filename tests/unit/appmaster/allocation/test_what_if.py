@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.events import HostReport, ResourceEnded
-from homeport.appmaster.allocation.state import AllocatorState
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.events import HostReport, ResourceEnded
 from homeport.appmaster.allocation.what_if import Outlook, known_hosts, what_if
 from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId

@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from homeport.appmaster.allocation.events import ShutdownRequested
-from homeport.appmaster.allocation.state import ContainerPhase, JobPhase
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, JobPhase
+from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from tests.unit.appmaster.allocation.changing_world import (
     changed,
     changes,

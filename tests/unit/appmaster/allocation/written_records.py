@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from homeport.appmaster.allocation.events import FailoverRecord
-from homeport.appmaster.allocation.instructions import (
+from homeport.appmaster.allocation.protocol.events import FailoverRecord
+from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     EndFailover,
     Record,

@@ -12,7 +12,7 @@ from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceM
 from homeport.appmaster.yarn.submission import APPLICATION_TAG, application_name, job_tag
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank, Submission
 
 KAFKA = {"job.default.system": "kafka", "systems.kafka.consumer.bootstrap.servers": "b:1"}

@@ -8,9 +8,9 @@ from homeport.appmaster.cli import one_time_configuration
 from homeport.appmaster.cli.one_time_configuration import require_unchanged
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
     StateReset,

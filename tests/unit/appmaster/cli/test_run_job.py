@@ -13,9 +13,9 @@ from homeport.appmaster.cli.run_job import end_of, with_written_keys
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 
 
 def ended(diagnostics: str) -> Application:

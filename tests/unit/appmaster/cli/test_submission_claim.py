@@ -8,7 +8,7 @@ import pytest
 
 from homeport.appmaster.cli.submission_claim import WITHDRAWN, require_newest, take_number
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager, Submission
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.allocation.events import HostReport
+from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.yarn.resource_manager_rest import (
     ResourceManagerRest,
     read_hadoop_files,

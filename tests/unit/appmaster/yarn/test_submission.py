@@ -84,7 +84,7 @@ def test_there_is_one_strict_service_per_host_and_one_for_any(
         assert (service.instances, service.relax_locality) == (0, False)
         assert (service.allow_failures, service.max_restarts) == (True, 0)
         assert (service.resources.memory, service.resources.vcores) == (700, 2)
-        assert service.script == "exec '/opt/my python' -m homeport.container.runtime.launcher"
+        assert service.script == "exec '/opt/my python' -m homeport.container.launcher.launcher"
         assert str(service.files["__package"].type) == "ARCHIVE"
     assert (spec.name, spec.queue, spec.max_attempts) == ("counts_7", "streams", 4)
     assert spec.master.resources.memory == 800
@@ -102,7 +102,7 @@ def test_the_am_has_the_package_where_a_grouper_is_in_it(
     assert ("__package" in spec.master.files) is is_own
     path = 'export PYTHONPATH="$PWD/__package${PYTHONPATH:+:$PYTHONPATH}"'
     assert (path in spec.master.script.splitlines()) is is_own
-    last = "exec '/opt/my python' -m homeport.appmaster.runtime.supervisor"
+    last = "exec '/opt/my python' -m homeport.appmaster.programs.supervisor"
     assert spec.master.script.splitlines()[-1] == last
 
 

@@ -11,7 +11,7 @@ from homeport.config.errors import ConfigError
 from homeport.container.cli.state_dump import Query, lines
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
-from homeport.container.serdes import serde
+from homeport.container.serde.serdes import serde
 
 
 def _view(path: Path, *pairs: tuple[bytes, bytes]) -> RocksDbView:

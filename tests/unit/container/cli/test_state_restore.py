@@ -8,7 +8,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import JobConfig
+from homeport.config.settings.sections import JobConfig
 from homeport.container.cli.state_restore import MARK, claim
 
 

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import PartitionError, unread
 
 SYSTEM = SystemConfig.of(

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from homeport.config.config import Config
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import log_reader
 from homeport.container.kafka.log_reader import LogReader
 

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import partition_leaders
 from homeport.container.kafka.partition_leaders import PartitionLeaders
 from homeport.container.progress.marker_requests import marker_request

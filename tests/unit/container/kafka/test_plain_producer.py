@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import plain_producer
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.plain_producer import PlainOutputs

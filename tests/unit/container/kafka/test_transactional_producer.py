@@ -11,7 +11,7 @@ from confluent_kafka.admin import ClusterMetadata, PartitionMetadata, TopicMetad
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import transactional_producer
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.transactional_producer import (

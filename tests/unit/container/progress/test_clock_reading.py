@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.container.clocks import read_clocks
+from homeport.container.host.clocks import read_clocks
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 
 

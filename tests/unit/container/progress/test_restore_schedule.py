@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.config.memory_rule import MemoryShares, divide
+from homeport.config.settings.memory_rule import MemoryShares, divide
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_schedule import (
     MOST_LEVEL0_FILES,

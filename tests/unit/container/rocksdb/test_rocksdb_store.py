@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from homeport.config import keys
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import IntKey
 from homeport.config.errors import StoreError
-from homeport.config.key_types import IntKey
-from homeport.config.rocksdb_section import RocksDbConfig
+from homeport.config.settings.rocksdb_section import RocksDbConfig
 from homeport.container.rocksdb.rocksdb_store import POSITION_KEY, RocksDbMemory, RocksDbStore
 
 MEMORY = RocksDbMemory(16 * 1024 * 1024, 2)

@@ -10,7 +10,7 @@ from store_copies import offset
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
-from homeport.config.stores_section import StorageConfig
+from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import Look
 from homeport.container.progress.store_meta import Expectation, StoreMeta

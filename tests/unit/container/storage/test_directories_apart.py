@@ -10,12 +10,12 @@ from stores_in_memory_log import CONFIG, Log, directory_of, storage_of, transact
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
-from homeport.config.stores_section import StorageConfig
-from homeport.container.disk_space import DiskFullError
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.host.disk_space import DiskFullError
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.restore import ChangelogTopic
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import DirectoryHeldError
-from homeport.container.storage.managers import ContainerStorage
 from homeport.job_coordinator.http.messages import Restored
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel

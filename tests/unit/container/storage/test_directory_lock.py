@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from homeport.container.disk_space import DiskForbiddenError
-from homeport.container.runtime.stop_flag import StopFlag, StopRequestedError
+from homeport.container.host.disk_space import DiskForbiddenError
+from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.storage.directory_lock import (
     LOCK_FILE,
     DirectoryHeldError,

@@ -8,7 +8,7 @@ import pytest
 from storage_engine_conformance import StorageEngineConformance
 
 from homeport.config.config import Config
-from homeport.config.stores_section import StoreConfig
+from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.rocksdb.expiring_store import ExpiringStore
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.engine import StorageEngine, StorageEngines

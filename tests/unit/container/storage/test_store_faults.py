@@ -24,7 +24,7 @@ from stores_in_memory_log import (
 
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
-from homeport.container.disk_space import DiskForbiddenError
+from homeport.container.host.disk_space import DiskForbiddenError
 from homeport.container.progress import offset_file, store_meta
 from homeport.container.rocksdb.rocksdb_store import DamagedStoreError, RocksDbMemory, RocksDbStore
 from homeport.container.storage.directory import StoreDirectory

@@ -12,8 +12,8 @@ from homeport.job_coordinator.cli.coordinator_stream_writer import (
     message_of,
     messages_for,
 )
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 

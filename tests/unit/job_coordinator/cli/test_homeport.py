@@ -9,9 +9,11 @@ import typer
 
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.cli import homeport, stream_commands
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.kafka.coordinator_stream_log import LoggedRecord
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 
 
 def _stamped(message: CoordinatorStreamMessage) -> CoordinatorStreamMessage:

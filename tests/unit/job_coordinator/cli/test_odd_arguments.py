@@ -17,7 +17,7 @@ from homeport.container.cli.checkpoint_commands import milliseconds
 from homeport.container.progress.host_directories import duration_ms
 from homeport.job_coordinator.cli import coordinator_stream_writer, homeport
 from homeport.job_coordinator.cli.coordinator_stream_writer import WritableType, message_of
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 
 ODD = (
     *("", " ", "-1", "0", "1.5", "1e400", "nan", "inf", "true", "²", "٣", "0x10", "1_000"),

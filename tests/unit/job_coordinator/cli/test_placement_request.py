@@ -14,7 +14,7 @@ from homeport.job_coordinator.cli.placement_request import (
     destination_of,
     outcome,
 )
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import (

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from coordinator_server import CHECK_IN, ORDER, TOKEN, Loop, Served, small_model
 
-from homeport.job_coordinator.http import answers, documents, listening, server
+from homeport.job_coordinator.http import documents, listening, server
+from homeport.job_coordinator.http import responses as answers
 from homeport.job_coordinator.http.documents import Form, JobModelDocuments
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.job_model import JobModel

@@ -8,7 +8,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation
-from homeport.config.stores_section import StorageConfig, StoreConfig
+from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.job_coordinator.kafka.changelog_topics import (
     changelog_topic_spec,
     differences,

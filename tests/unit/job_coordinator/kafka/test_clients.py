@@ -6,7 +6,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 
 

@@ -14,11 +14,11 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation, UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.kafka import clients, coordinator_stream_store
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
 
 SYSTEM = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "nowhere:1"}), "k")
 

@@ -8,7 +8,7 @@ from confluent_kafka.admin import ClusterMetadata, PartitionMetadata, TopicMetad
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka.connection import Connection
 from homeport.job_coordinator.kafka.in_sync import await_writable, shortage
 from homeport.job_coordinator.kafka.topics import TopicAdmin

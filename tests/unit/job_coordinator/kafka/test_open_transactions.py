@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from homeport.config.config import Config
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka.open_transactions import how_to_end, not_initialised
 
 SYSTEM = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "h:1"}), "k")

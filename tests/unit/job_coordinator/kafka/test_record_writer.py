@@ -15,7 +15,7 @@ from confluent_kafka.admin import ClusterMetadata, PartitionMetadata, TopicMetad
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import Connection
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter, WriterOverError

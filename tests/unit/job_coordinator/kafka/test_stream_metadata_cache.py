@@ -8,7 +8,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.sections import SystemConfig
+from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import ConfigResource
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka import topics as topics_module
 from homeport.job_coordinator.kafka.topics import (

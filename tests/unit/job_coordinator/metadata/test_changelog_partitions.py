@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.model.ids import TaskName
 
 T0, T1, T2 = TaskName("Partition 0"), TaskName("Partition 1"), TaskName("Partition 2")

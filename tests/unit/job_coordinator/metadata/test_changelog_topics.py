@@ -7,14 +7,14 @@ import logging
 import pytest
 
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.changelog_topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
     lost_state,
 )
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.state_reset import state_removed
 
 LOG, OTHER = SystemStream("kafka", "my.log"), SystemStream("kafka", "other")

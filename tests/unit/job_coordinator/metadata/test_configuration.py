@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from homeport.config.config import Config
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.model.ids import TaskName
 
 T0 = TaskName("Partition 0")

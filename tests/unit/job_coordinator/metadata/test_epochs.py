@@ -7,13 +7,14 @@ from itertools import pairwise
 import pytest
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     AM_EPOCH_KEY,
     JOB_MODEL_VERSION_KEY,
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.coordinator_stream.message_bytes import LARGEST
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
     EpochManager,
@@ -23,7 +24,6 @@ from homeport.job_coordinator.metadata.epochs import (
     Rank,
     Submission,
 )
-from homeport.job_coordinator.metadata.message_bytes import LARGEST
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

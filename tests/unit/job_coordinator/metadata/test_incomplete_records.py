@@ -7,17 +7,17 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.changelog_topics import ChangelogTopicManager
-from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream import (
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
     InMemoryCoordinatorStream,
     StreamState,
 )
-from homeport.job_coordinator.metadata.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.metadata.changelog_topics import ChangelogTopicManager
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition

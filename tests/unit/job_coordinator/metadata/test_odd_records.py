@@ -12,12 +12,14 @@ from odd_records import records
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, WireError
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.changelog_topics import ChangelogTopicManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import EpochManager, am_epoch_message
 from homeport.job_coordinator.metadata.failover import FailoverManager
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from homeport.config.config import Config
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    MessageType,
+    tombstone,
+)
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType, tombstone
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,

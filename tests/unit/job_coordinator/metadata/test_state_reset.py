@@ -6,9 +6,9 @@ import pytest
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,

@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from homeport.appmaster.runtime import application_master, stream_desk, takeover
-from homeport.appmaster.runtime.adoption import Unheard
-from homeport.appmaster.runtime.hold_back import HoldBack
-from homeport.appmaster.runtime.supervision import Verdict, Vitals
-from homeport.job_coordinator.metadata.coordinator_stream import CoordinatorStream
+from homeport.appmaster.attempt.adoption import Unheard
+from homeport.appmaster.attempt.hold_back import HoldBack
+from homeport.appmaster.attempt.supervision import Verdict, Vitals
+from homeport.appmaster.driver import coordinator_stream_client as stream_desk
+from homeport.appmaster.job_model import takeover
+from homeport.appmaster.programs import application_master
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
     EpochManager,

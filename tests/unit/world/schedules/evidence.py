@@ -7,9 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from homeport.appmaster.allocation.draft import Draft
+from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.container.api import MessageCollector
-from homeport.container.runtime import stop_witness
+from homeport.container.launcher import stop_recorder as stop_witness
 from tests.unit.world.containers import Count
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene

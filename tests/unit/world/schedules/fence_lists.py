@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from homeport.appmaster.allocation import container_allocator
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.runtime.fencing import FencingDesk
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.lease.fencing import FencingDesk
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.world.judges import counted

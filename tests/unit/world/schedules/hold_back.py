@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.runtime.hold_back import HoldBack
+from homeport.appmaster.attempt.hold_back import HoldBack
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import ISOLATION_MS, LEASE_MS, MARGIN_MS

@@ -10,21 +10,21 @@ import pyarrow as pa
 import pytest
 
 from homeport.appmaster.allocation import container_allocator
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.state import ContainerState
-from homeport.appmaster.runtime import publication
-from homeport.appmaster.runtime.fencing import FencingDesk
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import ContainerState
+from homeport.appmaster.job_model import publication
+from homeport.appmaster.lease.fencing import FencingDesk
 from homeport.config.errors import UnavailableError
 from homeport.container.api import MessageCollector
+from homeport.container.container_job import ContainerJob
+from homeport.container.incarnation import start_up
+from homeport.container.incarnation.environment import Permit
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.processing.run_loop import RunLoop
 from homeport.container.progress.commit import Send
-from homeport.container.runtime import start_up
-from homeport.container.runtime.environment import Permit
-from homeport.container.runtime.job import ContainerJob
-from homeport.container.runtime.run_loop import RunLoop
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count

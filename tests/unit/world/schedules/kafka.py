@@ -6,16 +6,18 @@ import pytest
 from confluent_kafka import Consumer, IsolationLevel, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from homeport.appmaster.runtime import lease_keeper
-from homeport.appmaster.runtime.lease_table import RenewalGuard
-from homeport.config import sections
+from homeport.appmaster.lease.lease_table import RenewalGuard
+from homeport.appmaster.programs import lease_keeper
 from homeport.config.config import Config
+from homeport.config.settings import sections
+from homeport.container.container_job import ContainerJob
+from homeport.container.incarnation import start_up
 from homeport.container.kafka.log_reader import LogReader
-from homeport.container.runtime import start_up
-from homeport.container.runtime.job import ContainerJob
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model import incarnation
 from homeport.job_coordinator.model.ids import ProcessorId

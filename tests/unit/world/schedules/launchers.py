@@ -9,15 +9,16 @@ import pyarrow as pa
 import pytest
 
 from homeport.appmaster.allocation import retries
-from homeport.appmaster.runtime import lease_table
+from homeport.appmaster.lease import lease_table
 from homeport.config.errors import WireError
 from homeport.container.api import MessageCollector
-from homeport.container.runtime import child_process, launcher, lease_memory
-from homeport.container.runtime.exit_codes import EXIT_LEASE_LOST
-from homeport.container.runtime.lease import BeatWatch, Lease
-from homeport.container.runtime.lease_holder import LeaseHolder
-from homeport.container.runtime.lease_memory import LeaseMemory
-from homeport.container.runtime.run_loop import RunLoop
+from homeport.container.host import lease_memory
+from homeport.container.host.exit_codes import EXIT_LEASE_LOST
+from homeport.container.host.lease_memory import LeaseMemory
+from homeport.container.launcher import child_process, launcher
+from homeport.container.launcher.lease import BeatWatch, Lease
+from homeport.container.launcher.lease_holder import LeaseHolder
+from homeport.container.processing.run_loop import RunLoop
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Renewal, StopCause
 from homeport.job_coordinator.model.ids import Host

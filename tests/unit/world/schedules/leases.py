@@ -8,14 +8,17 @@ from collections.abc import Collection, Iterable
 import pytest
 
 from homeport.appmaster.allocation import exclusion, invariants
-from homeport.appmaster.runtime import lease_keeper, lease_table
-from homeport.appmaster.runtime.launcher_table import LauncherEntry, LauncherTable
-from homeport.appmaster.runtime.lease_table import LeaseTable, RenewalGuard
-from homeport.appmaster.runtime.stream_desk import StreamDesk
-from homeport.container.runtime import lease_memory
+from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.lease import lease_table
+from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
+from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
+from homeport.appmaster.programs import lease_keeper
+from homeport.container.host import lease_memory
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.http.messages import LeaseAnswer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.coordinator_stream_message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation

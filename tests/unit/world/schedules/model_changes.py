@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.allocation import container_allocator, invariants
-from homeport.appmaster.allocation.events import JobModelPublished
-from homeport.appmaster.runtime import publication
-from homeport.appmaster.runtime.publication import Change
+from homeport.appmaster.allocation.protocol.events import JobModelPublished
+from homeport.appmaster.job_model import publication
+from homeport.appmaster.job_model.publication import Change
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from homeport.appmaster.allocation import early_requests, exclusion
-from homeport.appmaster.allocation.draft import Draft
-from homeport.appmaster.allocation.events import TimerKind
-from homeport.appmaster.allocation.instructions import CancelRequest, Instruction
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.protocol.events import TimerKind
+from homeport.appmaster.allocation.protocol.instructions import CancelRequest, Instruction
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene

@@ -16,10 +16,10 @@ from homeport.container.progress.refusal import Refusal
 from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
 from homeport.container.progress.store_meta import Expectation
 from homeport.container.storage import directory_lock, store_restore
-from homeport.container.storage.managers import ContainerStorage
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Position, TaskStore
-from homeport.job_coordinator.metadata import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
 from tests.unit.world.judges import committed, counted

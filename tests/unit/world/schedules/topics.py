@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.runtime import input_acceptance
+from homeport.appmaster.job_model import input_acceptance
 from homeport.container.kafka import topic_watch
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.job_coordinator.kafka import checkpoint_topic

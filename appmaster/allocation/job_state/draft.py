@@ -1,0 +1,341 @@
+"""One step's working copy of the state: the only mutable thing here, and it ends with the step.
+
+PURE. Rules for editing: every change of a phase goes through ``move``, which holds it against
+``TRANSITIONS``; timers are set and cancelled only here, so that the state's list of armed timers
+and the instructions cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from homeport.appmaster.allocation.job_state.occupancy import OccupancyEdit
+from homeport.appmaster.allocation.job_state.ranking import Ranking
+from homeport.appmaster.allocation.job_state.state import (
+    ASKING,
+    LIVE,
+    AllocatorState,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+    EarlyRequest,
+    EarlyRequests,
+    Exclusion,
+    Exclusions,
+    Resources,
+    ResourceState,
+    check_in_timer,
+    expiry_timer,
+    standby_stop_timer,
+)
+from homeport.appmaster.allocation.job_state.table import Edit
+from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Happening
+from homeport.appmaster.allocation.protocol.events import Timer
+from homeport.appmaster.allocation.protocol.instructions import (
+    CancelRequest,
+    CancelTimer,
+    EndFailover,
+    Instruction,
+    Record,
+    ReleaseResource,
+    SetTimer,
+)
+from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
+from homeport.config.errors import InvariantViolation
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The rows that one step has set, or deleted: containers, launchers, early requests."""
+
+    containers: frozenset[ProcessorId] = frozenset()
+    resources: frozenset[ResourceId] = frozenset()
+    early: frozenset[ProcessorId] = frozenset()
+
+
+class Draft:
+    """A state being changed, and what the changes demand of the shell. ``freeze`` ends it.
+
+    ``is_everybody_due``: whether all that are queued are placed anew; see ``turns``.
+    """
+
+    def __init__(self, state: AllocatorState, cause: str) -> None:
+        self.before = state
+        self.is_everybody_due = False
+        self._named: frozenset[Host] | None = None
+        self._occupancy = OccupancyEdit(state)
+        self.cause = cause
+        self.settings = state.settings
+        self.phase = state.phase
+        self.model_version = state.model_version
+        self.hosts = state.hosts
+        self.racks = state.racks
+        self.ending = state.ending
+        self.next_request_id = state.next_request_id
+        self.stale_events = state.stale_events
+        self.room = state.room
+        self.timers = state.timers
+        self.cancelled = state.cancelled
+        self.retired = state.retired
+        self.containers = self._occupancy.containers
+        self.resources = self._occupancy.resources
+        self.early = self._occupancy.early
+        self.placements = {p.request.uuid: p for p in state.placements}
+        self.silent = state.silent
+        self.exclusions: Edit[Host, Exclusion, Exclusions] = Edit(state.exclusions)
+        self.records: list[Record] = []
+        self.instructions: list[Instruction] = []
+        self.reasons: list[Reason] = []
+
+    def freeze(self) -> AllocatorState:
+        """The state as it now is."""
+        containers, resources = self.containers.freeze(), self.resources.freeze()
+        early = self.early.freeze()
+        return AllocatorState(
+            settings=self.settings,
+            phase=self.phase,
+            model_version=self.model_version,
+            hosts=self.hosts,
+            racks=self.racks,
+            containers=containers,
+            retired=self.retired,
+            resources=resources,
+            early=early,
+            placements=tuple(self.placements[key] for key in sorted(self.placements)),
+            silent=self.silent,
+            exclusions=self.exclusions.freeze(),
+            timers=self.timers,
+            cancelled=self.cancelled,
+            ending=self.ending,
+            next_request_id=self.next_request_id,
+            stale_events=self.stale_events,
+            room=self.room,
+            occupancy=self._occupancy.freeze(containers, resources, early),
+        )
+
+    def changes(self) -> Changes:
+        """What differs from the state before, or was set to what it had been."""
+        return Changes(
+            frozenset(self.containers.changed),
+            frozenset(self.resources.changed),
+            frozenset(self.early.changed),
+        )
+
+    def each(self, phases: frozenset[ContainerPhase] | None = None) -> list[ContainerState]:
+        """The containers in these phases (None: all), in the order of their ids."""
+        if phases is None:
+            return list(self.containers.values())
+        keys = [key for phase in phases for key in self.containers.filed(Containers.PHASE, phase)]
+        return [self.containers[key] for key in sorted(keys)]
+
+    def count(self, phases: frozenset[ContainerPhase]) -> int:
+        """How many containers are in these phases."""
+        found = 0
+        for phase in phases:
+            found += len(self.containers.filed(Containers.PHASE, phase))
+        return found
+
+    def group(self, active: ProcessorId) -> list[ContainerState]:
+        """This active, and its standbys in the order of their ids."""
+        first = self.containers.get(active)
+        standbys = self.standbys(active)
+        return standbys if first is None else [first, *standbys]
+
+    def standbys(self, active: ProcessorId) -> list[ContainerState]:
+        """The standbys of this active, in the order of their ids."""
+        return self.containers.rows(Containers.REPLICA_OF, active)
+
+    def holder(self, resource_id: ResourceId) -> ContainerState | None:
+        """The container that holds this resource; None where none does."""
+        return self.containers.first(Containers.RESOURCE, resource_id)
+
+    def asker(self, request_id: RequestId | None) -> ContainerState | None:
+        """The container that this request is outstanding for; None where none is."""
+        return self.containers.first(Containers.REQUEST, request_id)
+
+    def early_asker(self, request_id: RequestId | None) -> EarlyRequest | None:
+        """The early request of this number that is outstanding; None where it is none."""
+        return self.early.first(EarlyRequests.REQUEST, request_id)
+
+    def launcher_of(self, request_id: RequestId | None) -> ResourceState | None:
+        """The launcher that came of this request; None where none did."""
+        return self.resources.first(Resources.REQUEST, request_id)
+
+    def has_child(self, launcher: ResourceState) -> bool:
+        """Whether an incarnation must be taken to run on this launcher."""
+        holder = self.holder(launcher.resource_id)
+        return holder is not None and holder.phase in LIVE
+
+    def is_leaving(self, processor_id: ProcessorId) -> bool:
+        """Whether a launcher elsewhere is reserved for it, by an operator's command."""
+        own = (p for p in self.placements.values() if p.request.processor_id == processor_id)
+        return any(p.resource_id is not None and not p.is_launched for p in own)
+
+    def idle_resources(self) -> list[ResourceState]:
+        """The launchers that live, unheld, unreserved, not released, in the order of their ids."""
+        return [self.resources[key] for key in sorted(self._occupancy.idle)]
+
+    def host_of(self, container: ContainerState) -> Host | None:
+        """The host of the resource that ``container`` holds; None where it holds none."""
+        return None if container.resource_id is None else self.resources[container.resource_id].host
+
+    @property
+    def loads(self) -> Mapping[Host, int]:
+        """How many containers of ours each host has, is asked for, or is queued for."""
+        return self._occupancy.loads
+
+    def is_asked(self, host: Host | None) -> bool:
+        """Whether a strict request for it is outstanding: it may not be asked for once more."""
+        return self._occupancy.is_asked(host)
+
+    @property
+    def ranking(self) -> Ranking:
+        """The live hosts by room, load, and whether they are asked for."""
+        return self._occupancy.ranking(self.hosts or (), self.room.full)
+
+    def may_be_named(self, host: Host) -> bool:
+        """Whether the host can be asked for by name, live or not."""
+        if self.settings.strict_hosts is None:
+            return True
+        if self._named is None:
+            self._named = frozenset(self.settings.strict_hosts)
+        return host in self._named
+
+    def newly_idle(self) -> list[ResourceId]:
+        """The launchers that became idle in this step, and are so."""
+        return [r for r in self._occupancy.freed if r in self._occupancy.idle]
+
+    def is_closed(self, host: Host) -> bool:
+        """Whether nobody may ask for it: excluded, but for a probe that is still to be sent.
+
+        Source: safety P2, P3.
+        """
+        exclusion = self.exclusions.get(host)
+        return exclusion is not None and (
+            not exclusion.is_probed
+            or bool(
+                self.containers.filed(Containers.ASKING, host)
+                or self.early.filed(EarlyRequests.ASKING, host)
+            )
+        )
+
+    def count_stale(self) -> None:
+        """The event came too late, or twice, or for somebody unknown; it changes nothing."""
+        self.stale_events += 1
+
+    def may_befall(self, container: ContainerState, happening: Happening) -> bool:
+        """Whether this can befall the container in its phase; if not, the event counts as stale."""
+        if happening in TRANSITIONS[container.phase]:
+            return True
+        self.count_stale()
+        return False
+
+    def change(
+        self,
+        container: ContainerState,
+        **changes: Any,  # noqa: ANN401 - any field's type
+    ) -> ContainerState:
+        """The container with these fields changed; its phase is not among them."""
+        changed = replace(container, **changes)
+        self.containers[container.processor_id] = changed
+        return changed
+
+    def move(
+        self,
+        container: ContainerState,
+        happening: Happening,
+        phase: ContainerPhase,
+        **changes: Any,  # noqa: ANN401 - any field's type
+    ) -> ContainerState:
+        """The container in ``phase``, with these fields changed too.
+
+        Raises:
+            InvariantViolation: the table does not know this move.
+        """
+        if phase not in TRANSITIONS[container.phase].get(happening, frozenset()):
+            raise InvariantViolation(
+                f"{happening.value} must not take a container from {container.phase.value} "
+                f"to {phase.value}; after {self.cause}: {container}"
+            )
+        return self.change(container, phase=phase, **changes)
+
+    def release(self, launcher: ResourceState) -> None:
+        """The launcher, which nobody holds, is told to go."""
+        released = replace(launcher, reserved_for=None, is_released=True)
+        self.resources[launcher.resource_id] = released
+        self.instruct(ReleaseResource(launcher.resource_id))
+
+    def instruct(self, instruction: Instruction) -> None:
+        """``instruction`` follows those given so far."""
+        self.instructions.append(replace(instruction, cause=self.cause))
+
+    def because(
+        self,
+        kind: ReasonKind,
+        processor_id: ProcessorId | None = None,
+        *,
+        host: Host | None = None,
+        other: ProcessorId | None = None,
+        detail: str = "",
+    ) -> None:
+        """This was decided, by what ``detail`` tells; ``Reason`` has the fields."""
+        self.reasons.append(Reason(kind, processor_id, host, other, detail))
+
+    def set_timer(self, timer: Timer, delay_ms: int) -> None:
+        """The timer is armed, anew where it was."""
+        self.timers = self.timers.having(timer)
+        self.instruct(SetTimer(timer, delay_ms))
+
+    def cancel_timer(self, timer: Timer) -> None:
+        """The timer is not armed."""
+        if timer in self.timers:
+            self.timers = self.timers.without(timer)
+            self.instruct(CancelTimer(timer))
+
+    def end_failover(self, container: ContainerState) -> ContainerState:
+        """No failover of it is under way: it has come to a place, or goes to none."""
+        if container.failover is None:
+            return container
+        self.cancel_timer(standby_stop_timer(container.processor_id))
+        self.records.append(EndFailover(container.processor_id, self.cause))
+        return self.change(container, failover=None)
+
+    def new_request_id(self) -> RequestId:
+        """A number that no request has had."""
+        number = RequestId(self.next_request_id)
+        self.next_request_id += 1
+        return number
+
+    def end_request(self, container: ContainerState, *, is_served: bool = False) -> None:
+        """The timers of the container's request are off; unless it was served, it is cancelled.
+
+        The caller moves the container on and clears its ``request_id``.
+        """
+        if container.phase in ASKING and container.request_id is not None:
+            self.forget_request(container.request_id, is_served=is_served)
+
+    def forget_request(self, request_id: RequestId, *, is_served: bool = False) -> None:
+        """The timers of this request are off; unless it was served, it is cancelled."""
+        self.cancel_timer(expiry_timer(request_id))
+        self.cancel_timer(check_in_timer(request_id))
+        if not is_served:
+            self.cancel(request_id)
+
+    def cancel(self, request_id: RequestId, *, is_ended: bool = False) -> None:
+        """Whatever came, or comes, of this request is to be ended.
+
+        ``is_ended``: the cluster manager has told the end of it already, and will not once more.
+        """
+        self.instruct(CancelRequest(request_id))
+        if not is_ended:
+            self.cancelled = self.cancelled.having(request_id)
+
+    def forget_cancelled(self, request_id: RequestId | None) -> bool:
+        """What came of this request has ended, or is known; whether it had been cancelled."""
+        if request_id is None or request_id not in self.cancelled:
+            return False
+        self.cancelled = self.cancelled.without(request_id)
+        return True

@@ -1,0 +1,136 @@
+"""What may befall a container, and where each of it may lead: the allocator's table, as data.
+
+PURE. ``Draft.move`` holds every change of a phase against it. What the table cannot express is in
+``invariants``: who holds which resource, which timers are armed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
+
+
+class Happening(Enum):
+    """What befalls one container: the first group by events, the second by our own decisions."""
+
+    CHECKED_IN = "launcher checked in"
+    ALLOCATED = "request allocated"
+    EXPIRED = "request expired"
+    LAUNCH_FAILED = "no launcher came of the request"
+    STARTED = "container started"
+    STOPPED = "container stopped"
+    RESOURCE_LOST = "resource lost"
+    RESTED = "retry delay over"
+
+    PLACED = "placed"
+    FAILS_OVER = "fails over to a standby"
+    MAKES_WAY = "makes way for its active"
+    WAY_IS_CLEAR = "its standby has stopped"
+    WAY_IS_BLOCKED = "its standby's place cannot be had"
+    GIVEN_AWAY = "its grant served another"
+    MODEL_CHANGED = "model changed"
+    COMMANDED = "moved or restarted by command"
+    JOB_ENDING = "job ends"
+
+    __hash__ = object.__hash__
+    """As equality: see ContainerPhase."""
+
+
+_P = ContainerPhase
+_H = Happening
+
+TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase]]] = (
+    MappingProxyType(
+        {
+            _P.FAILING_OVER: {
+                _H.WAY_IS_CLEAR: frozenset({_P.QUEUED, _P.ASSIGNED}),
+                _H.WAY_IS_BLOCKED: frozenset({_P.QUEUED}),
+                _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.QUEUED: {
+                _H.PLACED: frozenset({_P.REQUESTED, _P.ASSIGNED}),
+                _H.FAILS_OVER: frozenset({_P.FAILING_OVER}),
+                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.COMMANDED: frozenset({_P.ASSIGNED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.RESTING: {
+                _H.RESTED: frozenset({_P.QUEUED}),
+                _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.REQUESTED: {
+                _H.ALLOCATED: frozenset({_P.ALLOCATED}),
+                _H.EXPIRED: frozenset({_P.QUEUED}),
+                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.RESTING}),
+                _H.COMMANDED: frozenset({_P.ASSIGNED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.ALLOCATED: {
+                _H.EXPIRED: frozenset({_P.QUEUED}),
+                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.RESTING}),
+                _H.COMMANDED: frozenset({_P.ASSIGNED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.ASSIGNED: {
+                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING, _P.STOPPING}),
+                _H.STOPPED: frozenset({_P.FINISHED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
+                _H.COMMANDED: frozenset({_P.ASSIGNED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+            },
+            _P.STARTING: {
+                _H.CHECKED_IN: frozenset({_P.STARTING}),
+                _H.STARTED: frozenset({_P.RUNNING}),
+                _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.COMMANDED: frozenset({_P.STOPPING}),
+                _H.JOB_ENDING: frozenset({_P.STOPPING}),
+                _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
+                _H.MAKES_WAY: frozenset({_P.STOPPING}),
+            },
+            _P.RUNNING: {
+                _H.CHECKED_IN: frozenset({_P.RUNNING}),
+                _H.STARTED: frozenset({_P.RUNNING}),
+                _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.COMMANDED: frozenset({_P.STOPPING}),
+                _H.JOB_ENDING: frozenset({_P.STOPPING}),
+                _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
+                _H.MAKES_WAY: frozenset({_P.STOPPING}),
+            },
+            _P.STOPPING: {
+                _H.CHECKED_IN: frozenset({_P.STOPPING}),
+                _H.STARTED: frozenset({_P.STOPPING}),
+                _H.STOPPED: frozenset({_P.STOPPED, _P.FINISHED, _P.QUEUED, _P.ASSIGNED}),
+                _H.RESOURCE_LOST: frozenset({_P.STOPPED, _P.QUEUED}),
+                _H.JOB_ENDING: frozenset({_P.STOPPING}),
+            },
+            _P.STOPPED: {},
+            _P.FINISHED: {_H.MODEL_CHANGED: frozenset({_P.QUEUED})},
+            _P.FAILED: {
+                _H.MODEL_CHANGED: frozenset({_P.QUEUED}),
+                _H.COMMANDED: frozenset({_P.QUEUED, _P.ASSIGNED}),
+            },
+        }
+    )
+)
+"""phase -> what befalls the container -> the phases it may be in afterwards.
+
+A happening of the first group that is missing in a row is stale there: counted, and nothing
+changes. One of the second group that is missing is a bug of ours.
+"""

@@ -1,0 +1,405 @@
+"""An operator's command: this container there, or anew. First a launcher is reserved, then stopped.
+
+PURE. Theory. What runs is not disturbed before its place is sure: a launcher is asked for at the
+destination beside the container that runs, by a request that is known as an early one, and kept
+for it (``ResourceState.reserved_for``). Only then is the container ordered to stop; with the
+evidence of that it is assigned the reserved launcher, and its start ends the action. Whatever
+happens to the container meanwhile happens as always; where that leads to a wait it takes the
+reserved launcher at once. A restart stops first: it comes back on its launcher.
+
+Decisions.
+
+* *One action at a time* in a group, an active container with its standbys; the others wait in the
+  order of their timestamps, and for a container that does not run, until it does. One that was
+  given up is taken as it is, and what was charged to it is forgiven.
+* *Answers.* Each request is deleted with its first answer, and has exactly one that is final.
+  BAD_REQUEST: nothing was done. FAILED: the container runs where it ran, goes back to its home, or
+  has come to its end; the end of the job ends all actions so. Nothing is charged to the retry keys.
+* *Destinations* are hosts that could be asked for the container anyway: live, not excluded, and
+  with no other of its group on it, which is looked at again before the launch. Without host
+  affinity every move is one to any host (Samza), the best other one.
+* *A driver that starts anew* is told of each action by its last answer. A container that has had a
+  permit since and runs where it was to go has arrived; else the reservation is made anew, and takes
+  the launcher that was reserved before, if that comes.
+
+Source: samza-behaviours 4.9; its defect 17.10 mended: unknown processors are answered, and a
+processor that was given up can be restarted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeport.appmaster.allocation import destinations
+from homeport.appmaster.allocation.job_end import order_stop
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
+    ASKING,
+    ContainerPhase,
+    ContainerState,
+    EarlyPhase,
+    EarlyRequest,
+    JobPhase,
+    Placement,
+    PlacementStep,
+    ResourceState,
+    expiry_timer,
+)
+from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.protocol.events import (
+    LauncherCheckedIn,
+    PlacementRequested,
+    named,
+)
+from homeport.appmaster.allocation.protocol.instructions import (
+    DeletePlacementRequest,
+    RequestResource,
+    WritePlacementResponse,
+)
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    FORCE_RESTART_LAST_SEEN,
+    LAST_SEEN,
+    PlacementSource,
+    PlacementStatus,
+)
+
+_REASONS = {
+    PlacementStatus.ACCEPTED: ReasonKind.COMMAND_WAITS,
+    PlacementStatus.IN_PROGRESS: ReasonKind.COMMAND_GOES_ON,
+    PlacementStatus.SUCCEEDED: ReasonKind.COMMAND_DONE,
+    PlacementStatus.BAD_REQUEST: ReasonKind.COMMAND_REFUSED,
+    PlacementStatus.FAILED: ReasonKind.COMMAND_FAILED,
+}
+
+_RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
+_TAKES = ASKING | {ContainerPhase.QUEUED, ContainerPhase.ASSIGNED, ContainerPhase.FAILED}
+"""Phases in which a container can be given a launcher at once."""
+
+
+def requested(draft: Draft, event: PlacementRequested) -> None:
+    """The request is known, or refused; one that is under way already is not begun twice."""
+    request = event.request
+    if draft.phase is JobPhase.NEW:
+        draft.count_stale()
+        return
+    if not event.is_resumed:
+        draft.records.append(DeletePlacementRequest(request.uuid, draft.cause))
+    if request.uuid in draft.placements:
+        return
+    if event.refusal:
+        status = PlacementStatus.FAILED if event.is_resumed else PlacementStatus.BAD_REQUEST
+        _answer(draft, Placement(request), status, event.refusal)
+        return
+    status = PlacementStatus.CREATED
+    if event.is_resumed:
+        in_progress, accepted = PlacementStatus.IN_PROGRESS, PlacementStatus.ACCEPTED
+        status = accepted if event.source is None else in_progress
+    draft.placements[request.uuid] = Placement(request, status, source=event.source)
+
+
+def settle(draft: Draft) -> None:
+    """Every action is as far as the state lets it be; those begun first, then by timestamp."""
+    busy: set[ProcessorId] = set()
+    for placement in sorted(draft.placements.values(), key=_turn):
+        if draft.phase is not JobPhase.ACTIVE:
+            _end(draft, placement, PlacementStatus.FAILED, "the job ends")
+            continue
+        group = destinations.group_id(draft, placement.request.processor_id)
+        before, now = None, draft.placements.get(placement.request.uuid)
+        while now is not None and now is not before:
+            _advance(draft, now, is_busy=group in busy)
+            before, now = now, draft.placements.get(placement.request.uuid)
+        if now is not None:
+            busy.add(group)
+
+
+def _turn(placement: Placement) -> tuple[bool, int, str]:
+    request = placement.request
+    return placement.step is PlacementStep.WAITING, request.timestamp_ms, request.uuid
+
+
+def _advance(draft: Draft, placement: Placement, *, is_busy: bool) -> None:
+    """One step further, if it can be; ``is_busy``: another action of its group comes first."""
+    container = draft.containers.get(placement.request.processor_id)
+    fault = destinations.fault(draft, placement, container)
+    if container is None or fault is not None:
+        _refuse(draft, placement, fault or "")
+    elif placement.step is PlacementStep.WAITING:
+        _wait(draft, placement, container, is_busy=is_busy)
+    elif placement.step is PlacementStep.RESERVING:
+        _reserve(draft, placement, container)
+    elif placement.step is PlacementStep.MOVING:
+        _move(draft, placement, container)
+    else:
+        _restart(draft, placement, container)
+
+
+# --- steps
+
+
+def _wait(draft: Draft, placement: Placement, container: ContainerState, *, is_busy: bool) -> None:
+    reason = _reason_to_wait(draft, placement, container, is_busy=is_busy)
+    if reason is not None:
+        _accept(draft, placement, reason)
+    elif _has_arrived(draft, placement, container):
+        _succeed(draft, placement, container)
+    elif placement.request.destination == FORCE_RESTART_LAST_SEEN:
+        _begin_restart(draft, placement, container)
+    else:
+        _begin_move(draft, placement, container)
+
+
+def _reason_to_wait(
+    draft: Draft, placement: Placement, container: ContainerState, *, is_busy: bool
+) -> str | None:
+    name = f"processor {container.processor_id}"
+    if draft.hosts is None:
+        return "it waits until hosts are known"
+    if is_busy:
+        return f"it waits for an earlier action of {name} or of a replica of it"
+    is_ready = container.phase in {ContainerPhase.RUNNING, ContainerPhase.FAILED}
+    if not is_ready and not (placement.source is not None and container.phase in _TAKES):
+        return f"it waits until {name} runs, which is {container.phase.value}"
+    return None
+
+
+def _has_arrived(draft: Draft, placement: Placement, container: ContainerState) -> bool:
+    """Of an action that an earlier driver began: whether nothing of it is left to do."""
+    source, host = placement.source, draft.host_of(container)
+    is_anew = source is not None and container.epoch > source.epoch
+    if source is None or not is_anew or container.phase is not ContainerPhase.RUNNING:
+        return False
+    if placement.request.destination == FORCE_RESTART_LAST_SEEN:
+        return True
+    named_host = destinations.named_host(draft, placement.request)
+    if named_host is not None:
+        return host == named_host
+    return (host == source.host) == (destinations.word(draft, placement.request) == LAST_SEEN)
+
+
+def _begin_restart(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    begun = _begin(draft, placement, container, PlacementStep.RESTARTING, draft.host_of(container))
+    if container.phase is ContainerPhase.RUNNING:
+        _stop(draft, container)
+        text = f"{named(container.incarnation)} is told to stop"
+    else:
+        text = f"processor {container.processor_id} is placed"
+        if container.phase is ContainerPhase.FAILED:
+            _forgive(draft, container, ContainerPhase.QUEUED)
+    _tell(draft, begun, text)
+
+
+def _begin_move(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    host = destinations.destination(draft, placement, container)
+    if host is None:
+        _refuse(draft, placement, "no host can be asked for it")
+        return
+    fault = destinations.host_fault(draft, host)
+    if fault is None and (draft.is_asked(host) or container.processor_id in draft.early):
+        _accept(draft, placement, f"it waits until nobody else is asking for a launcher on {host}")
+        return
+    fault = fault or destinations.group_fault(draft, container, host)
+    if fault is not None:
+        _refuse(draft, placement, fault)
+        return
+    begun = _begin(draft, placement, container, PlacementStep.RESERVING, host)
+    _ask(draft, begun, container, host)
+    _tell(draft, begun, f"a launcher on {host} is being reserved")
+
+
+def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Host) -> None:
+    request_id = draft.new_request_id()
+    draft.early[container.processor_id] = EarlyRequest(
+        container.processor_id, request_id, host, is_reservation=True
+    )
+    draft.instruct(RequestResource(request_id, host))
+    is_any = destinations.word(draft, placement.request) == ANY_HOST
+    kind = ReasonKind.OTHER_HOST_ASKED if is_any else ReasonKind.COMMANDED_HOST_ASKED
+    draft.because(kind, container.processor_id, host=host)
+    expiry_ms = placement.request.expiry_ms
+    draft.set_timer(
+        expiry_timer(request_id),
+        draft.settings.request_timeout_ms if expiry_ms is None else expiry_ms,
+    )
+
+
+def claim(draft: Draft, event: LauncherCheckedIn) -> ResourceState | None:
+    """A launcher came, and is kept for the container that it was reserved for; None: for none."""
+    early = draft.early_asker(event.request_id)
+    if early is None or not early.is_reservation or event.running is not None:
+        return None
+    launcher = ResourceState(event.resource_id, event.host, event.request_id)
+    placement = next(
+        p
+        for p in draft.placements.values()
+        if p.request.processor_id == early.processor_id and p.step is PlacementStep.RESERVING
+    )
+    return _keep(draft, placement, launcher)
+
+
+def _keep(draft: Draft, placement: Placement, launcher: ResourceState) -> ResourceState:
+    processor_id = placement.request.processor_id
+    _withdraw(draft, processor_id, served=launcher.request_id)
+    draft.placements[placement.request.uuid] = replace(
+        placement, step=PlacementStep.MOVING, resource_id=launcher.resource_id
+    )
+    kept = draft.resources[launcher.resource_id] = replace(launcher, reserved_for=processor_id)
+    return kept
+
+
+def _withdraw(draft: Draft, processor_id: ProcessorId, *, served: RequestId | None = None) -> None:
+    """The container's reservation, if any, is asked for no more; cancelled unless just served."""
+    early = draft.early.get(processor_id)
+    if early is not None and early.is_reservation:
+        del draft.early[processor_id]
+        if early.phase is not EarlyPhase.OVER:
+            draft.forget_request(early.request_id, is_served=early.request_id == served)
+
+
+def _reserve(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    host, early = placement.host, draft.early.get(container.processor_id)
+    idle = next((r for r in draft.idle_resources() if r.host == host), None)
+    fault = None if host is None else destinations.host_fault(draft, host)
+    if idle is not None:
+        _keep(draft, placement, idle)
+    elif fault is not None:
+        _end(draft, placement, PlacementStatus.FAILED, fault)
+    elif early is None or early.phase is EarlyPhase.OVER:
+        story = "" if early is None else early.story
+        _end(draft, placement, PlacementStatus.FAILED, f"no launcher came on {host}: {story}")
+
+
+def _move(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
+    if launcher is None or launcher.ended is not None:
+        _end(draft, placement, PlacementStatus.FAILED, f"its launcher on {placement.host} was lost")
+    elif container.resource_id == launcher.resource_id:
+        if container.phase is ContainerPhase.RUNNING:
+            _succeed(draft, placement, container)
+    elif placement.is_launched:
+        story = f"its start on {placement.host} failed: {container.last_failure}"
+        _end(draft, placement, PlacementStatus.FAILED, story)
+    elif container.phase in _RUNS:
+        _stop(draft, container)
+        text = f"a launcher on {placement.host} is reserved; {named(container.incarnation)} stops"
+        _tell(draft, placement, text)
+    elif container.phase in _TAKES:
+        _launch(draft, placement, container, launcher)
+
+
+def _launch(
+    draft: Draft, placement: Placement, container: ContainerState, launcher: ResourceState
+) -> None:
+    fault = destinations.group_fault(draft, container, launcher.host)
+    if fault is not None:
+        _end(draft, placement, PlacementStatus.FAILED, fault)
+        return
+    draft.end_request(container)
+    container = draft.change(container, request_id=None, wanted=None, tried=())
+    draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
+    draft.placements[placement.request.uuid] = launched = replace(placement, is_launched=True)
+    if container.phase is ContainerPhase.FAILED:
+        container = _forgive(draft, container, ContainerPhase.ASSIGNED)
+    else:
+        container = draft.move(container, Happening.COMMANDED, ContainerPhase.ASSIGNED)
+    draft.change(container, resource_id=launcher.resource_id)
+    _tell(draft, launched, f"processor {container.processor_id} starts on {launcher.host}")
+
+
+def _restart(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    is_anew = placement.source is not None and container.epoch > placement.source.epoch
+    if container.phase is ContainerPhase.RUNNING and is_anew:
+        _succeed(draft, placement, container)
+    elif container.phase is ContainerPhase.FAILED:
+        _end(draft, placement, PlacementStatus.FAILED, container.last_failure)
+
+
+def is_launching(draft: Draft, container: ContainerState) -> bool:
+    """Whether the container is on its way onto a reserved launcher: its failure is the action's."""
+    return any(
+        p.is_launched and p.request.processor_id == container.processor_id
+        for p in draft.placements.values()
+    )
+
+
+# --- what all steps do
+
+
+def _stop(draft: Draft, container: ContainerState) -> None:
+    stopping = draft.move(container, Happening.COMMANDED, ContainerPhase.STOPPING)
+    order_stop(draft, stopping)
+
+
+def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> ContainerState:
+    """One that was given up is on its way again, and nothing is charged to it."""
+    return draft.move(
+        container,
+        Happening.COMMANDED,
+        phase,
+        failures=0,
+        launch_failures=0,
+        last_failure="",
+        tried=(),
+    )
+
+
+def _begin(
+    draft: Draft,
+    placement: Placement,
+    container: ContainerState,
+    step: PlacementStep,
+    host: Host | None,
+) -> Placement:
+    source = placement.source or PlacementSource(
+        container.epoch, draft.host_of(container) or container.home
+    )
+    begun = replace(placement, step=step, host=host, source=source)
+    draft.placements[placement.request.uuid] = begun
+    return begun
+
+
+def _accept(draft: Draft, placement: Placement, reason: str) -> None:
+    """The request waits; that is answered once."""
+    if placement.status is PlacementStatus.CREATED:
+        accepted = replace(placement, status=PlacementStatus.ACCEPTED)
+        draft.placements[placement.request.uuid] = accepted
+        _answer(draft, accepted, PlacementStatus.ACCEPTED, reason)
+
+
+def _tell(draft: Draft, placement: Placement, text: str) -> None:
+    """How far the action has come."""
+    told = replace(placement, status=PlacementStatus.IN_PROGRESS)
+    draft.placements[placement.request.uuid] = told
+    _answer(draft, told, PlacementStatus.IN_PROGRESS, text)
+
+
+def _succeed(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    text = f"{named(container.incarnation)} runs on {draft.host_of(container)}"
+    _end(draft, placement, PlacementStatus.SUCCEEDED, text)
+
+
+def _refuse(draft: Draft, placement: Placement, fault: str) -> None:
+    is_begun = placement.status is PlacementStatus.IN_PROGRESS
+    status = PlacementStatus.FAILED if is_begun else PlacementStatus.BAD_REQUEST
+    _end(draft, placement, status, fault)
+
+
+def _end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
+    """The final answer; nothing is reserved any more."""
+    del draft.placements[placement.request.uuid]
+    _withdraw(draft, placement.request.processor_id)
+    launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
+    if launcher is not None and draft.holder(launcher.resource_id) is None:
+        draft.release(launcher)
+    _answer(draft, placement, status, text)
+
+
+def _answer(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
+    source = None if status.is_final else placement.source
+    request = placement.request
+    kind, processor_id = _REASONS[status], request.processor_id
+    draft.because(kind, processor_id, host=placement.host, detail=f"{request.destination}: {text}")
+    draft.records.append(WritePlacementResponse(request, status, text, source, draft.cause))

@@ -1,0 +1,145 @@
+"""Whose turn it is: the queued containers whose situation a step has changed.
+
+PURE. Theory. A queued container waits for the host that it is queued for, until that host is asked
+for nobody any more: then the first one queued for it is placed anew, actives before standbys, then
+by id. It does not wait on where its situation has changed meanwhile: it has itself, or one of its
+group; the host it waits for was excluded, its home was let in again; a launcher that it may have is
+idle; nobody waits for a host that has come free and is better. Where hosts, settings or the
+JobModel are others, everybody's situation is. So a step costs what it changes, however many wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+from homeport.appmaster.allocation import separation
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.state import (
+    NOWHERE,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+    EarlyPhase,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+
+
+def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
+    """Who is to be placed now, in the order of their ids; ``done``: who has been in this step."""
+    if draft.is_everybody_due:
+        found = set(draft.containers.filed(Containers.PHASE, ContainerPhase.QUEUED))
+    else:
+        found = {*_touched(draft), *_of_exclusions(draft)}
+    found -= done
+    found |= {*_of_free_hosts(draft, done), *_of_idle_launchers(draft, done)}
+    return [draft.containers[processor_id] for processor_id in sorted(found)]
+
+
+def awaiting_anew(draft: Draft) -> list[ContainerState]:
+    """The actives that wait for a standby's stop and whose situation has changed, by id.
+
+    The host of the standby is excluded only with its launcher, so with a change of the group.
+    """
+    if not draft.containers.filed(Containers.PHASE, ContainerPhase.FAILING_OVER):
+        return []
+    if draft.is_everybody_due:
+        return draft.containers.rows(Containers.PHASE, ContainerPhase.FAILING_OVER)
+    found = {
+        c.processor_id: c
+        for processor_id in draft.containers.changed
+        for c in _group_of(draft, processor_id)
+        if c.phase is ContainerPhase.FAILING_OVER
+    }
+    return [found[processor_id] for processor_id in sorted(found)]
+
+
+def _group_of(draft: Draft, processor_id: ProcessorId) -> list[ContainerState]:
+    container = draft.containers.get(processor_id) or draft.before.containers.get(processor_id)
+    return [] if container is None else draft.group(container.group)
+
+
+def _touched(draft: Draft) -> Iterator[ProcessorId]:
+    for processor_id in draft.containers.changed:
+        for container in _group_of(draft, processor_id):
+            if container.phase is ContainerPhase.QUEUED:
+                yield container.processor_id
+
+
+def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
+    containers = draft.containers
+    if draft.exclusions.changed:
+        yield from containers.filed(Containers.QUEUED, NOWHERE)
+    for host in draft.exclusions.changed:
+        yield from containers.filed(Containers.QUEUED, host)
+        for container in containers.rows(Containers.SEEKS_HOME, host):
+            if container.phase is ContainerPhase.QUEUED:
+                yield container.processor_id
+
+
+def _of_free_hosts(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[ProcessorId]:
+    """Of each host that was asked for before the step, and is no more, the first in its queue.
+
+    Where nobody waits for it, one that waits for a host with a higher load.
+    """
+    before = (draft.before.containers.get(p) for p in draft.containers.changed)
+    hosts = {c.wanted for c in before if c is not None and c.phase is ContainerPhase.REQUESTED}
+    early = (draft.before.early.get(p) for p in draft.early.changed)
+    hosts |= {e.host for e in early if e is not None and e.phase is EarlyPhase.ASKED}
+    for host in sorted(h for h in hosts if h is not None and not draft.is_asked(h)):
+        queue = draft.containers.rows(Containers.QUEUED, host) or _worse_off(draft, host, done)
+        if queue:
+            yield min(queue, key=_order).processor_id
+
+
+def _order(container: ContainerState) -> tuple[bool, ProcessorId]:
+    return (container.replica_of is not None, container.processor_id)
+
+
+def _worse_off(draft: Draft, host: Host, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
+    """Who waits for the most loaded host, if that would be better off on this one."""
+    ranking = draft.ranking
+    mine = ranking.rank_of.get(host)
+    if mine is None or draft.is_closed(host) or host in draft.room.small:
+        return []
+    worse = (
+        rank
+        for rank in sorted(ranking.by_rank, reverse=True)
+        if rank[2] and (rank[0], rank[1] - 1, rank[2]) > mine
+    )
+    queues = (
+        draft.containers.rows(Containers.QUEUED, other)
+        for rank in worse
+        for other in sorted(ranking.by_rank[rank])
+    )
+    found = (
+        [c for c in queue if c.processor_id not in done and _would_move(draft, c, host)]
+        for queue in queues
+    )
+    return next(filter(None, found), [])
+
+
+def _would_move(draft: Draft, container: ContainerState, host: Host) -> bool:
+    return (
+        container.wanted != container.home
+        and host not in container.tried
+        and draft.may_be_named(host)
+        and separation.may_have(draft, container, host)
+    )
+
+
+def _of_idle_launchers(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[ProcessorId]:
+    """For each launcher that has become idle, the first that it may serve."""
+    for resource_id in sorted(draft.newly_idle()):
+        host = draft.resources[resource_id].host
+        at_home = draft.containers.rows(Containers.SEEKS_HOME, host)
+        away = draft.containers.each_row(Containers.SEEKS_AWAY, ContainerPhase.QUEUED)
+        for container in (*at_home, *away):
+            is_queued = container.phase is ContainerPhase.QUEUED
+            if (
+                is_queued
+                and container.processor_id not in done
+                and separation.may_have(draft, container, host)
+            ):
+                yield container.processor_id
+                break

@@ -1,0 +1,109 @@
+"""Two snapshots of the cluster into the events between them: levels, not edges.
+
+PURE. Theory. The shell polls and compares whole snapshots, so a lost callback heals with the next
+poll. Comparing with nothing (``before`` None) tells all that is so; ``step`` counts as stale what
+it knows already, so a shell that is in doubt may do that at any time.
+
+What this module does not know: launchers and their children. What Skein says of a container is
+evidence for a request, not for an incarnation (safety P1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum
+
+from homeport.appmaster.allocation.protocol.events import (
+    Event,
+    HostReport,
+    HostsObserved,
+    ResourceAllocated,
+    ResourceEnded,
+)
+from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+
+
+class SkeinContainerState(Enum):
+    """Skein's states, as far as they matter here."""
+
+    REQUESTED = "requested"
+    """WAITING or REQUESTED: YARN has not granted it."""
+    RUNNING = "running"
+    """Granted and launched."""
+    ENDED = "ended"
+    """SUCCEEDED, FAILED or KILLED."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkeinContainer:
+    """One container as Skein shows it; ``request_id`` None: not one that we asked for.
+
+    Of one that has ended: ``story``, ``is_own_fault`` and ``is_taken_back`` as in
+    ``ResourceEnded``.
+    """
+
+    skein_id: str
+    request_id: RequestId | None
+    state: SkeinContainerState
+    host: Host | None = None
+    story: str = ""
+    is_own_fault: bool = False
+    is_taken_back: bool = False
+
+    def ended(self, request_id: RequestId, resource_id: ResourceId | None = None) -> ResourceEnded:
+        """The end of this container as an event."""
+        return ResourceEnded(
+            request_id, resource_id, self.story, self.is_own_fault, self.is_taken_back
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a poll saw: all of Skein's containers, all live hosts, and what is known of these."""
+
+    containers: tuple[SkeinContainer, ...] = ()
+    hosts: tuple[Host, ...] = ()
+    reports: tuple[HostReport, ...] = ()
+
+
+def events_between(
+    before: Snapshot | None, after: Snapshot, *, memory_mb: int = 0, cores: int = 0
+) -> tuple[Event, ...]:
+    """What became true from ``before`` (None: unknown) to ``after``.
+
+    Order: hosts first, then by request. A container that vanished has ended. What hosts have free
+    is news only where it makes a difference to one container of this size.
+    """
+    events: list[Event] = []
+    size = memory_mb, cores
+    if before is None or _deciding(before, *size) != _deciding(after, *size):
+        reports = sorted(after.reports, key=lambda r: r.host)
+        events.append(HostsObserved(tuple(sorted(set(after.hosts))), tuple(reports)))
+    was = _by_request(before or Snapshot())
+    now = _by_request(after)
+    for request_id in sorted({*was, *now}):
+        old, new = was.get(request_id), now.get(request_id, _VANISHED)
+        if old is not None and new.state is old.state:
+            continue
+        if new.state is SkeinContainerState.RUNNING:
+            events.append(ResourceAllocated(request_id))
+        elif new.state is SkeinContainerState.ENDED:
+            events.append(new.ended(request_id))
+    return tuple(events)
+
+
+def _deciding(snapshot: Snapshot, memory_mb: int, cores: int) -> Hashable:
+    """What decisions depend on, of the hosts."""
+    known = {
+        (r.host, r.rack, r.memory_mb, r.cores, r.is_live, r.has_room(memory_mb, cores))
+        for r in snapshot.reports
+    }
+    return frozenset(snapshot.hosts), frozenset(known)
+
+
+_VANISHED = SkeinContainer("", None, SkeinContainerState.ENDED)
+
+
+def _by_request(snapshot: Snapshot) -> dict[RequestId, SkeinContainer]:
+    return {c.request_id: c for c in snapshot.containers if c.request_id is not None}

@@ -1,0 +1,87 @@
+"""What one driver leaves in the AM's folder for the next of the same attempt.
+
+The files live as long as the AM's container, which is as long as Skein's containers live: a new
+attempt starts without them, as it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from homeport.appmaster.attempt.hold_back import Inheritance
+from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.model.ids import ProcessorId, RequestId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
+
+_LEDGER_NAME = "requests"
+_STARTED_NAME = "started.jsonl"
+_INHERITANCE_NAME = "inheritance.json"
+
+
+class RequestLedger:
+    """Which Skein container belongs to which request: one line each, appended.
+
+    A Skein container that is not in it was asked for by a driver that died before it could write
+    the line; no permit was ever given for it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _LEDGER_NAME
+
+    def read(self) -> Mapping[str, RequestId]:
+        """{Skein id: request}; a last line that is not whole is left out."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return {}
+        whole, _, _ = text.rpartition("\n")
+        pairs = (line.split() for line in whole.splitlines())
+        return {pair[0]: RequestId(int(pair[1])) for pair in pairs if len(pair) == 2}  # noqa: PLR2004 - a pair
+
+    def add(self, skein_id: str, request_id: RequestId) -> None:
+        """The next driver will know."""
+        with self._path.open("ab") as file:
+            file.write(f"{skein_id} {request_id}\n".encode())
+
+
+class StartedLedger:
+    """What stream containers have reported of their start: one line each, appended."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _STARTED_NAME
+
+    def read(self) -> tuple[Started, ...]:
+        """All reports in their order; a last line that is not whole is left out."""
+        try:
+            lines = self._path.read_bytes().split(b"\n")[:-1]
+        except FileNotFoundError:
+            return ()
+        return tuple(Started.from_json(parse_object(line, "a start")) for line in lines)
+
+    def add(self, message: Started) -> None:
+        """The next driver will know."""
+        with self._path.open("ab") as file:
+            file.write(compact_json(message.to_json()) + b"\n")
+
+
+def inheritance(folder: Path, found: Inheritance) -> Inheritance:
+    """What the first driver of the attempt found; that is ``found`` if this is the first one.
+
+    To be asked when the own rank has been read back, and before the first permit is given.
+    """
+    path = folder / _INHERITANCE_NAME
+    try:
+        body = parse_object(path.read_bytes(), "the inheritance")
+    except OSError:
+        body = {
+            "since_ms": found.since_ms,
+            "permitted": [[i.processor_id, i.epoch, ms] for i, ms in found.permitted.items()],
+        }
+        new = path.with_suffix(".new")
+        new.write_bytes(compact_json(body))
+        new.replace(path)
+        return found
+    permitted = {Incarnation(ProcessorId(p), int(e)): int(ms) for p, e, ms in body["permitted"]}
+    return Inheritance(int(body["since_ms"]), permitted)

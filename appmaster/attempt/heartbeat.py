@@ -1,0 +1,66 @@
+"""What a child of the supervisor says through a pipe: that it lives, its port, its end and why.
+
+The beats come from a thread of their own, so that replay and long computations do not look like a
+hang (safety A3); a stopped process beats no more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Mapping
+
+from homeport.appmaster.attempt.supervision import BEAT_INTERVAL_MS
+
+PIPE_VARIABLE = "HOMEPORT_SUPERVISOR_FD"
+PORT_VARIABLE = "HOMEPORT_PORT"
+STARTS_VARIABLE = "HOMEPORT_STARTS"
+_MAX_CAUSE = 800
+"""Characters: with any of them the line is written whole (PIPE_BUF)."""
+
+
+class Heartbeat:
+    """The child's end of the pipe; without a supervisor it does nothing."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        fd = environment.get(PIPE_VARIABLE, "")
+        self._fd = int(fd) if fd else None
+        port = environment.get(PORT_VARIABLE, "")
+        self.port = int(port) if port else None
+        """The port that an earlier process of this child had; None for the first."""
+        self.starts = int(environment.get(STARTS_VARIABLE, "") or 1)
+        """How many processes of this child there have been, this one included."""
+
+    def start(self) -> None:
+        """From now on the supervisor hears that this process lives."""
+        if self._fd is not None:
+            os.set_inheritable(self._fd, False)  # noqa: FBT003 - the standard library's signature
+            threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+
+    def tell_port(self, port: int) -> None:
+        """The next process of this child will be given ``port``."""
+        self._write(f"port {port}\n".encode())
+
+    def tell_ended(self) -> None:
+        """The supervisor knows that exit code 0 is this process's own: the application has ended.
+
+        Code of the job's that runs here, such as a grouper, can exit with 0 too.
+        """
+        self._write(b"ended\n")
+
+    def tell_cause(self, cause: str) -> None:
+        """This process ends because of ``cause``; everybody can read it on YARN's pages."""
+        text = " ".join(cause.split())[:_MAX_CAUSE]
+        self._write(f"cause {text}\n".encode())
+
+    def _beat(self) -> None:
+        pause = threading.Event()
+        while True:
+            self._write(b"beat\n")
+            pause.wait(BEAT_INTERVAL_MS / 1000)
+
+    def _write(self, line: bytes) -> None:
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                os.write(self._fd, line)

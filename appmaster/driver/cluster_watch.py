@@ -1,0 +1,117 @@
+"""What the cluster shows of containers and hosts, poll by poll, as events for the allocator."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from homeport.appmaster.allocation.protocol.events import Event, HostReport
+from homeport.appmaster.allocation.protocol.instructions import CancelRequest
+from homeport.appmaster.allocation.protocol.observation import (
+    SkeinContainerState,
+    Snapshot,
+    events_between,
+)
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.attempt.adoption import Adoption, Unheard
+from homeport.appmaster.clocks import boot_ms
+from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
+from homeport.appmaster.driver.resource_manager_client import ResourceDesk
+from homeport.appmaster.lease.launcher_table import LauncherTable
+from homeport.config.errors import UnavailableError
+
+_POLL_S = 0.5
+_HOSTS_POLL_S = 1.0
+
+log = logging.getLogger("driver")
+
+
+class ClusterWatch:
+    """To be used on the driver's event loop; what is new goes to ``post``.
+
+    ``unheard``: whose launchers an earlier driver asked for, and who have not been heard.
+    """
+
+    def __init__(
+        self,
+        resources: ClusterResourceManager,
+        desk: ResourceDesk,
+        launchers: LauncherTable,
+        adoption: Adoption,
+        post: Callable[[Event], None],
+        settings: Callable[[], AllocatorSettings],
+    ) -> None:
+        self.unheard = Unheard(resources.next_request_id, boot_ms(), launchers.limit_ms)
+        self._resources = resources
+        self._desk = desk
+        self._launchers = launchers
+        self._adoption = adoption
+        self._post = post
+        self._settings = settings
+        self._snapshot: Snapshot | None = None
+        self._hosts: tuple[HostReport, ...] | None = None
+        self._pool = ThreadPoolExecutor(1, "rest")
+
+    @property
+    def hosts(self) -> tuple[HostReport, ...]:
+        """What the last look at the hosts saw; empty before the first."""
+        return self._hosts or ()
+
+    async def watch_resources(self) -> None:
+        """Looks at the containers for ever."""
+        while True:
+            reports = await self._desk.reports()
+            if reports is not None:
+                self._observe(reports)
+            await asyncio.sleep(_POLL_S)
+
+    async def watch_hosts(self) -> None:
+        """Looks at the hosts for ever."""
+        while True:
+            loop = asyncio.get_running_loop()
+            try:
+                self._hosts = await loop.run_in_executor(self._pool, self._resources.hosts)
+            except UnavailableError as e:
+                log.warning("%s", e)
+            await asyncio.sleep(_HOSTS_POLL_S)
+
+    def close(self) -> None:
+        """Nothing is asked any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _observe(self, reports: tuple[ResourceReport, ...]) -> None:
+        """Hands in what is new since the last poll.
+
+        Nothing is asked for before hosts are known, and what earlier drivers permitted is too.
+        """
+        for report in reports:
+            if report.container.state is SkeinContainerState.ENDED:
+                end = report.container
+                log.info("container %s ended: %s", end.skein_id, end.story)
+                if report.resource_id is not None:
+                    self._launchers.ended(report.resource_id, end)
+        if self._hosts is None or not self._adoption.is_complete:
+            return
+        self._end_unheard(reports)
+        names = tuple(h.host for h in self._hosts if h.is_live)
+        snapshot = Snapshot(tuple(r.container for r in reports), names, self._hosts)
+        settings = self._settings()
+        memory_mb, cores = settings.container_memory_mb, settings.container_cores
+        for event in events_between(self._snapshot, snapshot, memory_mb=memory_mb, cores=cores):
+            self._post(event)
+        self._snapshot = snapshot
+
+    def _end_unheard(self, reports: tuple[ResourceReport, ...]) -> None:
+        running = {
+            r.container.request_id: r.resource_id
+            for r in reports
+            if r.container.state is SkeinContainerState.RUNNING
+            and r.container.request_id is not None
+            and r.resource_id is not None
+        }
+        heard = {launcher.resource_id for launcher in self._launchers.all()}
+        for request_id in self.unheard.overdue(running, heard, boot_ms()):
+            log.warning("the launcher of request %d is not heard: ended", request_id)
+            self._desk.order(CancelRequest(request_id))

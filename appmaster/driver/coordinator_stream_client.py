@@ -1,0 +1,220 @@
+"""The driver's side of the coordinator stream: what it writes and reads, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from homeport.appmaster.allocation.protocol.events import JobModelPublished
+from homeport.appmaster.clocks import boot_ms
+from homeport.appmaster.job_model.takeover import OutrankedError, read_config
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, Rank
+from homeport.job_coordinator.metadata.lifecycle import StopManager
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_T = TypeVar("_T")
+_RETRY_S = 1.0
+
+log = logging.getLogger("driver")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNews:
+    """What the stream says now; the same object until it says something else.
+
+    Shapes: ``stopped`` {incarnation: cause}; ``versions`` {processor: its epoch, and the version of
+    the JobModel that the permit names}, of those that no model has overtaken.
+
+    ``fenced``: what the last incarnation of each processor that reported has fenced.
+    ``has_requests``: whether placement requests wait to be taken.
+    """
+
+    config: Config
+    localities: Mapping[ProcessorId, Host]
+    stopped: Mapping[Incarnation, str]
+    fenced: Mapping[ProcessorId, FenceReport]
+    versions: Mapping[ProcessorId, tuple[int, int]]
+    has_requests: bool = False
+
+
+class StreamDesk:
+    """Everything goes through one thread, as the stream's lock is held while Kafka is waited for.
+
+    Args:
+        stream: read to its head, and written by no other attempt.
+        rank: of this attempt.
+    """
+
+    def __init__(self, stream: CoordinatorStream, rank: Rank) -> None:
+        self._stream = stream
+        self._rank = rank
+        self._pool = ThreadPoolExecutor(1, "kafka")
+        self._news: StreamNews | None = None
+        self._read_ms: int | None = None
+        self._read_fault: str | None = None
+        self._write_fault: str | None = None
+
+    @property
+    def fault(self) -> str | None:
+        """Why the stream was not read or written the last time; None where it was."""
+        return self._write_fault or self._read_fault
+
+    @property
+    def damaged_count(self) -> int:
+        """How many records of the stream were skipped because their bytes are damaged."""
+        return self._stream.damaged_count
+
+    @property
+    def age_ms(self) -> int | None:
+        """How long ago the stream was last read to its head; None where it never was."""
+        return None if self._read_ms is None else boot_ms() - self._read_ms
+
+    async def append(self, messages: list[CoordinatorStreamMessage]) -> None:
+        """All are in the stream, or none: until they are, as nothing can go on without.
+
+        What an operator's tool asked for can go on without its answer: one that cannot be written
+        is left out, and said in the log.
+
+        Raises:
+            WireError: a record of the job's own cannot be written.
+        """
+        while messages:
+            try:
+                await self._write(messages)
+            except WireError as e:
+                others = [m for m in messages if not PlacementManager.is_answer(m)]
+                if len(others) == len(messages):
+                    raise
+                log.error("an answer to a placement request is left out: %s", e)  # noqa: TRY400 - one line says it all
+                messages = others
+            except UnavailableError as e:
+                log.warning("records cannot be written, trying again: %s", e)
+                self._write_fault = str(e)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                self._write_fault = None
+                return
+
+    async def remove(self, tombstones: Iterable[CoordinatorStreamMessage]) -> None:
+        """Records of others are gone, if Kafka takes the tombstones now; else they are left."""
+        try:
+            await self._write(list(tombstones))
+        except (UnavailableError, WireError) as e:
+            log.warning("records that nobody can use stay in the coordinator stream: %s", e)
+
+    async def publish(self, publish: Callable[[], JobModelPublished]) -> JobModelPublished:
+        """What ``publish`` writes is in the stream: until it is, as nothing can go on without.
+
+        Whoever tries again reads first what became of the last try, and writes no more than lacks.
+        """
+        while True:
+            try:
+                published = await self._in_thread(partial(self._publish, publish))
+            except UnavailableError as e:
+                log.warning("the JobModel cannot be published, trying again: %s", e)
+                self._write_fault = str(e)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                self._write_fault = None
+                return published
+
+    def _publish(self, publish: Callable[[], JobModelPublished]) -> JobModelPublished:
+        self._catch_up()
+        published = publish()
+        self._news = None  # it has read what it has written
+        return published
+
+    async def tell_stops(self, stopped: Mapping[Incarnation, str]) -> None:
+        """The next rank need not wait for these, if Kafka takes the records now."""
+        try:
+            await self._write([StopManager.message(i, cause) for i, cause in stopped.items()])
+        except UnavailableError as e:
+            log.warning("the next attempt will wait for what has stopped: %s", e)
+
+    async def read(self) -> StreamNews | None:
+        """What the stream says; None where Kafka does not.
+
+        Raises:
+            OutrankedError: a higher rank has taken over (safety A2).
+        """
+        try:
+            news = await self._in_thread(self._read)
+        except UnavailableError as e:
+            log.warning("%s", e)
+            self._read_fault = str(e)
+            return None
+        self._read_ms, self._read_fault = boot_ms(), None
+        return news
+
+    async def at_head(self, call: Callable[[], _T]) -> _T:
+        """What ``call`` makes of the stream, read to its head.
+
+        Raises:
+            UnavailableError: Kafka did not answer.
+            OutrankedError: a higher rank has taken over (safety A2).
+        """
+
+        def read() -> _T:
+            self._catch_up()
+            return call()
+
+        return await self._in_thread(read)
+
+    def close(self) -> None:
+        """Nothing is asked any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _write(self, messages: list[CoordinatorStreamMessage]) -> None:
+        def write() -> None:
+            self._stream.write(messages)
+
+        await self._in_thread(write)
+
+    async def _in_thread(self, call: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    def _read(self) -> StreamNews:
+        self._catch_up()
+        if self._news is None:
+            requests = PlacementManager(self._stream)
+            self._news = StreamNews(
+                read_config(self._stream),
+                LocalityManager(self._stream).read_processors(),
+                StopManager(self._stream).read(),
+                EpochManager(self._stream).read_fenced(),
+                self._versions(),
+                bool(requests.read_requests() or requests.unanswerable()),
+            )
+        return self._news
+
+    def _versions(self) -> dict[ProcessorId, tuple[int, int]]:
+        """Of whom no model has overtaken: the record of the others names the new version."""
+        try:
+            epochs = EpochManager(self._stream).read_processor_epochs()
+        except WireError as e:
+            # Whoever permits or publishes must stop at it; for what the status says nobody need.
+            log.warning("coordinator stream: %s", e)
+            return {}
+        return {p: (r.epoch, r.model_version) for p, r in epochs.items() if not r.is_raised}
+
+    def _catch_up(self) -> None:
+        """What is new makes the last news old."""
+        if self._stream.catch_up():
+            self._news = None
+        last = EpochManager(self._stream).read_am_epoch()
+        if last is not None and last.rank.is_above(self._rank):
+            raise OutrankedError(last.rank, self._rank)

@@ -1,0 +1,94 @@
+"""The records of a decision, in the coordinator stream's form.
+
+Decides nothing: which records there are, and in which order, is the allocator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from homeport.appmaster.allocation.job_state.state import ContainerState
+from homeport.appmaster.allocation.protocol.instructions import (
+    DeleteLocality,
+    DeletePlacementRequest,
+    EndFailover,
+    Record,
+    WriteFailover,
+    WriteLocality,
+    WritePlacementResponse,
+    WriteProcessorEpoch,
+)
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
+from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.placement import PlacementResponse
+
+TasksOf = Callable[[ProcessorId], Iterable[TaskName]]
+"""The tasks of a processor in the model in force; none of one that it does not have."""
+
+
+class Containers(Protocol):
+    """What is asked of the allocator's state."""
+
+    def container(self, processor_id: ProcessorId) -> ContainerState | None:
+        """The container of that processor; None where there is none."""
+
+
+def messages(
+    records: Iterable[Record],
+    after: Containers,
+    tasks_of: TasksOf,
+    now_ms: int,
+    unseen_ms: int,
+) -> Iterator[CoordinatorStreamMessage]:
+    """The records of a decision that led to ``after``, in their order, localities last.
+
+    What is said of a processor's host while its failover is under way passes for the late word of
+    who was moved; so a failover ends, or begins, first. ``now_ms``: since 1970. ``unseen_ms``: how
+    long an incarnation that this attempt permits can run on under a higher rank.
+    """
+    for record in sorted(records, key=lambda r: isinstance(r, WriteLocality | DeleteLocality)):
+        match record:
+            case WriteProcessorEpoch():
+                permit = ProcessorEpoch(
+                    record.epoch, record.model_version, record.fence, unseen_ms=unseen_ms
+                )
+                yield processor_epoch_message(record.processor_id, permit)
+            case WriteFailover():
+                yield _failover(record)
+            case EndFailover(active=active):
+                yield FailoverManager.end(active)
+            case WriteLocality(processor_id=processor_id, host=host):
+                epoch = _last_epoch(record, after)
+                yield from LocalityManager.messages(
+                    processor_id, tasks_of(processor_id), host, epoch
+                )
+            case DeleteLocality(processor_id=processor_id):
+                yield from LocalityManager.messages_to_forget(processor_id, tasks_of(processor_id))
+            case WritePlacementResponse():
+                told = (record.request, record.status, record.message, now_ms, record.source)
+                yield PlacementManager.response_message(PlacementResponse(*told))
+            case DeletePlacementRequest(uuid=uuid):
+                yield PlacementManager.request_deleted(uuid)
+
+
+def _failover(record: WriteFailover) -> CoordinatorStreamMessage:
+    failover = RecordedFailover(
+        record.epoch, record.standby, record.host, record.step.value, record.used, record.cause
+    )
+    return FailoverManager.message(record.active, failover)
+
+
+def _last_epoch(record: WriteLocality, after: Containers) -> int:
+    """The epoch that the stream has: a model may have raised it above that of the last permit.
+
+    With a lower one the record would pass for one of an incarnation that has been succeeded.
+    """
+    container = after.container(record.processor_id)
+    return record.epoch if container is None else max(record.epoch, container.next_epoch - 1)

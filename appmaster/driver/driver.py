@@ -1,0 +1,497 @@
+"""The driver: the shell around the allocator.
+
+One task takes events from one queue, in order: event, ``step``, invariants, records appended and
+flushed, of many events at once, then instructions run; what comes of them returns as events.
+Nothing here decides. Calls to Skein, the ResourceManager and Kafka run in threads with time limits,
+never on the event loop; Skein is given its orders one at a time, in the order of the decisions.
+
+What HTTP serves is in ``backend``, which hands in events and waits for what they lead to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from homeport.appmaster.allocation import invariants
+from homeport.appmaster.allocation.container_process_manager import Decision, step
+from homeport.appmaster.allocation.job_state.state import (
+    LIVE,
+    AllocatorState,
+    JobPhase,
+    initial_state,
+)
+from homeport.appmaster.allocation.protocol.events import (
+    Event,
+    JobModelPublished,
+    LauncherSilent,
+    ResourceEnded,
+    RetiredStopped,
+    SettingsChanged,
+    ShutdownRequested,
+    describe,
+    named,
+)
+from homeport.appmaster.allocation.protocol.instructions import (
+    CancelRequest,
+    CancelTimer,
+    EndJob,
+    Instruction,
+    PermitContainer,
+    ReleaseResource,
+    RequestResource,
+    SetTimer,
+    StopContainer,
+    SuspectOurselves,
+    brief,
+)
+from homeport.appmaster.allocation.protocol.observation import SkeinContainerState
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.attempt.adoption import Adoption
+from homeport.appmaster.attempt.hold_back import HoldBack
+from homeport.appmaster.clocks import boot_ms, wall_ms
+from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
+from homeport.appmaster.driver import decided_records
+from homeport.appmaster.driver.cluster_watch import ClusterWatch
+from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.driver.derived_records import records_of
+from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
+from homeport.appmaster.driver.event_queue import EventQueue, Item
+from homeport.appmaster.driver.lags import LagBoard
+from homeport.appmaster.driver.placement_requests import PlacementDesk
+from homeport.appmaster.driver.polling import lease_pause_ms
+from homeport.appmaster.driver.publisher import Publisher
+from homeport.appmaster.driver.resource_manager_client import ResourceDesk
+from homeport.appmaster.driver.timers import Timers
+from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.job_model.model_change import ModelChange
+from homeport.appmaster.lease.fencing import FencingDesk
+from homeport.appmaster.lease.keeper_client import LeaseDesk
+from homeport.appmaster.lease.keeper_link import Keeper
+from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
+from homeport.appmaster.report.decision_log import DecisionLog
+from homeport.appmaster.report.job_status import JobIdentity, JobStatus
+from homeport.config.config import Config
+from homeport.config.errors import InvariantViolation, UnavailableError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+
+_AT_ONCE = 50
+"""Events whose records share a transaction: each takes longer than many steps."""
+_POLL_S = 0.5
+_RETRY_S = 1.0
+_FAREWELL_S = 5.0
+
+log = logging.getLogger("driver")
+
+
+class Driver:
+    """Runs one job in one AM attempt. To be used on one event loop."""
+
+    def __init__(  # noqa: PLR0913 - by name only; each is another part of the world outside
+        self,
+        *,
+        settings: DriverSettings,
+        allocator: AllocatorSettings,
+        identity: JobIdentity,
+        published: JobModelPublished,
+        resources: ClusterResourceManager,
+        stream: CoordinatorStream,
+        history: HistoryWriter,
+        keeper: Keeper,
+        fence: Callable[[Incarnation], None],
+        live: LiveJobCoordinator,
+        publish: Callable[[JobModel, bool], JobModelPublished],
+    ) -> None:
+        self.settings = settings
+        self._state = initial_state(allocator, resources.next_request_id)
+        self.adoption = Adoption(settings.adopt)
+        self.hold_back = HoldBack(settings.inherited, settings.witnessed)
+        self._has_begun = False
+        self._shutdown: ShutdownRequested | None = settings.ending
+        self.leases = LeaseDesk(keeper)
+        self.fencing = FencingDesk(fence, self.post)
+        self._published = published
+        self.live = live
+        self._desk = StreamDesk(stream, identity.rank)
+        self._history = history
+        self.status = JobStatus(identity, wall_ms, step(self._state, published).state)
+        self.launchers = LauncherTable(settings.lease_ms, boot_ms())
+        self.lags = LagBoard()
+        self.decisions = DecisionLog(history, self.launchers)
+        self.localities: Mapping[ProcessorId, Host] = {}
+        self._queue = EventQueue()
+        self._publisher = Publisher(self._queue, self._desk, live.shelf, publish)
+        self._placements = PlacementDesk(
+            stream,
+            self._desk,
+            self._queue,
+            identity.rank.application,
+            lambda: live.shelf.model.config,
+            lambda: self._end is None and self._state.phase is not JobPhase.NEW,
+        )
+        self._timers = Timers(self.post)
+        self._skein = ResourceDesk(resources)
+        self.cluster = ClusterWatch(
+            resources,
+            self._skein,
+            self.launchers,
+            self.adoption,
+            self.post,
+            lambda: self._state.settings,
+        )
+        self._end: EndJob | None = None
+        self._parent = os.getppid()
+
+    # ------------------------------------------------------------------ the loop
+
+    async def run(self, coordinator_url: str) -> EndJob:
+        """Runs the job to its end and ends the application; how it ended.
+
+        Args:
+            coordinator_url: where launchers and containers find the job coordinator.
+
+        Raises:
+            HomeportError: this attempt cannot go on: an invariant is broken, a newer attempt has
+                taken over, or Skein's AM is gone.
+        """
+        self._skein.environment = {
+            **self.settings.environment,
+            "SAMZA_COORDINATOR_URL": coordinator_url,
+        }
+        self.status.coordinator_url = coordinator_url
+        if self.hold_back.pending:
+            log.info("waiting for %s", ", ".join(map(named, self.hold_back.pending)))
+        await self._begin_if_due()
+        watchers = [
+            asyncio.create_task(w(), name=w.__name__)
+            for w in (
+                self.cluster.watch_resources,
+                self.cluster.watch_hosts,
+                self._watch_launchers,
+                self._watch_stream,
+                self._watch_leases,
+                self._run_orders,
+                self._watch_job_model,
+                self._placements.run,
+            )
+        ]
+        main = asyncio.create_task(self._take_events(), name="events")
+        try:
+            done, _ = await asyncio.wait([main, *watchers], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # a watcher ends by an error only
+            end = main.result()
+            await self._say_farewell(end)
+            return end
+        finally:
+            for task in (main, *watchers):
+                task.cancel()
+            self.cluster.close()
+            self._skein.close()
+            self.leases.close()
+            self._desk.close()
+            self.fencing.close()
+            self.live.close()
+
+    def found(self, incarnation: Incarnation, host: Host) -> None:
+        """An incarnation that an earlier driver permitted runs on ``host``."""
+        self._account_for(incarnation, f"runs on {host}")
+
+    def gone(self, incarnation: Incarnation, cause: str) -> None:
+        """An incarnation that an earlier driver permitted has stopped, with evidence."""
+        is_retired = self._published.retired.get(incarnation.processor_id) == incarnation.epoch
+        if self._account_for(incarnation, f"has stopped: {cause}") and is_retired:
+            self.post(RetiredStopped(incarnation, cause))
+
+    def _account_for(self, incarnation: Incarnation, what: str) -> bool:
+        """It is known what became of an incarnation; whether that was news."""
+        if self.adoption.settled(incarnation) or self.hold_back.settled([incarnation]):
+            log.info("%s@%d %s", incarnation.processor_id, incarnation.epoch, what)
+            self.decisions.event("accounted-for", incarnation, what=what)
+            return True
+        return False
+
+    def runs(self, incarnation: Incarnation) -> bool:
+        """Whether the allocator takes it to run."""
+        container = self._state.container(incarnation.processor_id)
+        return (
+            container is not None
+            and container.phase in LIVE
+            and container.incarnation == incarnation
+        )
+
+    async def _take_events(self) -> EndJob:
+        while self._end is None:
+            items = await self._queue.take_all(_AT_ONCE)
+            try:
+                await self._take(items)
+            except BaseException as e:
+                for item in items:
+                    item.failed(e)
+                raise
+        return self._end
+
+    async def _take(self, items: Iterable[Item]) -> None:
+        """These events, from their steps to their instructions; one transaction has all records."""
+        state, taken = self._state, list[tuple[Item, Event, Decision]]()
+        messages = list[CoordinatorStreamMessage]()
+        for item in items:
+            event = await item.event()
+            if event is None:
+                item.decided(None)
+                continue
+            decision = step(state, event)
+            messages += self._checked(state, event, decision)
+            taken.append((item, event, decision))
+            state = decision.state
+            if state.phase is JobPhase.ENDED:
+                break
+        await self._desk.append(messages)
+        for item, event, decision in taken:
+            self._enter(event, decision, item.known_ms)
+            item.decided(decision)
+
+    def _checked(
+        self, before: AllocatorState, event: Event, decision: Decision
+    ) -> list[CoordinatorStreamMessage]:
+        """The records of a decision that breaks no invariant; else InvariantViolation."""
+        after, now_ms, unseen_ms = decision.state, wall_ms(), self.settings.unseen_ms
+        invariants.check_step(before, after, describe(event), decision.changes)
+        submission = self.status.identity.rank.submission
+        remembered = records_of(before, decision, event, submission, now_ms)
+        own = decided_records.messages(decision.records, after, self._tasks_of, now_ms, unseen_ms)
+        return [*own, *remembered]
+
+    def _enter(self, event: Event, decision: Decision, known_ms: int) -> None:
+        """A decision whose records are written is in force."""
+        if self._state.ending is None and decision.state.ending is not None:
+            self._history.event("job-ending", result=decision.state.ending.result.value)
+        before, self._state = self._state, decision.state
+        self.decisions.decided(before, event, decision, known_ms)
+        for instruction in decision.instructions:
+            self._carry_out(instruction)
+        self.status.entered(decision, self.launchers)
+
+    def _tasks_of(self, processor_id: ProcessorId) -> Iterable[TaskName]:
+        container = self.live.shelf.model.containers.get(processor_id)
+        return container.tasks if container is not None else ()
+
+    @property
+    def state(self) -> AllocatorState:
+        """What the allocator knows now."""
+        return self._state
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the end has been decided and nothing of the job runs any more."""
+        return self._end is not None
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether an order to Skein has not been carried out yet."""
+        return self._skein.is_asking
+
+    @property
+    def stream_fault(self) -> str | None:
+        """Why the coordinator stream was not read or written the last time; None where it was."""
+        return self._desk.fault
+
+    @property
+    def desk(self) -> StreamDesk:
+        """Where the coordinator stream is read, and how well."""
+        return self._desk
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case RequestResource() | CancelRequest():
+                self._skein.order(instruction)
+            case SetTimer(timer=timer, delay_ms=delay_ms):
+                self._timers.set(timer, delay_ms)
+            case CancelTimer(timer=timer):
+                self._timers.cancel(timer)
+            case PermitContainer():
+                container = self._state.container(instruction.incarnation.processor_id)
+                self.decisions.permitted(instruction, container.replica_of if container else None)
+            case StopContainer():
+                self.decisions.stop_ordered(instruction)
+            case ReleaseResource():
+                pass  # an order, told when its launcher checks in
+            case SuspectOurselves():
+                self.status.failed(f"{brief(instruction)}: perhaps the AM's own network did")
+            case EndJob():
+                self._end = instruction
+
+    def post(self, event: Event) -> None:
+        """Hands in an event that nobody waits for."""
+        self._queue.post(event)
+
+    async def ask(self, event: Event) -> Decision:
+        """The decision on ``event``; UnavailableError where it takes too long."""
+        return await self._queue.ask(event)
+
+    # ------------------------------------------------------------------ watchers
+
+    async def _run_orders(self) -> None:
+        await self._skein.carry_out(self._refused)
+
+    def _refused(self, order: RequestResource | CancelRequest, error: UnavailableError) -> None:
+        # Not at once: what refuses now will refuse again.
+        later = asyncio.get_running_loop().call_later
+        if isinstance(order, CancelRequest):
+            # Nobody else withdraws it: it would keep its host reserved for ever.
+            later(_RETRY_S, self._skein.order, order)
+            return
+        self.status.failed(f"{brief(order)}: {error}")
+        later(_RETRY_S, self.post, ResourceEnded(order.request_id, story=str(error)))
+
+    async def _watch_launchers(self) -> None:
+        while True:
+            if os.getppid() != self._parent:
+                # Nothing of the application can be told or learned any more.
+                raise UnavailableError("the supervisor is gone: this attempt is over")
+            await self._begin_if_due()
+            self._end_if_due()
+            lags = self.lags.news()
+            if lags is not None:
+                self.post(lags)
+            held = {c.resource_id for c in self._state.containers if c.phase in LIVE}
+            for launcher in self.launchers.silent(boot_ms(), {r for r in held if r is not None}):
+                self._launcher_gone(launcher)
+            await asyncio.sleep(_POLL_S)
+
+    def _launcher_gone(self, launcher: LauncherEntry) -> None:
+        """It is silent, and nothing runs below it any more."""
+        log.warning("launcher %s on %s is silent", launcher.resource_id, launcher.host)
+        self.post(launcher.gone())
+
+    async def _watch_leases(self) -> None:
+        while True:
+            running = {c for c in self._state.containers if c.phase in LIVE}
+            live = {c.incarnation for c in running} | set(self.adoption.pending)
+            for incarnation, renewed_ms in (await self.leases.revoked(live)).items():
+                self.decisions.revoked(incarnation, renewed_ms)
+                if incarnation in self.adoption.pending:
+                    self.cluster.unheard.lease_lost()
+                self.fencing.lost(incarnation)
+                if self.runs(incarnation):
+                    self._lose_launcher_of(incarnation)
+                self.gone(incarnation, StopCause.LEASE_LOST.value)
+            await asyncio.sleep(lease_pause_ms(self.leases.due_ms) / 1000)
+
+    def _lose_launcher_of(self, incarnation: Incarnation) -> None:
+        """Gives up the launcher that ran it."""
+        container = self._state.container(incarnation.processor_id)
+        if container is None or container.resource_id is None:
+            raise InvariantViolation(f"{incarnation} runs nowhere")
+        launcher = self.launchers.find(container.resource_id)
+        if launcher is None:
+            self.post(LauncherSilent(container.resource_id))
+        else:
+            self.launchers.forget(launcher.resource_id)
+            self._launcher_gone(launcher)
+
+    async def _watch_stream(self) -> None:
+        while True:
+            news = await self._desk.read()
+            if news is not None:
+                self.localities = news.localities
+                self.status.versions.update(news.versions)
+                self.live.heard(news.config)
+                await self._note_stops(news.stopped)
+                self.fencing.reported(news.fenced)
+                self._placements.heard(news)
+            await asyncio.sleep(self.settings.catch_up_interval_ms / 1000)
+
+    async def _watch_job_model(self) -> None:
+        await self.live.run(self)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a JobModel may be published: what runs is known, and the job does not end."""
+        return (
+            self.adoption.is_complete
+            and self._shutdown is None
+            and self._state.phase is JobPhase.ACTIVE
+            and self._state.ending is None
+        )
+
+    async def publish(self, change: ModelChange) -> bool:
+        """The change is in force; False: it may not be, as the job ends. WireError: see there."""
+        return await self._publisher.publish(change, lambda: self.may_change)
+
+    def configured(self, config: Config) -> None:
+        """What the driver itself reads of the configuration is in force."""
+        self.settings = self.settings.configured(config)
+        self._skein.environment = {**self._skein.environment, **self.settings.environment}
+        allocator = allocator_settings(config, self._state.settings.strict_hosts)
+        if allocator != self._state.settings:
+            self.post(SettingsChanged(allocator))
+
+    async def _note_stops(self, stopped: Mapping[Incarnation, str]) -> None:
+        """Those that somebody has witnessed (safety P1) are not waited for."""
+        for incarnation, cause in stopped.items():
+            if incarnation in self.adoption.pending:
+                await self.leases.ended(incarnation)
+            self.gone(incarnation, cause)
+
+    def end_job(self, request: ShutdownRequested) -> None:
+        """The job ends in order, once it is known what an earlier driver has left running."""
+        self._shutdown = self._shutdown or request
+        self._end_if_due()
+
+    def _end_if_due(self) -> None:
+        if self._shutdown is not None and self.adoption.is_complete:
+            self.post(self._shutdown)
+            self._shutdown = None
+
+    async def _begin_if_due(self) -> None:
+        """Placing begins, once, when nothing of lower ranks can run any more (safety A4)."""
+        now_ms = boot_ms()
+        if self._has_begun or not self.hold_back.is_over(now_ms):
+            return
+        self._has_begun = True
+        unheard = self.hold_back.pending
+        waited_ms = now_ms - self.hold_back.since_ms
+        log.info(
+            "placing begins after %d ms; no word of %s",
+            waited_ms,
+            ", ".join(map(named, unheard)) or "nobody",
+        )
+        self._history.event(
+            "hold-back-over", waited_ms=waited_ms, unheard=[named(i) for i in unheard]
+        )
+        self.status.begun(waited_ms, unheard)
+        if unheard:
+            await self._desk.tell_stops(dict.fromkeys(unheard, StopCause.LEASE_LOST.value))
+        # Those of lower ranks have stopped.
+        retired = self.adoption.still(self._published.retired)
+        self.post(replace(self._published, retired=retired))
+        for event in self._placements.unfinished():
+            self.post(event)
+
+    async def _say_farewell(self, end: EndJob) -> None:
+        """Launchers exit by themselves, then the application ends with its result."""
+        log.info("the job ends: %s %s", end.result.value, end.diagnostics)
+        stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
+        await self._desk.tell_stops(
+            {i: cause for i, cause in stopped.items() if i not in self.adoption.pending}
+        )
+        deadline = time.monotonic() + _FAREWELL_S
+        while time.monotonic() < deadline:
+            reports = await self._skein.reports()
+            if not any(r.container.state is SkeinContainerState.RUNNING for r in reports or ()):
+                break
+            await asyncio.sleep(_POLL_S / 2)
+        await self._skein.finish(end.result, self.status.diagnostics(end))

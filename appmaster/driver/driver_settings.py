@@ -1,0 +1,102 @@
+"""What the configuration says to the driver and, through it, to the allocator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
+from homeport.appmaster.allocation.protocol.events import ShutdownRequested
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
+from homeport.appmaster.attempt.hold_back import NOTHING, Inheritance
+from homeport.appmaster.lease.lease_table import margin_ms, unseen_ms
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, TaskConfig
+from homeport.job_coordinator.history.writer import history_directory
+from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+@dataclass(frozen=True)
+class DriverSettings:
+    """What the configuration says to the driver. Units: ms.
+
+    ``environment``: what every launcher gets. ``adopt``: what an earlier driver of this attempt may
+    have left running.
+    ``unseen_ms``: how long what this attempt permits can run on under a higher rank.
+    ``inherited``: what this attempt found; ``witnessed``: those of it that have stopped.
+    ``ending``: the end that an earlier driver began.
+    """
+
+    check_in_interval_ms: int
+    lease_ms: int
+    catch_up_interval_ms: int
+    environment: Mapping[str, str]
+    unseen_ms: int
+    adopt: tuple[Incarnation, ...] = ()
+    inherited: Inheritance = NOTHING
+    witnessed: frozenset[Incarnation] = frozenset()
+    ending: ShutdownRequested | None = None
+
+    @staticmethod
+    def of(config: Config) -> DriverSettings:
+        """The settings that the configuration gives; of earlier drivers it knows nothing."""
+        job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
+        task = TaskConfig.of(config)
+        goes_on_ms = unseen_ms(job.isolation_max_ms, manager.lease_ms)
+        return DriverSettings(
+            check_in_interval_ms=manager.check_in_interval_ms,
+            lease_ms=manager.lease_ms,
+            catch_up_interval_ms=job.catch_up_interval_ms,
+            environment={
+                "HOMEPORT_CHECK_IN_INTERVAL_MS": str(manager.check_in_interval_ms),
+                "HOMEPORT_LOST_MS": str(goes_on_ms),
+                "HOMEPORT_HANG_MS": str(task.hang_ms),
+                "HOMEPORT_SHUTDOWN_MS": str(task.shutdown_ms),
+                "HOMEPORT_MEMORY_MB": str(manager.container_memory_mb),
+                # Relative: below the folder for state of the launcher's own host.
+                "HOMEPORT_HISTORY_DIR": str(
+                    history_directory(job.history_dir, "", job.directory_name)
+                ),
+                # For hosts without LOGGED_STORE_BASE_DIR.
+                "HOMEPORT_LOGGED_STORE_BASE_DIR": job.logged_store_base_dir or "",
+            },
+            unseen_ms=goes_on_ms,
+        )
+
+    def configured(self, config: Config) -> DriverSettings:
+        """The settings under another configuration; what earlier drivers told stays."""
+        new = DriverSettings.of(config)
+        return replace(
+            self,
+            check_in_interval_ms=new.check_in_interval_ms,
+            catch_up_interval_ms=new.catch_up_interval_ms,
+            environment=new.environment,
+        )
+
+
+def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> AllocatorSettings:
+    """What the allocator needs of the configuration; ``strict_hosts``: see its settings."""
+    manager = ClusterManagerConfig.of(config)
+    silence_ms = manager.lease_ms + margin_ms(manager.lease_ms)
+    return AllocatorSettings(
+        host_affinity_enabled=JobConfig.of(config).host_affinity_enabled,
+        retry_count=manager.retry_count,
+        retry_window_ms=manager.retry_window_ms,
+        fail_job_after_retries=manager.fail_job_after_retries,
+        request_timeout_ms=manager.request_timeout_ms,
+        check_in_timeout_ms=manager.check_in_timeout_ms,
+        last_retry_delay_ms=manager.last_retry_delay_ms,
+        launch_retry_ms=LAUNCH_RETRY_MS,
+        silence_ms=silence_ms,
+        # A launcher ends a child that does not stop in the first, or is silent for the second.
+        stop_timeout_ms=TaskConfig.of(config).shutdown_ms + silence_ms,
+        racks_are_preferred=keys.FAULT_DOMAINS_PREFERRED.read(config),
+        racks_are_apart=keys.FAULT_DOMAINS_REQUIRED.read(config),
+        exclusion_ms=EXCLUSION_MS,
+        container_memory_mb=manager.container_memory_mb,
+        container_cores=manager.container_cpu_cores,
+        strict_hosts=None if strict_hosts is None else tuple(sorted(strict_hosts)),
+    )

@@ -1,0 +1,124 @@
+"""The driver's queue of events, and who waits for what one of them leads to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.protocol.events import Event, LauncherCheckedIn
+from homeport.appmaster.clocks import boot_ms
+from homeport.config.errors import UnavailableError
+
+_ANSWER_LIMIT_S = 2.0
+
+Work = Callable[[], Awaitable[Event | None]]
+"""What leads to an event, and must not be parted from it; None: it led to none."""
+
+
+@dataclass(slots=True)
+class Item:
+    """One event in the queue, or the work that leads to one."""
+
+    source: Event | Work
+    answer: asyncio.Future[Decision | None] | None = None
+    known_ms: int = field(default_factory=boot_ms)
+    """When it came into the queue, on CLOCK_BOOTTIME."""
+
+    @property
+    def is_work(self) -> bool:
+        """Whether something has to be done before there is an event."""
+        return callable(self.source)
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether nobody waits for it any more, and it need not be taken."""
+        return self.answer is not None and self.answer.cancelled()
+
+    async def event(self) -> Event | None:
+        """The event, once its work is done; None where it led to none."""
+        return await self.source() if callable(self.source) else self.source
+
+    def decided(self, decision: Decision | None) -> None:
+        """Who waits is told."""
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_result(decision)
+
+    def failed(self, error: BaseException) -> None:
+        """Who waits is told that there will be no decision."""
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(UnavailableError(f"the AM attempt ends: {error}"))
+
+
+class EventQueue:
+    """Events in the order in which they came. To be used on one event loop."""
+
+    def __init__(self) -> None:
+        self._items: asyncio.Queue[Item] = asyncio.Queue()
+        self._held: Item | None = None
+
+    async def take(self) -> Item:
+        """The next one, once there is one."""
+        (item,) = await self.take_all(1)
+        return item
+
+    async def take_all(self, limit: int) -> list[Item]:
+        """The next ones, as many as there are, in order; at least one, and work by itself."""
+        items: list[Item] = []
+        while not items:
+            items.extend(i for i in [await self._next()] if not i.is_withdrawn)
+        while len(items) < limit and not items[0].is_work and not self._items.empty():
+            item = self._items.get_nowait()
+            if item.is_work:
+                self._held = item
+                break
+            if not item.is_withdrawn:
+                items.append(item)
+        return items
+
+    async def _next(self) -> Item:
+        held, self._held = self._held, None
+        return held or await self._items.get()
+
+    def post(self, event: Event) -> None:
+        """Hands in an event that nobody waits for."""
+        self._items.put_nowait(Item(event))
+
+    async def ask(self, event: Event) -> Decision:
+        """The decision on ``event``, once it has been taken.
+
+        Raises:
+            UnavailableError: it takes longer than the caller may wait; it will still be taken,
+                unless it is a check-in, which its launcher repeats: those that nobody waits for
+                would keep the driver from those that somebody does, ever more of them.
+        """
+        answer = self._put(event)
+        try:
+            decision = await asyncio.wait_for(asyncio.shield(answer), _ANSWER_LIMIT_S)
+        except TimeoutError:
+            answer.add_done_callback(_retrieved)
+            if isinstance(event, LauncherCheckedIn):
+                answer.cancel()
+            raise UnavailableError("the AM is busy; ask again") from None
+        if decision is None:
+            raise AssertionError("an event always leads to a decision")
+        return decision
+
+    async def carry_out(self, work: Work) -> Decision | None:
+        """The decision on the event that ``work`` leads to, None where it leads to none.
+
+        Nothing is decided between the work and the event. Takes as long as it takes.
+        """
+        return await self._put(work)
+
+    def _put(self, source: Event | Work) -> asyncio.Future[Decision | None]:
+        answer: asyncio.Future[Decision | None] = asyncio.get_running_loop().create_future()
+        self._items.put_nowait(Item(source, answer))
+        return answer
+
+
+def _retrieved(answer: asyncio.Future[Decision | None]) -> None:
+    """Keeps asyncio from reporting an exception that nobody waits for any more."""
+    if not answer.cancelled():
+        answer.exception()

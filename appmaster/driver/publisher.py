@@ -1,0 +1,68 @@
+"""Publishes a changed JobModel, and has the allocator follow it, as one item of the driver's queue.
+
+A decision between the two would be one on the model before, and its permits would overwrite what
+the publication says of epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from homeport.appmaster.allocation.protocol.events import JobModelPublished
+from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.driver.event_queue import EventQueue
+from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.model_change import ModelChange
+from homeport.config.errors import InvariantViolation, WireError
+from homeport.job_coordinator.model.job_model import JobModel
+
+
+class Publisher:
+    """To be used on the driver's event loop.
+
+    Args:
+        publish: writes a JobModel to the coordinator stream; whether it affects every processor.
+    """
+
+    def __init__(
+        self,
+        queue: EventQueue,
+        desk: StreamDesk,
+        shelf: ModelShelf,
+        publish: Callable[[JobModel, bool], JobModelPublished],
+    ) -> None:
+        self._queue = queue
+        self._desk = desk
+        self._shelf = shelf
+        self._publish = publish
+
+    async def publish(self, change: ModelChange, may_change: Callable[[], bool]) -> bool:
+        """The change is in force, unless it may not be when its turn comes: False.
+
+        Raises:
+            WireError: a record of it cannot be written, as one that is too large; nothing is.
+        """
+        refused: list[WireError] = []
+
+        async def work() -> JobModelPublished | None:
+            try:
+                return await self._write(change) if may_change() else None
+            except WireError as error:
+                refused.append(error)
+                return None
+
+        decision = await self._queue.carry_out(work)
+        if refused:
+            raise refused[0]
+        return decision is not None
+
+    async def _write(self, change: ModelChange) -> JobModelPublished:
+        published = await self._desk.publish(
+            lambda: self._publish(change.model, change.restarts_all)
+        )
+        if published.version != change.version:
+            raise InvariantViolation(
+                f"JobModel version {change.version} was saved, {published.version} published"
+            )
+        self._shelf.enter(published.version, change.model)
+        return published

@@ -1,0 +1,86 @@
+"""The driver's side of Skein: its orders, one at a time, and its reports; off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from homeport.appmaster.allocation.protocol.instructions import (
+    CancelRequest,
+    JobResult,
+    RequestResource,
+    brief,
+)
+from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
+from homeport.config.errors import UnavailableError
+
+_T = TypeVar("_T")
+
+log = logging.getLogger("driver")
+
+
+class ResourceDesk:
+    """Skein is given its orders one at a time, in the order in which they were decided.
+
+    ``environment``: what every launcher gets.
+    """
+
+    def __init__(self, resources: ClusterResourceManager) -> None:
+        self.environment: Mapping[str, str] = {}
+        self._resources = resources
+        self._orders: asyncio.Queue[RequestResource | CancelRequest] = asyncio.Queue()
+        self._open = 0
+        self._pool = ThreadPoolExecutor(1, "skein")
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether an order has not been carried out yet."""
+        return self._open > 0
+
+    def order(self, instruction: RequestResource | CancelRequest) -> None:
+        """It will be carried out after those before it."""
+        self._orders.put_nowait(instruction)
+        self._open += 1
+
+    async def carry_out(
+        self, refused: Callable[[RequestResource | CancelRequest, UnavailableError], None]
+    ) -> None:
+        """Carries out orders for ever; ``refused`` is told of each that Skein did not take."""
+        while True:
+            order = await self._orders.get()
+            try:
+                await self._in_thread(partial(self._give, order))
+            except UnavailableError as e:
+                log.warning("%s failed: %s", brief(order), e)
+                refused(order, e)
+            self._open -= 1
+
+    async def reports(self) -> tuple[ResourceReport, ...] | None:
+        """Containers that have not ended, and those that just did; None where Skein is silent."""
+        try:
+            return await self._in_thread(self._resources.resources)
+        except UnavailableError as e:
+            log.warning("%s", e)
+            return None
+
+    async def finish(self, result: JobResult, diagnostics: str) -> None:
+        """The application has ended with this result; UnavailableError where Skein is silent."""
+        await self._in_thread(partial(self._resources.finish, result, diagnostics))
+
+    def close(self) -> None:
+        """Nothing is asked any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _give(self, order: RequestResource | CancelRequest) -> None:
+        if isinstance(order, CancelRequest):
+            self._resources.cancel(order.request_id)
+            return
+        environment = {**self.environment, "HOMEPORT_REQUEST_ID": str(order.request_id)}
+        self._resources.request(order.request_id, order.host, environment)
+
+    async def _in_thread(self, call: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)

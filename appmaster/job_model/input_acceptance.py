@@ -1,0 +1,88 @@
+"""Whether the inputs of a job that starts are the topics that it has read, and what is done if not.
+
+An input that was deleted and made anew has other records at the offsets that the job has committed.
+The start is refused, or, where ``job.input.recreated=begin`` says so, the new topic is begun where
+``samza.offset.default`` says. Order of that, each step safe to be done again by another driver:
+
+1. the epochs of all processors are raised, and all incarnations that may still commit are fenced:
+   nobody writes a position in the old topic any more
+2. the end of the checkpoint topic is asked: the floor
+3. the coordinator stream has the new topic's id with the floor, in one transaction of the driver's,
+   which a driver that was overtaken meanwhile cannot write (safety A2)
+4. only then is anybody permitted: containers pass over positions of that input below the floor
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from homeport.appmaster.job_model.input_watch import InputsSeen, look
+from homeport.appmaster.lease.fencing import fence_everybody
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
+from homeport.job_coordinator.metadata.input_topics import (
+    InputTopicManager,
+    recreated,
+    refusal,
+)
+
+
+class InputAcceptance:
+    """The inputs of one start.
+
+    Args:
+        config: of the job.
+        stream: the coordinator stream, read to its head.
+        look_at: asks Kafka for the inputs of a configuration.
+
+    Raises:
+        UnavailableError: (from every method) Kafka did not answer.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        stream: CoordinatorStream,
+        look_at: Callable[[Config], InputsSeen] = look,
+    ) -> None:
+        self._config = config
+        self._stream = stream
+        self._known = InputTopicManager(stream).ids()
+        self._seen = look_at(config).topic_ids
+        self.recreated = recreated(self._known, self._seen)
+
+    def check(self) -> list[str]:
+        """Every input may be read as it is. Nothing is written.
+
+        Returns:
+            One line for each that is to be begun anew.
+
+        Raises:
+            ConfigError: one was made anew, and the job is not to begin it.
+        """
+        return list(self._checked())
+
+    def accept(self, submission: int) -> None:
+        """After ``check``: the stream has the ids of all inputs, and floors of those begun anew."""
+        manager = InputTopicManager(self._stream, submission)
+        floors: dict[SystemStream, int] = {}
+        if self.recreated:
+            fence_everybody(self._stream, self._config)
+            floor = CheckpointTopic(self._config, self._stream).end()
+            floors = dict.fromkeys(self.recreated, floor or 0)
+        manager.write(self._seen, floors)
+        self._stream.catch_up()
+
+    def _checked(self) -> Iterator[str]:
+        is_refused = keys.JOB_INPUT_RECREATED.read(self._config) == keys.RECREATED_REFUSE
+        for stream in self.recreated:
+            if is_refused:
+                raise refusal(stream, self._known[stream], self._seen[stream])
+            yield (
+                f"input {stream} was deleted and made anew (its id is {self._seen[stream]}, it was "
+                f"{self._known[stream]}): it is begun where samza.offset.default says, and the "
+                "state stays"
+            )

@@ -1,0 +1,145 @@
+"""Which configuration is in force: a function of the submission and of the coordinator stream.
+
+Decides only. Whoever reads the same stream in the same submission, another driver or another
+attempt, comes to the same: the stream's values lie over the deployment's file, and a key that needs
+a new submission keeps the value of this one, whatever has been written since.
+
+Source: design, section 4, "Dynamic configuration"; COORD, "Job Coordinator".
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.appmaster.yarn.submission_file import Submitted
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import Liveness
+from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.secret_names import shown_value
+from homeport.config.settings.config_diff import ConfigDiff, effective
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.validation import validate
+
+log = logging.getLogger("driver")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingKey:
+    """A key that the stream wants otherwise than it is in force; None: it has no value there.
+
+    ``takes``: what it needs to come into force. Secrets are masked.
+    """
+
+    key: str
+    in_force: str | None
+    wanted: str | None
+    takes: Liveness
+
+    def __str__(self) -> str:
+        return (
+            f"{self.key} stays {_shown(self.in_force)}, although the coordinator stream says "
+            f"{_shown(self.wanted)}: {self.takes.value}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As the status has it."""
+        return {
+            "key": self.key,
+            "in_force": self.in_force,
+            "wanted": self.wanted,
+            "takes": self.takes.value,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the stream's configuration comes to, and what of it is not applied."""
+
+    config: Config
+    pending: tuple[PendingKey, ...] = ()
+
+
+def has_state(config: Config) -> bool:
+    """Whether a store of the job has a changelog.
+
+    Source: Samza 1.8, "durable" stores (reference, 4.10).
+    """
+    return any(s.changelog is not None for s in StorageConfig.of(config).stores.values())
+
+
+def read(submitted: Submitted, stream: Config) -> Reading:
+    """What is to be in force where the coordinator stream says ``stream``.
+
+    Raises:
+        ConfigError: that breaks a rule.
+    """
+    running, wanted = submitted.config, submitted.file.merged(stream)
+    config = effective(running, wanted, has_state=has_state(running))
+    left = ConfigDiff.between(config, wanted)
+    takes = {
+        Liveness.NEEDS_REDEPLOY: left.needs_redeploy,
+        Liveness.NEVER_WITH_STATE: left.never_with_state,
+    }
+    pending = (
+        PendingKey(name, _value(config, name), _value(wanted, name), liveness)
+        for liveness, names in takes.items()
+        for name in names
+    )
+    validate(config)
+    return Reading(config, tuple(sorted(pending, key=lambda p: p.key)))
+
+
+def _value(config: Config, name: str) -> str | None:
+    key = keys.declared(name)
+    found = (config.get(spelling) for spelling in (name, *(key.legacy if key else ())))
+    value = next((v for v in found if v is not None), None)
+    return None if value is None else shown_value(name, value)
+
+
+def _shown(value: str | None) -> str:
+    return "unset" if value is None else repr(value)
+
+
+class LiveConfiguration:
+    """Reads what the stream says, and remembers what of it cannot be done.
+
+    Args:
+        submitted: what the submission began with.
+    """
+
+    def __init__(self, submitted: Submitted) -> None:
+        self._submitted = submitted
+        self._refused: Config | None = None
+        self.pending: tuple[PendingKey, ...] = ()
+        self.fault: str | None = None
+
+    def wanted(self, stream: Config) -> Config | None:
+        """What is to be in force; None where that cannot be, which ``fault`` tells.
+
+        What is pending or at fault is said in the log when it is news.
+        """
+        try:
+            reading = read(self._submitted, stream)
+        except ConfigError as error:
+            self._failed(stream, error)
+            return None
+        for pending in reading.pending:
+            if pending not in self.pending:
+                log.warning("%s", pending)
+        self.pending = reading.pending
+        if stream == self._refused:
+            return None
+        self.fault = self._refused = None
+        return reading.config
+
+    def refused(self, stream: Config, error: HomeportError) -> None:
+        """No JobModel can be made of ``stream``: not tried again until the stream is different."""
+        self._failed(stream, error)
+
+    def _failed(self, stream: Config, error: HomeportError) -> None:
+        if str(error) != self.fault:
+            log.error("the configuration in force stays: %s", error)
+        self._refused, self.fault = stream, str(error)

@@ -1,0 +1,251 @@
+"""The job coordinator of a running job: what the coordinator stream and Kafka say changes the job.
+
+One change at a time: configuration and inputs are compared with the JobModel in force, the next
+JobModel is computed off the event loop, published, and only then is looked again, so that whatever
+was written meanwhile, by however many writers, is in the change after it. What cannot be done is
+said, and the model in force stays.
+
+Source: COORD, "Job Coordinator": it "periodically catches up with any new data written to the
+coordinator stream and updates the Job Model"; design, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from homeport.appmaster.allocation.protocol.events import ShutdownRequested
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.job_model.input_watch import InputsSeen, InputWatch
+from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.live_configuration import LiveConfiguration, has_state
+from homeport.appmaster.job_model.model_change import (
+    ModelChange,
+    ModelDesk,
+    changed_containers,
+    note_change,
+)
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError, UnavailableError, WireError
+from homeport.config.settings.config_diff import ConfigDiff
+from homeport.config.settings.sections import TaskConfig
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.model.ids import ProcessorId
+
+_T = TypeVar("_T")
+_POLL_S = 0.5
+_CONFIRM_S = 5.0
+"""A fault of the inputs ends the job: it is told only when it is seen again this much later."""
+
+log = logging.getLogger("driver")
+
+
+class RunningJob(Protocol):
+    """What the driver does for its job coordinator."""
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a JobModel may be published now: what runs is known, the job does not end."""
+
+    async def publish(self, change: ModelChange) -> bool:
+        """Publishes the change and has the allocator follow it; False where it may not be.
+
+        Raises:
+            WireError: a record of it cannot be written, as one that is too large.
+        """
+
+    def configured(self, config: Config) -> None:
+        """Applies the keys that the driver itself reads."""
+
+    def end_job(self, request: ShutdownRequested) -> None:
+        """Ends the job in order."""
+
+
+class LiveJobCoordinator:
+    """To be used on the driver's event loop.
+
+    Args:
+        configuration: what the submission began with, and what the stream makes of it.
+        shelf: the JobModels, the one in force among them.
+        desk: computes the next one.
+        look: asks Kafka for the inputs of a configuration.
+        history: where changes are written down before they are published.
+        topics: where the ids of the inputs' topics are kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        configuration: LiveConfiguration,
+        shelf: ModelShelf,
+        desk: ModelDesk,
+        look: Callable[[Config], InputsSeen],
+        history: HistoryWriter,
+        topics: InputTopicManager,
+    ) -> None:
+        self._configuration = configuration
+        self.shelf = shelf
+        self._desk = desk
+        self._look = look
+        self._history = history
+        self._topics = topics
+        self._inputs = InputWatch(topics.ids())
+        self._begun_anew = [
+            {"input": str(stream), "submission": topic.submission, "topic_id": topic.topic_id}
+            for stream, topic in sorted(topics.read().items())
+            if topic.floor is not None
+        ]
+        self._suspected: str | None = None
+        self._heard: Config | None = None
+        self._settled: Config | None = None
+        self._is_news = asyncio.Event()
+        self._looked_s: float | None = None
+        self._pool = ThreadPoolExecutor(1, "job-model")
+
+    def heard(self, config: Config) -> None:
+        """The coordinator stream says this configuration now."""
+        if config != self._heard:
+            self._heard = config
+            self._is_news.set()
+
+    async def run(self, job: RunningJob) -> None:
+        """Follows stream and inputs for ever."""
+        while True:
+            self._is_news.clear()
+            if job.may_change:
+                await self._follow_inputs(job)
+                await self._follow_stream(job)
+            try:
+                await asyncio.wait_for(self._is_news.wait(), _POLL_S)
+            except TimeoutError:
+                continue
+
+    def close(self) -> None:
+        """Nothing is computed any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is not applied and why, and which inputs are other topics than at first."""
+        return {
+            "version": self.shelf.version,
+            "pending": [pending.to_json() for pending in self._configuration.pending],
+            "fault": self._configuration.fault,
+            "inputs_begun_anew": self._begun_anew,
+        }
+
+    # ------------------------------------------------------------------ configuration
+
+    async def _follow_stream(self, job: RunningJob) -> None:
+        """What the stream says is in force, but for what is pending or cannot be done."""
+        stream, before = self._heard, self.shelf.model
+        if stream is None or stream is self._settled:
+            return
+        pending, fault = self._configuration.pending, self._configuration.fault
+        config = self._configuration.wanted(stream)
+        for news in self._configuration.pending:
+            if news not in pending:
+                self._history.event("key-pending", **news.to_json())
+        self._note_fault(fault)
+        diff = ConfigDiff() if config is None else ConfigDiff.between(before.config, config)
+        if config is None or diff.is_empty:
+            self._settled = stream
+            return
+        try:
+            await self._reconfigure(job, config, diff)
+        except (ConfigError, WireError) as error:
+            self._configuration.refused(stream, error)
+            self._note_fault(fault)
+
+    def _note_fault(self, before: str | None) -> None:
+        fault = self._configuration.fault
+        if fault is not None and fault != before:
+            self._history.event("configuration-refused", fault=fault)
+
+    async def _reconfigure(self, job: RunningJob, config: Config, diff: ConfigDiff) -> None:
+        model = await self._computed(partial(self._desk.reconfigured, config))
+        if model is not None:
+            names = (*diff.live, *diff.restarts_containers, *diff.needs_redeploy)
+            why = f"changed: {', '.join(names)}"
+            is_for_all = bool(diff.restarts_containers or diff.needs_redeploy)
+            save = partial(self._desk.saved, model, why, restarts_all=is_for_all)
+            await self._publish(job, save)
+
+    # ------------------------------------------------------------------ inputs
+
+    async def _follow_inputs(self, job: RunningJob) -> None:
+        """The tasks have all partitions of their inputs, or the job ends because it cannot be."""
+        model = self.shelf.model
+        interval_s = keys.JOB_MONITOR_PARTITION_CHANGE_MS.read(model.config) / 1000
+        now_s = time.monotonic()
+        if self._looked_s is not None and now_s - self._looked_s < interval_s:
+            return
+        seen = await self._computed(partial(self._look, model.config))
+        if seen is None:
+            return
+        self._looked_s = now_s
+        fault = self._inputs.fault(model, seen)
+        if fault is not None and fault == self._suspected:
+            self._fail(job, fault)
+            return
+        self._suspected = fault
+        if fault is not None:
+            log.warning("perhaps, and looked at again: %s", fault)
+            self._looked_s = now_s - interval_s + min(_CONFIRM_S, interval_s)
+            return
+        await self._computed(partial(self._topics.write, self._inputs.topic_ids))
+        grown = InputWatch.grown(model, seen, TaskConfig.of(model.config).inputs)
+        if grown is not None:
+            await self._expand(job, grown, seen)
+
+    async def _expand(self, job: RunningJob, grown: str, seen: InputsSeen) -> None:
+        log.info("%s", grown)
+        try:
+            model = await self._computed(partial(self._desk.expanded, seen.counts))
+            if model is None:
+                self._looked_s = None
+            elif model.containers != self.shelf.model.containers:
+                save = partial(self._desk.saved, model, grown, restarts_all=False)
+                await self._publish(job, save)
+        except (ConfigError, WireError) as error:
+            also = ", and the job has state" if has_state(self.shelf.model.config) else ""
+            self._fail(job, f"{grown}{also}: {error}")
+
+    def _fail(self, job: RunningJob, story: str) -> None:
+        log.error("%s", story)
+        job.end_job(ShutdownRequested(JobResult.FAILED.value, story))
+
+    # ------------------------------------------------------------------ both
+
+    async def _publish(self, job: RunningJob, saved: Callable[[], ModelChange]) -> None:
+        change = await self._computed(saved)
+        if change is None:
+            return
+        changed = changed_containers(self.shelf.model, change.model)
+        log.info(
+            "JobModel version %d, %s: %s",
+            change.version,
+            change.why,
+            "every container begins anew" if change.restarts_all else _names(changed),
+        )
+        note_change(self._history, self.shelf.model, change)
+        if await job.publish(change):
+            job.configured(change.model.config)
+
+    async def _computed(self, call: Callable[[], _T]) -> _T | None:
+        """What ``call`` gives, off the event loop; None where Kafka does not answer: later."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        except UnavailableError as error:
+            log.warning("the JobModel in force stays for now: %s", error)
+            return None
+
+
+def _names(changed: Mapping[ProcessorId, object]) -> str:
+    return f"new tasks for {', '.join(changed)}" if changed else "no container changes"

@@ -1,0 +1,220 @@
+"""The next JobModel of a job that runs: how it is computed, and what it changes for whom.
+
+SHELL: ``ModelDesk`` asks Kafka. Called off the event loop: the computing of a large model takes
+seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.appmaster.job_model import live_configuration, takeover
+from homeport.appmaster.job_model.input_watch import counts_in_force
+from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.live_configuration import has_state
+from homeport.appmaster.yarn.submission_file import Submitted
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import TaskConfig
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.validation import validate
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.grouper import one_time_configuration as one_time
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, SystemStream
+
+log = logging.getLogger("driver")
+
+
+@dataclass(frozen=True)
+class ModelChange:
+    """A JobModel that is to follow the one in force, saved as ``version`` already.
+
+    ``why``: for people. ``restarts_all``: whether every container has to begin anew, as for a key
+    that containers read when they start.
+    """
+
+    version: int
+    model: JobModel
+    why: str
+    restarts_all: bool = False
+
+
+def note_change(history: HistoryWriter, before: JobModel | None, change: ModelChange) -> None:
+    """The change is in the history, which is to be so before it is published.
+
+    A driver that dies in between leaves a word too many, not a change without one. ``before``: the
+    model in force; None: none of this attempt.
+    """
+    nothing = JobModel(change.model.config, {})
+    history.event(
+        "model-change",
+        version=change.version,
+        why=change.why,
+        restarts_all=change.restarts_all,
+        changed=changed_containers(before or nothing, change.model),
+    )
+
+
+def changed_containers(before: JobModel, after: JobModel) -> dict[ProcessorId, dict[str, Any]]:
+    """{processor: what it has before and after} of those for which ``after`` is different.
+
+    Each as {task: [changelog partition, its input partitions]}; None where there is no such
+    processor.
+    """
+    found: dict[ProcessorId, dict[str, Any]] = {}
+    for processor_id in sorted({*before.containers, *after.containers}):
+        old, new = before.containers.get(processor_id), after.containers.get(processor_id)
+        if old != new:
+            found[processor_id] = {"before": _shown(old), "after": _shown(new)}
+    return found
+
+
+def _shown(container: ContainerModel | None) -> dict[str, list[Any]] | None:
+    if container is None:
+        return None
+    return {
+        name: [
+            task.changelog_partition,
+            [f"{s.system}.{s.stream}.{s.partition}" for s in task.system_stream_partitions],
+        ]
+        for name, task in container.tasks.items()
+    }
+
+
+def task_names(model: JobModel) -> frozenset[TaskName]:
+    """All tasks of the model."""
+    return frozenset(t for c in model.containers.values() for t in c.tasks)
+
+
+class ModelDesk:
+    """Computes and saves the JobModel that is to follow the one in force.
+
+    Args:
+        stream: where the previous assignment is read, as of its last catch-up.
+        shelf: where the model is saved.
+        counts: {stream: partitions} of the inputs of a configuration, as they are now.
+        create_topics: sees to the checkpoint topic and the changelogs of a model, which are kept in
+            the stream.
+    """
+
+    def __init__(
+        self,
+        stream: CoordinatorStream,
+        shelf: ModelShelf,
+        counts: Callable[[Config], Mapping[SystemStream, int]] | None = None,
+        create_topics: Callable[[JobModel, CoordinatorStream], None] = takeover.create_topics,
+    ) -> None:
+        self._stream = stream
+        self._shelf = shelf
+        self._counts = counts or _counts_now
+        self._create_topics = create_topics
+
+    def reconfigured(self, config: Config) -> JobModel:
+        """The model in force under another configuration; the partitions of its inputs stay.
+
+        Whether those have grown is ``expanded``'s.
+
+        Raises:
+            ConfigError: no JobModel can be made of that.
+            WireError: the stream does not say which changelog partition a task has.
+            UnavailableError: Kafka did not answer.
+        """
+        before = self._shelf.model
+        known = counts_in_force(before)
+        # Of other streams, the broadcast ones, a model knows single partitions only.
+        kept = {s: known[s] for s in TaskConfig.of(before.config).inputs if s in known}
+        is_known = kept.keys() >= set(input_streams(config))
+        return self._computed(config, kept if is_known else {**self._counts(config), **kept})
+
+    def expanded(self, counts: Mapping[SystemStream, int]) -> JobModel:
+        """The model in force with its inputs as they have grown.
+
+        Raises:
+            ConfigError: the job has state, and its tasks would not stay what they are (H6).
+            WireError: as above.
+            UnavailableError: Kafka did not answer.
+        """
+        return self._computed(self._shelf.model.config, counts)
+
+    def _computed(self, config: Config, counts: Mapping[SystemStream, int]) -> JobModel:
+        before = self._shelf.model
+        model = calculate_job_model(config, counts, takeover.previous_assignment(self._stream))
+        if has_state(before.config) and task_names(model) != task_names(before):
+            raise ConfigError(
+                keys.TASK_INPUTS.name,
+                config.get(keys.TASK_INPUTS.name),
+                "a job with state keeps its tasks, and these would be others",
+                "submit it under another job.id, or with --reset-state",
+            )
+        if _topics(model) != _topics(before):
+            self._create_topics(model, self._stream)
+        return model
+
+    def saved(self, model: JobModel, why: str, *, restarts_all: bool) -> ModelChange:
+        """The change to that model, whose next version is in the AM's folder."""
+        version = self._shelf.version + 1
+        self._shelf.save(version, model)
+        return ModelChange(version, model, why, restarts_all)
+
+
+def _topics(model: JobModel) -> tuple[object, ...]:
+    """What the job's own topics follow from: those of a model that has the same are there."""
+    config, task = model.config, TaskConfig.of(model.config)
+    has_checkpoints = task.checkpoint_enabled
+    return (
+        checkpoint_topic_spec(task) if has_checkpoints else None,
+        task.checkpoint_system if has_checkpoints else None,
+        StorageConfig.of(config),
+        model.max_change_log_stream_partitions,
+    )
+
+
+def _counts_now(config: Config) -> Mapping[SystemStream, int]:
+    return StreamMetadataCache(config).partition_counts(input_streams(config))
+
+
+def first_model(
+    submitted: Submitted, stream: CoordinatorStream, *, is_submission: bool = False
+) -> JobModel:
+    """The JobModel that an attempt begins with, and its topics.
+
+    Where none can be made of what the stream says now, as after a slip of the writer's, the one of
+    what was submitted: a running job takes no harm from it, and a new attempt must not either.
+
+    ``is_submission``: whether this is the first attempt of its submission.
+
+    Raises:
+        ConfigError: none can be made of what was submitted either.
+        UnavailableError: Kafka did not answer.
+    """
+    try:
+        config = live_configuration.read(submitted, takeover.read_config(stream)).config
+        return _first(config, stream, is_submission=is_submission)
+    except ConfigError as error:
+        log.error("the configuration of the submission is used: %s", error)  # noqa: TRY400 - one line says it all
+    return _first(submitted.config, stream, is_submission=is_submission)
+
+
+def _first(config: Config, stream: CoordinatorStream, *, is_submission: bool) -> JobModel:
+    for warning in validate(config):
+        log.warning("%s", warning)
+    model = takeover.compute_model(config, stream)
+    before = takeover.previous_assignment(stream)
+    if one_time.has_state(config, before):
+        change = one_time.changed_tasks(before, model)
+        if change is not None:
+            raise one_time.refusal(change)
+    takeover.create_topics(model, stream, is_submission=is_submission)
+    return model

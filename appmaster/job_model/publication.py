@@ -1,0 +1,331 @@
+"""Publishing a JobModel: what the coordinator stream says afterwards, in one transaction.
+
+A new version overtakes whoever runs under the version before with other tasks, inputs or changelog
+partitions: the same transaction raises their epochs (safety I2), and lists for each successor every
+incarnation that may have owned one of its tasks (safety I1). Who is not affected is not touched: it
+runs on under the version that its permit names. What a version is told from is the stream itself,
+so that a new attempt, which has no model of before, publishes by the same rules.
+
+Who is listed anywhere has been overtaken in the record of its own processor, then or before; so a
+list never fences an incarnation that is well, and one that any report calls fenced is fenced for
+good, for everybody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from homeport.appmaster.allocation.protocol.events import JobModelPublished
+from homeport.appmaster.job_model.failovers import FailoversInForce
+from homeport.appmaster.job_model.input_watch import counts_in_force
+from homeport.config.settings.sections import TaskConfig
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.epochs import (
+    EpochManager,
+    FenceReport,
+    JobModelVersion,
+    ProcessorEpoch,
+    processor_epoch_message,
+)
+from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
+from homeport.job_coordinator.metadata.lifecycle import RetryManager, StopManager
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+    TaskPartitionManager,
+)
+from homeport.job_coordinator.model.codec import encode_job_model
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import (
+    JobModel,
+    SystemStreamPartition,
+    TaskMode,
+    TaskModel,
+)
+
+NEVER = ProcessorEpoch(0, 0)
+"""Of a processor that no record tells of."""
+
+_NO_PARTITION = -1
+
+
+def version_of(model: JobModel, stream: CoordinatorStream) -> JobModelVersion:
+    """The version that ``model`` has, or gets when it is published next."""
+    before = EpochManager(stream).read_job_model_version()
+    digest = hashlib.sha256(encode_job_model(model, mask_secrets=False)).hexdigest()
+    if before is not None and before.digest == digest:
+        return before
+    return JobModelVersion(before.version + 1 if before else 1, digest)
+
+
+def publish(
+    model: JobModel,
+    stream: CoordinatorStream,
+    known_host: Callable[[Host], Host | None],
+    *,
+    restart_all: bool = False,
+) -> JobModelPublished:
+    """The JobModel is in the stream, as one transaction; the event that tells the allocator of it.
+
+    A model that the stream names already changes nothing, and the event tells how things stand:
+    whoever tries again after a failure, or in the place of a driver that died, is told the same.
+
+    Args:
+        model: a sound JobModel.
+        stream: read to its head.
+        known_host: the host of the cluster that a locality value means; None where there is none.
+        restart_all: a new version affects every processor, whatever its tasks are: a key changed
+            that only a start reads.
+    """
+    version = version_of(model, stream)
+    is_new = EpochManager(stream).read_job_model_version() != version
+    after = _tasks_of(model)
+    before = _tasks_before(stream) if is_new else after
+    change = Change(before, after, Owners.read(stream), is_new, restart_all)
+    tasks = [(task, p) for p, owned in after.items() for task in owned]
+    standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
+    failovers = FailoversInForce(stream, standbys, model.containers.keys() - standbys.keys())
+    stream.write(
+        [
+            *(processor_epoch_message(p, record) for p, record in change.raised(version.version)),
+            *change.localities_gone(),
+            *failovers.gone(),
+            *TaskAssignmentManager(stream).messages({t.task_name: p for t, p in tasks}),
+            *TaskModeManager(stream).messages(model),
+            *TaskPartitionManager(stream).messages(model),
+            *ChangelogPartitionManager(stream).messages(
+                {task.task_name: task.changelog_partition for task, _ in tasks}
+            ),
+            *InputPartitionManager(stream).messages(_input_counts(model)),
+            *_version_messages(stream, version),
+        ]
+    )
+    stream.catch_up()
+    homes = LocalityManager(stream).read_processors()
+    owners = Owners.read(stream)
+    told = announcement(
+        version.version,
+        {p: known_host(homes[p]) if p in homes else None for p in model.containers},
+        owners,
+        change.gainers() if is_new else owners.perhaps_gainers(),
+        StopManager(stream).read(),
+    )
+    return replace(told, standbys=standbys, failovers=failovers.read())
+
+
+def announcement(
+    version: int,
+    processors: Mapping[ProcessorId, Host | None],
+    owners: Owners,
+    gainers: frozenset[ProcessorId] = frozenset(),
+    stopped: Collection[Incarnation] = (),
+) -> JobModelPublished:
+    """What the allocator is told of a version that is in the stream.
+
+    Shapes: ``processors`` {processor of the model: its home}; ``stopped``: whose stop is witnessed.
+    """
+    permitted = {p: record.permitted for p, record in owners.records.items() if record.permitted}
+    return JobModelPublished(
+        version=version,
+        processors=processors,
+        epochs={p: epoch for p, epoch in permitted.items() if p in processors},
+        floors={p: owners.records[p].epoch for p in permitted if p in processors},
+        unfenced={p: owners.unfenced(p) for p in processors},
+        retired={
+            p: epoch
+            for p, epoch in permitted.items()
+            if p not in processors and Incarnation(p, epoch) not in stopped
+        },
+        gainers=gainers,
+    )
+
+
+def _input_counts(model: JobModel) -> dict[SystemStream, int]:
+    """{input: its partitions}; of broadcast inputs a model knows single partitions only."""
+    counts = counts_in_force(model)
+    return {s: counts[s] for s in TaskConfig.of(model.config).inputs if s in counts}
+
+
+def _version_messages(
+    stream: CoordinatorStream, version: JobModelVersion
+) -> list[CoordinatorStreamMessage]:
+    """None where the version is in force. A new one forgives failures, as the allocator does."""
+    if EpochManager(stream).read_job_model_version() == version:
+        return []
+    return [
+        *RetryManager(stream).messages_to_forget(),
+        wire.set_job_model_version(version.version, version.digest),
+    ]
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Who has been permitted to own tasks, and who of them is known to be fenced.
+
+    Shapes: ``records`` {processor: its last epoch}; ``reports`` {processor: its last report}.
+    """
+
+    records: Mapping[ProcessorId, ProcessorEpoch]
+    reports: Mapping[ProcessorId, FenceReport]
+
+    @classmethod
+    def read(cls, stream: CoordinatorStream) -> Owners:
+        """As of the stream's last catch-up."""
+        epochs = EpochManager(stream)
+        return cls(epochs.read_processor_epochs(), epochs.read_fenced())
+
+    @cached_property
+    def _fenced(self) -> frozenset[Incarnation]:
+        return frozenset(i for report in self.reports.values() for i in report.fenced)
+
+    def unfenced(self, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
+        """Every incarnation that the processor's next one must fence, in order (safety I1).
+
+        One that has reported so had fenced the list of its permit (safety I3).
+        """
+        record = self.records.get(processor_id, NEVER)
+        return tuple(sorted(self._listed(processor_id, record) | self._last(processor_id, record)))
+
+    @cached_property
+    def overtaken(self) -> frozenset[Incarnation]:
+        """All that may still write although somebody came after them.
+
+        Among them are the former owners of any task that has no owner now.
+        """
+        return frozenset().union(*(self._listed(p, record) for p, record in self.records.items()))
+
+    def perhaps_gainers(self) -> frozenset[ProcessorId]:
+        """Those that have gained something by the version in force, and some that only lost."""
+        return frozenset(p for p, record in self.records.items() if record.is_raised)
+
+    def _listed(self, processor_id: ProcessorId, record: ProcessorEpoch) -> frozenset[Incarnation]:
+        report = self.reports.get(processor_id)
+        if not record.is_raised and report is not None and report.epoch >= record.epoch:
+            return frozenset()
+        return frozenset(record.fence) - self._fenced
+
+    @staticmethod
+    def _last(processor_id: ProcessorId, record: ProcessorEpoch) -> frozenset[Incarnation]:
+        """Who was permitted last. Where the epoch is raised the list has it, until it is fenced."""
+        if record.is_raised or not record.permitted:
+            return frozenset()
+        return frozenset({Incarnation(processor_id, record.permitted)})
+
+
+_Tasks = Mapping[ProcessorId, frozenset[TaskModel]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes different: tasks of each processor before and after; owners before.
+
+    ``is_new``: it is another version; ``restart_all``: which affects everybody.
+    """
+
+    before: _Tasks
+    after: _Tasks
+    owners: Owners
+    is_new: bool
+    restart_all: bool
+
+    @cached_property
+    def _owner_before(self) -> dict[TaskName, ProcessorId]:
+        return {task.task_name: p for p, tasks in self.before.items() for task in tasks}
+
+    @cached_property
+    def affected(self) -> frozenset[ProcessorId]:
+        """Those whose incarnation is overtaken, retired ones too."""
+        if not self.is_new:
+            return frozenset()
+        every = frozenset({*self.before, *self.after})
+        return every if self.restart_all else frozenset(p for p in every if self._differs(p))
+
+    def _differs(self, processor_id: ProcessorId) -> bool:
+        nothing: frozenset[TaskModel] = frozenset()
+        return self.before.get(processor_id, nothing) != self.after.get(processor_id, nothing)
+
+    def gainers(self) -> frozenset[ProcessorId]:
+        """Those that have a task, or input, that they did not have."""
+        return frozenset(p for p in self.affected & self.after.keys() if self._has_gained(p))
+
+    def _has_gained(self, processor_id: ProcessorId) -> bool:
+        had = {t.task_name: t for t in self.before.get(processor_id, frozenset())}
+        return any(
+            task.task_name not in had
+            or set(task.system_stream_partitions)
+            - set(had[task.task_name].system_stream_partitions)
+            for task in self.after[processor_id]
+        )
+
+    def raised(self, version: int) -> Iterator[tuple[ProcessorId, ProcessorEpoch]]:
+        """Higher epochs, which nobody is permitted to use, with lists for who comes next.
+
+        An incarnation that has its permit and has not begun yet finds that it was overtaken, also
+        where its processor is retired (safety I2). Who never had a permit gets the list alone.
+        """
+        for processor_id in sorted(self.affected):
+            record = self.owners.records.get(processor_id, NEVER)
+            fence = self._fence(processor_id)
+            if record.permitted:
+                raised = replace(record, epoch=record.epoch + 1, model_version=version, fence=fence)
+                yield processor_id, raised
+            elif fence != record.fence:
+                yield processor_id, ProcessorEpoch(0, version, fence)
+
+    def _fence(self, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
+        """Its own chain, and those of all that had a task which it has now (safety I1).
+
+        Nobody knows who had a task that was in no model of late: all that may still write.
+        """
+        found = set(self.owners.unfenced(processor_id))
+        names = (task.task_name for task in self.after.get(processor_id, ()))
+        for owner in {self._owner_before.get(name) for name in names} - {processor_id}:
+            found |= self.owners.overtaken if owner is None else set(self.owners.unfenced(owner))
+        return tuple(sorted(found))
+
+    def localities_gone(self) -> Iterator[CoordinatorStreamMessage]:
+        """Tombstones: where processors and tasks ran that are not in the model any more."""
+        for processor_id in sorted(self.before.keys() - self.after.keys()):
+            yield wire.tombstone(MessageType.SET_CONTAINER_HOST, processor_id)
+        kept = {task.task_name for tasks in self.after.values() for task in tasks}
+        for name in sorted(self._owner_before.keys() - kept):
+            yield wire.tombstone(MessageType.SET_TASK_HOST, name)
+
+
+def _tasks_of(model: JobModel) -> _Tasks:
+    """Without the names of active tasks, which no record has: they follow from the standbys'."""
+    return {
+        p: frozenset(replace(task, active_task=None) for task in c.tasks.values())
+        for p, c in model.containers.items()
+    }
+
+
+def _tasks_before(stream: CoordinatorStream) -> _Tasks:
+    changelogs = ChangelogPartitionManager(stream).read()
+    modes = TaskModeManager(stream).read()
+    inputs: dict[TaskName, set[SystemStreamPartition]] = {}
+    for ssp, names in TaskPartitionManager(stream).read().items():
+        for name in names:
+            inputs.setdefault(name, set()).add(ssp)
+    found: dict[ProcessorId, set[TaskModel]] = {}
+    for name, processor_id in TaskAssignmentManager(stream).read().items():
+        task = TaskModel(
+            name,
+            tuple(sorted(inputs.get(name, ()))),
+            changelogs.get(name, _NO_PARTITION),
+            modes.get(name, TaskMode.ACTIVE),
+        )
+        found.setdefault(processor_id, set()).add(task)
+    return {p: frozenset(tasks) for p, tasks in found.items()}

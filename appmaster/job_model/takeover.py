@@ -1,0 +1,171 @@
+"""How an AM attempt takes a job over: its rank, what earlier ones left, the JobModel.
+
+Order (safety A2): init the own transactional id, read to the head, leave for good if a higher rank
+is there, write the rank, init the ids of all lower ranks, read to the head again, and only then
+act. An orphaned attempt can therefore not outrank a newer one, and none acts beside another.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from homeport.config.config import Config
+from homeport.config.errors import FencedError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
+from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.epochs import (
+    AmEpoch,
+    EpochManager,
+    Rank,
+)
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+    TaskPartitionManager,
+)
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import (
+    JobModel,
+    SystemStreamPartition,
+    TaskMode,
+)
+
+
+class OutrankedError(FencedError):
+    """A higher rank has taken the job over: nothing of this attempt may go on (safety A2)."""
+
+    def __init__(self, by: Rank, own: Rank) -> None:
+        super().__init__(f"attempt {by} has taken over; this one is {own}")
+        self.by = by
+
+
+log = logging.getLogger("driver")
+
+TRACKING_URL_KEY = "yarn.am.tracking.url"
+
+
+def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], None]) -> None:
+    """``rank`` is the highest in the stream, and no lower one can write it any more.
+
+    Args:
+        stream: read to its head; its own transactional id is initialised.
+        rank: of this attempt.
+        fence: initialises the transactional id of another rank.
+
+    Raises:
+        OutrankedError: a higher rank is there: this attempt must end for good.
+    """
+    epochs = EpochManager(stream)
+    lower = _lower_ranks(epochs, rank)
+    epochs.write_am_epoch(AmEpoch(rank, lower))
+    for other in lower:
+        fence(other)
+    stream.catch_up()
+    _lower_ranks(epochs, rank)
+    epochs.write_am_epoch(AmEpoch(rank))
+    stream.catch_up()
+
+
+def _lower_ranks(epochs: EpochManager, rank: Rank) -> tuple[Rank, ...]:
+    last = epochs.read_am_epoch()
+    if last is None:
+        return ()
+    if last.rank.is_above(rank):
+        raise OutrankedError(last.rank, rank)
+    return tuple(r for r in dict.fromkeys((*last.unfenced, last.rank)) if r != rank)
+
+
+def permits(stream: CoordinatorStream, unknown_ms: int) -> dict[Incarnation, int]:
+    """{incarnation: for how many ms it can run on unseen} of the last permit of each processor.
+
+    Of each that has ever had a permit, in the model or not. ``unknown_ms``: of those whose permit,
+    which an older version wrote, does not say it.
+    """
+    records = sorted(EpochManager(stream).read_processor_epochs().items())
+    return {
+        Incarnation(p, r.permitted): r.goes_on_ms(unknown_ms) for p, r in records if r.permitted
+    }
+
+
+def read_config(stream: CoordinatorStream) -> Config:
+    """The job's configuration, without what an AM attempt writes about itself."""
+    config = ConfigManager(stream).read()
+    return Config({k: v for k, v in config.items() if k != TRACKING_URL_KEY})
+
+
+def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
+    """What the stream says of the last assignment, as of its last catch-up.
+
+    Standby tasks are left out: they follow from the active ones. A task without a mode is active
+    (reference, section 3.7).
+
+    Raises:
+        WireError: a task's changelog partition cannot be read.
+    """
+    locality = LocalityManager(stream)
+    modes = TaskModeManager(stream).read()
+    standby = {task for task, mode in modes.items() if mode is TaskMode.STANDBY}
+    partitions: dict[TaskName, set[SystemStreamPartition]] = {}
+    for ssp, tasks in TaskPartitionManager(stream).read().items():
+        for task in tasks:
+            partitions.setdefault(task, set()).add(ssp)
+    return PreviousAssignment(
+        task_processors={
+            task: processor_id
+            for task, processor_id in TaskAssignmentManager(stream).read().items()
+            if task not in standby
+        },
+        task_partitions={
+            task: frozenset(ssps) for task, ssps in partitions.items() if task not in standby
+        },
+        changelog_partitions=ChangelogPartitionManager(stream).read(),
+        task_hosts=locality.read_tasks(),
+        processor_hosts=locality.read_processors(),
+    )
+
+
+def compute_model(config: Config, stream: CoordinatorStream) -> JobModel:
+    """The JobModel, from configuration, Kafka's partition counts and what was assigned before.
+
+    Raises:
+        ConfigError: the configuration does not fit the inputs.
+        UnavailableError: Kafka did not answer.
+    """
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    return calculate_job_model(config, counts, previous_assignment(stream))
+
+
+def create_topics(
+    model: JobModel, stream: CoordinatorStream, *, is_submission: bool = False
+) -> None:
+    """The job's checkpoint topic and changelogs exist, in the right shape, and hold its state.
+
+    Args:
+        model: of the job.
+        stream: where the topics' ids are kept; read to its head.
+        is_submission: whether somebody submits the job now: changelogs that were made anew are
+            taken if records have been brought back into them.
+
+    Raises:
+        ConfigError: one exists in another shape, or is not the one any more that held state.
+    """
+    config = model.config
+    checkpoints, topics = CheckpointTopic(config, stream), ChangelogTopics(config, stream)
+    partitions = model.max_change_log_stream_partitions
+    for line in topics.check(partitions, may_be_replaced=is_submission):
+        log.warning("%s", line)
+    checkpoints.check()
+    checkpoints.make()
+    topics.make(partitions)

@@ -1,0 +1,121 @@
+"""Incarnations that are fenced without a successor: by the driver itself, and what they report.
+
+The driver initialises the transactional id of an incarnation that is lost, so that its open
+transaction holds up nobody's restore (safety I4), and of one that its launcher waited for, which is
+then over for good: permits need not list it any more (safety I1). Never on the event loop. Kafka
+being away harms nothing: successors fence for themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from homeport.appmaster.allocation.protocol.events import FencedByDriver, FencesReported
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.kafka import fencing
+from homeport.job_coordinator.metadata.epochs import FenceReport
+from homeport.job_coordinator.metadata.state_reset import permitted_incarnations, raised_epochs
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
+
+_AT_ONCE = 4
+_FENCERS = 8
+_TIMEOUT_S = 10.0
+
+log = logging.getLogger("driver")
+
+
+def fence_incarnation(config: Config, incarnation: Incarnation) -> None:
+    """The incarnation commits nothing more, and has no open transaction.
+
+    Raises:
+        UnavailableError: Kafka did not do it in time.
+    """
+    job, task = JobConfig.of(config), TaskConfig.of(config)
+    system = SystemConfig.of(config, task.checkpoint_system)
+    fencing.fence(system, transactional_id(job.name, job.id, incarnation), _TIMEOUT_S)
+
+
+def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
+    """Nobody who was ever permitted can begin, or commit anything, any more.
+
+    ``config``: what they ran with; it says where their transactions are.
+    """
+    incarnations = permitted_incarnations(stream)
+    stream.write(raised_epochs(stream))
+    stream.catch_up()
+    fence: Callable[[Incarnation], None] = partial(fence_incarnation, config)
+    # Each costs some time of the broker's, and they do not depend on each other.
+    with ThreadPoolExecutor(_FENCERS) as pool:
+        list(pool.map(fence, incarnations))
+
+
+class FencingDesk:
+    """To be used on the driver's event loop; what comes of it is posted as events."""
+
+    def __init__(
+        self,
+        fence: Callable[[Incarnation], None],
+        post: Callable[[FencedByDriver | FencesReported], None],
+    ) -> None:
+        self._fence = fence
+        self._post = post
+        self._reports: dict[ProcessorId, int] = {}
+        self._stopped: set[Incarnation] = set()
+        self._tried: set[Incarnation] = set()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "fencing")
+
+    def lost(self, incarnation: Incarnation) -> None:
+        """Its lease has run out. Permits go on listing it: it may wake up and begin again."""
+        self._begin(incarnation, is_stopped=False)
+
+    def stopped(self, incarnation: Incarnation) -> None:
+        """Its launcher waited for it. Those for which Kafka was away are tried again, too."""
+        self._stopped.add(incarnation)
+        for each in sorted(self._stopped - self._tried):
+            self._tried.add(each)
+            self._begin(each, is_stopped=True)
+
+    def reported(self, reports: Mapping[ProcessorId, FenceReport]) -> None:
+        """The coordinator stream has these reports; what is new is posted."""
+        for processor_id, report in reports.items():
+            if report.epoch > self._reports.get(processor_id, 0):
+                self._reports[processor_id] = report.epoch
+                if report.fenced:
+                    by = Incarnation(processor_id, report.epoch)
+                    self._post(FencesReported(by, report.fenced))
+
+    def close(self) -> None:
+        """Nothing is begun any more."""
+        for task in self._under_way:
+            task.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, incarnation: Incarnation, *, is_stopped: bool) -> None:
+        task = asyncio.create_task(self._run(incarnation, is_stopped=is_stopped))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _run(self, incarnation: Incarnation, *, is_stopped: bool) -> None:
+        name = f"{incarnation.processor_id}@{incarnation.epoch}"
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._pool, self._fence, incarnation)
+        except HomeportError as e:
+            log.warning("%s is not fenced yet, its successor will do it: %s", name, e)
+            if is_stopped:
+                self._tried.discard(incarnation)
+            return
+        log.info("%s is fenced", name)
+        if is_stopped:
+            self._stopped.discard(incarnation)
+            self._tried.discard(incarnation)
+            self._post(FencedByDriver(incarnation))

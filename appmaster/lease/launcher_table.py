@@ -1,0 +1,108 @@
+"""The launchers that have checked in, and when each was last heard.
+
+A launcher counts from the moment it sent the last check-in that was answered; the AM's side counts
+from when it heard that check-in, plus a margin: the AM is never the first to give up (safety C1).
+An AM that has itself stood still heard nobody: it gives everyone the whole time again (safety L4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from homeport.appmaster.allocation.protocol.events import LauncherSilent, ResourceEnded
+from homeport.appmaster.allocation.protocol.observation import SkeinContainer
+from homeport.job_coordinator.http.messages import SpareReport
+from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+MARGIN = 0.2
+"""Part of a lease that the AM waits longer than the launcher."""
+
+
+@dataclass(slots=True)
+class LauncherEntry:
+    """One launcher, as of its last check-in. ``pid`` is its child's while it has one.
+
+    ``spare``: what waits beside that to be the next; None where nothing does.
+    """
+
+    resource_id: ResourceId
+    request_id: RequestId
+    host: Host
+    pid: int
+    running: Incarnation | None
+    heard_ms: int
+    spare: SpareReport | None = None
+    end: SkeinContainer | None = None
+    """The end of its container, once the cluster manager has reported it."""
+
+    def gone(self) -> ResourceEnded | LauncherSilent:
+        """It has been silent for the whole limit: what is known of its end."""
+        if self.end is None:
+            return LauncherSilent(self.resource_id)
+        return self.end.ended(self.request_id, self.resource_id)
+
+
+class LauncherTable:
+    """Launchers by resource. Times are given by the caller, in ms of one clock that never stops."""
+
+    def __init__(self, lease_ms: int, now_ms: int) -> None:
+        self._limit_ms = round(lease_ms * (1 + MARGIN))
+        self._standstill_ms = lease_ms // 2
+        self._checked_ms = now_ms
+        self._entries: dict[ResourceId, LauncherEntry] = {}
+
+    def __len__(self) -> int:
+        """How many launchers there are that are not known to be gone."""
+        return len(self._entries)
+
+    @property
+    def limit_ms(self) -> int:
+        """How long a launcher may be silent until it is sure to have killed its child."""
+        return self._limit_ms
+
+    def heard(self, entry: LauncherEntry) -> None:
+        """The launcher of ``entry`` has checked in at ``entry.heard_ms``."""
+        known = self._entries.get(entry.resource_id)
+        entry.end = known.end if known is not None else None
+        self._entries[entry.resource_id] = entry
+
+    def find(self, resource_id: ResourceId) -> LauncherEntry | None:
+        """The launcher of that resource; None where none has checked in, or it is gone."""
+        return self._entries.get(resource_id)
+
+    def ended(self, resource_id: ResourceId, end: SkeinContainer) -> None:
+        """The cluster manager has reported the end of the launcher's container."""
+        entry = self._entries.get(resource_id)
+        if entry is not None:
+            entry.end = end
+
+    def forget(self, resource_id: ResourceId) -> None:
+        """The launcher is known to be gone."""
+        self._entries.pop(resource_id, None)
+
+    def all(self) -> tuple[LauncherEntry, ...]:
+        """Every launcher that is not known to be gone, by resource."""
+        return tuple(self._entries[r] for r in sorted(self._entries))
+
+    def silent(self, now_ms: int, held: Collection[ResourceId] = ()) -> tuple[LauncherEntry, ...]:
+        """The launchers that have been silent for the whole limit, each told once: it is forgotten.
+
+        Those in ``held`` are left out: what they run has a lease, and only the keeper says that it
+        has run out.
+
+        To be called often: a long time since the last call means that this process stood still.
+        """
+        if now_ms - self._checked_ms > self._standstill_ms:
+            for entry in self._entries.values():
+                entry.heard_ms = now_ms
+        self._checked_ms = now_ms
+        found = tuple(
+            e
+            for e in self.all()
+            if e.resource_id not in held and now_ms - e.heard_ms >= self._limit_ms
+        )
+        for entry in found:
+            self.forget(entry.resource_id)
+        return found

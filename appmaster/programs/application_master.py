@@ -1,0 +1,407 @@
+"""The driver's program: takes the job over, serves it by HTTP, and drives it to its end.
+
+The supervisor runs it, again and again if need be. Exit code 0: the application's result has been
+told. ``EXIT_FINAL``: the attempt is over for good. Anything else: the next process takes over,
+with the same rank, on the same port, and adopts what it finds running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from homeport.appmaster.allocation.protocol.events import (
+    ChargedFailures,
+    JobModelPublished,
+    ShutdownRequested,
+)
+from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.attempt.attempt_files import (
+    RequestLedger,
+    StartedLedger,
+    inheritance,
+)
+from homeport.appmaster.attempt.heartbeat import Heartbeat
+from homeport.appmaster.attempt.hold_back import Inheritance
+from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL
+from homeport.appmaster.clocks import boot_ms, wall_ms
+from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
+from homeport.appmaster.driver.decision_api import DriverDecisions
+from homeport.appmaster.driver.derived_records import charged_failures
+from homeport.appmaster.driver.driver import Driver
+from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
+from homeport.appmaster.driver.http_backend import DriverBackend
+from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
+from homeport.appmaster.job_model import publication, takeover
+from homeport.appmaster.job_model.input_acceptance import InputAcceptance
+from homeport.appmaster.job_model.input_watch import look
+from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.live_configuration import LiveConfiguration
+from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.job_model.model_change import (
+    ModelChange,
+    ModelDesk,
+    first_model,
+    note_change,
+)
+from homeport.appmaster.lease.fencing import fence_incarnation
+from homeport.appmaster.lease.keeper_link import KeeperLink
+from homeport.appmaster.programs import collector
+from homeport.appmaster.programs.am_container import AmContainer
+from homeport.appmaster.programs.kafka_wait import await_kafka
+from homeport.appmaster.report.job_status import JobIdentity
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.settings.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    YarnConfig,
+)
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
+from homeport.job_coordinator.metadata.state_reset import StateResetManager
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
+
+_KAFKA_TIMEOUT_S = 10.0
+
+OpenCluster = Callable[[AmContainer], tuple[ClusterResourceManager, str]]
+"""The cluster manager as this container has it, and the URL of the application's page there."""
+
+log = logging.getLogger("driver")
+
+
+def open_stream(container: AmContainer, rank: Rank) -> CoordinatorStreamStore:
+    """The job's coordinator stream, to be written as the attempt ``rank``; nothing is read yet."""
+    config = container.submission.config
+    job = JobConfig.of(config)
+    return CoordinatorStreamStore.of(
+        config,
+        source="homeport",
+        transactional_id=am_transactional_id(
+            job.name, job.id, rank.submission, rank.application, rank.attempt
+        ),
+        timeout_s=_KAFKA_TIMEOUT_S,
+    )
+
+
+def fence(container: AmContainer, rank: Rank) -> None:
+    """The attempt ``rank`` can write the coordinator stream no more."""
+    with open_stream(container, rank) as other:
+        other.fence()
+
+
+def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
+    """Where this driver's facts go."""
+    base = container.environment.get("LOGGED_STORE_BASE_DIR") or job.logged_store_base_dir
+    folder = history_directory(
+        job.history_dir, base or container.folder / "state", job.directory_name
+    )
+    return HistoryWriter(folder, "driver", container.host)
+
+
+def tell_reset(stream: CoordinatorStreamStore, history: HistoryWriter) -> None:
+    """The history says which submission, if any, made the job begin from nothing the last time."""
+    last = StateResetManager(stream).read()
+    if last is not None:
+        history.event("state-reset", submission=last.submission)
+
+
+def settings_of(
+    container: AmContainer, stream: CoordinatorStreamStore, config: Config
+) -> DriverSettings:
+    """What the configuration and earlier drivers tell the driver."""
+    ending = JobEndManager(stream).read(container.rank.submission)
+    return replace(
+        DriverSettings.of(config),
+        witnessed=frozenset(StopManager(stream).read()),
+        ending=ShutdownRequested(ending.result, ending.diagnostics) if ending else None,
+    )
+
+
+async def serve(
+    container: AmContainer,
+    stream: CoordinatorStreamStore,
+    resources: ClusterResourceManager,
+    shelf: ModelShelf,
+    published: JobModelPublished,
+    application_url: str,
+    heartbeat: Heartbeat,
+    found: Inheritance,
+) -> JobResult:
+    """Serves and drives the job until its end; how it ended.
+
+    Raises:
+        HomeportError: this attempt cannot go on.
+    """
+    config = shelf.model.config
+    job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
+    history = history_of(container, job)
+    tell_reset(stream, history)
+    adopt = () if heartbeat.starts == 1 else permitted(published, found)
+    inherited = still_waited_for(found, adopt)
+    settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
+    attempts = YarnConfig.of(config).am_max_attempts
+    driver = Driver(
+        settings=settings,
+        allocator=allocator_settings(config, container.submission.services),
+        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url),
+        published=published,
+        resources=resources,
+        stream=stream,
+        history=history,
+        keeper=KeeperLink(Path(), container.token),
+        fence=lambda incarnation: fence_incarnation(shelf.model.config, incarnation),
+        live=job_coordinator(container, stream, shelf, history),
+        publish=lambda model, restart_all: publication.publish(
+            model, stream, container.known_host, restart_all=restart_all
+        ),
+    )
+    backend = DriverBackend(
+        driver=driver,
+        attempt=container.attempt,
+        resources=resources,
+        history=history,
+        started=StartedLedger(container.folder),
+    )
+    host = manager.url_host or container.names.address(container.host)
+    wanted_port = heartbeat.port or manager.url_port
+    server = JobCoordinatorServer(
+        backend, container.token, host, wanted_port, DriverDecisions(driver)
+    )
+    address, port = await server.start()
+    heartbeat.tell_port(port)
+    url = f"http://{address}:{port}/"
+    try:
+        log.info("the job coordinator answers at %s", url)
+        await asyncio.to_thread(announce, url, stream, resources)
+        end = await driver.run(url)
+    finally:
+        await server.stop()
+    return end.result
+
+
+def job_coordinator(
+    container: AmContainer,
+    stream: CoordinatorStreamStore,
+    shelf: ModelShelf,
+    history: HistoryWriter,
+) -> LiveJobCoordinator:
+    """What changes the JobModel while the job runs."""
+    return LiveJobCoordinator(
+        configuration=LiveConfiguration(container.submission.submitted),
+        shelf=shelf,
+        desk=ModelDesk(stream, shelf),
+        look=look,
+        history=history,
+        topics=InputTopicManager(stream, container.rank.submission),
+    )
+
+
+def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:
+    """The last incarnation of each processor that this attempt has permitted, retired ones too.
+
+    Who had a permit before is waited for, not adopted.
+    """
+    last = (Incarnation(p, e) for p, e in {**published.retired, **published.epochs}.items() if e)
+    return tuple(i for i in last if i not in found.permitted)
+
+
+def still_waited_for(found: Inheritance, adopt: tuple[Incarnation, ...]) -> Inheritance:
+    """What this driver waits for of lower ranks: nobody, once the attempt has permitted anybody.
+
+    It has waited then; what witnessed their stops may have been overwritten since, as a processor
+    has one such record.
+    """
+    return replace(found, permitted={}) if adopt else found
+
+
+def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourceManager) -> None:
+    """The coordinator stream and YARN's page say where the job coordinator answers."""
+    stream.write([wire.set_config(takeover.TRACKING_URL_KEY, url)])
+    try:
+        resources.add_page(url)
+    except UnavailableError as e:
+        log.warning("the page of the application has no link to the job coordinator: %s", e)
+
+
+def begin(
+    container: AmContainer,
+    stream: CoordinatorStreamStore,
+    shelf: ModelShelf,
+    *,
+    is_submission: bool,
+) -> JobModelPublished:
+    """The JobModel that the stream names is in force, or the first one of this attempt is."""
+    named = EpochManager(stream).read_job_model_version()
+    model = shelf.find(named) if named else None
+    if model is None:
+        submitted = container.submission.submitted
+        model = first_model(submitted, stream, is_submission=is_submission)
+        history = history_of(container, JobConfig.of(model.config))
+        accept_inputs(model.config, stream, container.rank.submission, history)
+        version = publication.version_of(model, stream).version
+        shelf.save(version, model)
+        change = ModelChange(version, model, "an attempt begins", restarts_all=True)
+        note_change(history, None, change)
+    published = publication.publish(model, stream, container.known_host)
+    shelf.enter(published.version, model)
+    shelf.remember({*published.epochs, *published.retired})
+    log.info("JobModel version %d: %d containers", published.version, len(model.containers))
+    return published
+
+
+def accept_inputs(
+    config: Config, stream: CoordinatorStreamStore, submission: int, history: HistoryWriter
+) -> None:
+    """The stream says which topics the inputs are; those begun anew are told, and in the history.
+
+    Raises:
+        ConfigError: one was made anew since the job has read it, and is not to be begun.
+        UnavailableError: Kafka did not answer.
+    """
+    inputs = InputAcceptance(config, stream)
+    for line in inputs.check():
+        log.warning("%s", line)
+    # Before it is so: a driver that dies in between leaves a line too many, not one too few.
+    for name in inputs.recreated:
+        history.event("input-begun-anew", input=str(name), submission=submission)
+    inputs.accept(submission)
+
+
+def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
+    """YARN, through Skein's AM. Raises UnavailableError where the RM's address is not known."""
+    address = container.names.with_known_address(
+        container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
+    )
+    # The ResourceManager is found by the localised yarn-site.xml: no Hadoop client is needed here.
+    rest = ResourceManagerRest.from_folder(container.folder)
+    client = connect(container.application_id, address)
+    ledger = RequestLedger(container.folder)
+    resources = SkeinResourceManager(client, rest, container.submission.services, ledger)
+    return resources, f"{rest.url}/proxy/{container.application_id}/"
+
+
+def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster) -> JobResult:
+    """Takes the job over and drives it to its end; how it ended.
+
+    Raises:
+        HomeportError: this attempt cannot go on.
+    """
+    resources, url = open_cluster(container)
+    await_kafka(container.submission.config, log)
+    with open_stream(container, container.rank) as stream:
+        stream.fence()
+        stream.bootstrap()
+        takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
+        StateResetManager(stream).require_finished()
+        found = inheritance(container.folder, left_behind(container, stream))
+        shelf = ModelShelf(container.folder)
+        is_new = is_first(container, heartbeat)
+        published = begin(container, stream, shelf, is_submission=is_new)
+        published = replace(
+            published,
+            failures=failures(stream, shelf.model.config, is_first=is_new),
+        )
+        if is_new:
+            config, now_ms = shelf.model.config, wall_ms()
+            stream.write(messages_of_a_new_run(stream, container.application_id, config, now_ms))
+        return asyncio.run(
+            serve(container, stream, resources, shelf, published, url, heartbeat, found)
+        )
+
+
+def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inheritance:
+    """What lower ranks have permitted, as found now; for how long is in their own records."""
+    own = DriverSettings.of(container.submission.submitted.config)
+    return Inheritance(boot_ms(), takeover.permits(stream, own.unseen_ms))
+
+
+def is_first(container: AmContainer, heartbeat: Heartbeat) -> bool:
+    """Whether this is the first driver of the application."""
+    return container.attempt == 1 and heartbeat.starts == 1
+
+
+def failures(
+    stream: CoordinatorStreamStore, config: Config, *, is_first: bool
+) -> dict[ProcessorId, ChargedFailures]:
+    """What earlier drivers of the application have charged; a new one begins with nothing."""
+    retries = RetryManager(stream)
+    if is_first:
+        retries.forget()
+        return {}
+    manager = ClusterManagerConfig.of(config)
+    return charged_failures(
+        retries.read(),
+        retry_count=manager.retry_count,
+        window_ms=manager.retry_window_ms,
+        now_ms=wall_ms(),
+    )
+
+
+def report_failure(container: AmContainer, error: HomeportError) -> None:
+    """The application has failed with what went wrong as its diagnostics, if Skein can be told."""
+    try:
+        address = container.names.with_known_address(
+            container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
+        )
+        client = connect(container.application_id, address)
+        ledger = RequestLedger(container.folder)
+        SkeinResourceManager(client, ResourceManagerRest((), ""), {}, ledger).finish(
+            JobResult.FAILED, str(error)
+        )
+    except HomeportError as e:
+        log.warning("the failure cannot be told to YARN: %s", e)
+
+
+def main(open_cluster: OpenCluster = skein_cluster) -> int:
+    """Drives the job of this YARN container; the exit code, whose meaning the module's text has."""
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    heartbeat = Heartbeat(os.environ)
+    heartbeat.start()
+    try:
+        container = AmContainer.read(os.environ, Path.cwd())
+    except (HomeportError, OSError) as e:
+        log.error("the AM cannot start: %s", e)  # noqa: TRY400 - one line says it all
+        return EXIT_FINAL
+    try:
+        result = run(container, heartbeat, open_cluster)
+    except takeover.OutrankedError as e:
+        log.error("%s", e)  # noqa: TRY400 - one line says it all
+        if e.by.application != container.application_id:
+            # No attempt of this application will ever be the highest again.
+            report_failure(container, e)
+        return EXIT_FINAL
+    except ConfigError as e:
+        # No other attempt would fare better: the application ends with the reason.
+        log.error("%s", e)  # noqa: TRY400 - one line says it all
+        report_failure(container, e)
+        return EXIT_FINAL
+    except HomeportError as e:
+        log.exception("this driver is over; the next one takes over")
+        heartbeat.tell_cause(str(e))
+        return 1
+    log.info("the job has ended: %s", result.value)
+    heartbeat.tell_ended()
+    return EXIT_ENDED
+
+
+if __name__ == "__main__":
+    collector.look_less_often()
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""The lease keeper's program: renews leases while the driver may be dead, hung or busy.
+
+It has nothing else to do, and is the only one that says that a lease has run out (safety L1). It
+renews only while its attempt's rank is the highest in the coordinator stream, which it reads for
+itself (safety L2). It is also who finds that the attempt is cut off, and ends it: ``isolation``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+
+from homeport.appmaster.attempt.heartbeat import Heartbeat
+from homeport.appmaster.attempt.supervision import EXIT_FINAL
+from homeport.appmaster.clocks import boot_ms
+from homeport.appmaster.lease.isolation import NODE_EXPIRY_KEY, limit_ms
+from homeport.appmaster.lease.keeper_link import SOCKET_NAME
+from homeport.appmaster.lease.lease_server import LeaseServer
+from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, unseen_ms
+from homeport.appmaster.programs.am_container import AmContainer
+from homeport.appmaster.programs.kafka_wait import await_kafka
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.settings.sections import ClusterManagerConfig, JobConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
+from homeport.job_coordinator.model.silence import Silence
+
+_WATCH_S = 0.5
+_KAFKA_TIMEOUT_S = 5.0
+
+log = logging.getLogger("keeper")
+
+
+def look(stream: CoordinatorStream, guard: RenewalGuard, rank: Rank) -> None:
+    """The guard knows what the coordinator stream says now; unchanged where Kafka is silent."""
+    sent_ms = boot_ms()
+    try:
+        stream.catch_up()
+    except UnavailableError as e:
+        log.warning("%s", e)
+        return
+    guard.fetched_ms = sent_ms
+    last = EpochManager(stream).read_am_epoch()
+    guard.is_outranked = last is not None and last.rank.is_above(rank)
+
+
+def answers(resource_manager: ResourceManagerRest) -> bool:
+    """Whether the ResourceManager does."""
+    try:
+        resource_manager.require_reachable()
+    except UnavailableError as e:
+        log.warning("%s", e)
+        return False
+    return True
+
+
+async def watch(
+    container: AmContainer, stream: CoordinatorStreamStore, guard: RenewalGuard, unreached_ms: int
+) -> str:
+    """Looks until this attempt is over; why it is.
+
+    Args:
+        container: of the attempt.
+        stream: what a higher rank is found in.
+        guard: knows what was found.
+        unreached_ms: how long a container can live that an isolated attempt has permitted.
+
+    Raises:
+        UnavailableError: the container does not know its ResourceManager.
+    """
+    resource_manager = ResourceManagerRest.from_folder(container.folder)
+    expiry = await asyncio.to_thread(resource_manager.setting, NODE_EXPIRY_KEY)
+    silence = Silence(limit_ms(unreached_ms, expiry))
+    while not guard.is_outranked:
+        await asyncio.sleep(_WATCH_S)
+        last_ms = guard.fetched_ms
+        await asyncio.to_thread(look, stream, guard, container.rank)
+        # The ResourceManager is asked only while Kafka is silent: it has better things to do.
+        is_answered = guard.fetched_ms != last_ms or await asyncio.to_thread(
+            answers, resource_manager
+        )
+        if silence.asked(boot_ms(), is_answered=is_answered):
+            return (
+                f"neither Kafka nor the ResourceManager has answered for {silence.limit_ms} ms: "
+                "this attempt is over"
+            )
+    return "a higher rank has taken over: no lease is renewed any more"
+
+
+async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat: Heartbeat) -> int:
+    """Keeps leases until a higher rank is seen, or nobody answers any more; the exit code.
+
+    Raises:
+        HomeportError: this process cannot go on.
+    """
+    # What the keeper needs of it changes with a submission only.
+    config = container.submission.submitted.config
+    manager = ClusterManagerConfig.of(config)
+    guard = RenewalGuard(JobConfig.of(config).isolation_max_ms)
+    table = LeaseTable(manager.lease_ms, boot_ms())
+    server = LeaseServer(
+        table,
+        guard,
+        lease_ms=manager.lease_ms,
+        attempt=container.attempt,
+        token=container.token,
+    )
+    host = manager.url_host or container.names.address(container.host)
+    await asyncio.to_thread(look, stream, guard, container.rank)
+    url = await server.start(host, heartbeat.port or 0, Path(SOCKET_NAME))
+    heartbeat.tell_port(int(url.rstrip("/").rpartition(":")[2]))
+    log.info("leases of %d ms are renewed at %s", manager.lease_ms, url)
+    try:
+        unreached_ms = unseen_ms(guard.isolation_ms, manager.lease_ms)
+        log.error(await watch(container, stream, guard, unreached_ms))
+    finally:
+        await server.stop()
+    return EXIT_FINAL
+
+
+def main() -> int:
+    """Keeps the leases of this AM container; the exit code."""
+    heartbeat = Heartbeat(os.environ)
+    heartbeat.start()
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        container = AmContainer.read(os.environ, Path.cwd())
+        config = container.submission.config
+        await_kafka(config, log)
+        with CoordinatorStreamStore.of(
+            config, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
+        ) as stream:
+            stream.bootstrap()
+            return asyncio.run(keep(container, stream, heartbeat))
+    except (HomeportError, OSError) as e:
+        log.error("the lease keeper cannot go on: %s", e)  # noqa: TRY400 - one line says it all
+        heartbeat.tell_cause(str(e))
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,324 @@
+"""The allocator in numbers: Samza's, by Samza's names, and those that STANDBY asks for.
+
+Counted from what the allocator tells of its decisions (events, reasons, records); what is so now is
+read from its state when somebody asks. Counters begin with this driver: whoever reads them over
+time takes a fall to zero for a new one, as Prometheus does.
+
+Names: ``samza_<class>_<name>`` of Samza's group ``<package>.<class>`` and metric ``<name>``, with
+underscores for the hyphens of the name and Prometheus' ``_total`` behind what only grows; the help
+text begins with group and metric as Samza spells them. Source: samza-behaviours 13; STANDBY,
+"Additional metrics".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.job_state.state import (
+    LIVE,
+    TERMINAL,
+    AllocatorState,
+    ContainerPhase,
+    ContainerRole,
+)
+from homeport.appmaster.allocation.protocol.events import Event, FailoverStep, JobModelPublished
+from homeport.appmaster.allocation.protocol.instructions import EndFailover, Record, WriteFailover
+from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
+from homeport.appmaster.report.recovery import Recovery
+from homeport.job_coordinator.model.ids import ProcessorId
+
+MANAGER: Final = "org.apache.samza.metrics.ContainerProcessManagerMetrics"
+APP_MASTER: Final = "org.apache.samza.job.yarn.SamzaAppMasterMetrics"
+
+_COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
+    (MANAGER, "failed-containers", "Ends that nobody ordered, and launches in vain."),
+    (MANAGER, "released-containers", "Launchers told to go, as nobody needed them."),
+    (MANAGER, "preferred-host-requests", "Requests for the host with a container's state."),
+    (MANAGER, "any-host-requests", "Requests for another host, by name or any."),
+    (MANAGER, "expired-preferred-host-requests", "Of those for the host with the state."),
+    (MANAGER, "expired-any-host-requests", "Of those for another host."),
+    (MANAGER, "failed-standby-allocations", "Launchers refused, as another of a group was there."),
+    (MANAGER, "fault-domain-aware-container-requests", "Those for standbys, where racks count."),
+    (MANAGER, "fault-domain-aware-containers-started", "Standbys started, where racks count."),
+    (
+        MANAGER,
+        "expired-fault-domain-aware-container-requests",
+        "Of those for standbys, where racks count.",
+    ),
+    (
+        MANAGER,
+        "failed-fault-domain-aware-container-requests",
+        "Launchers refused a standby, where racks count.",
+    ),
+    (MANAGER, "failed-container-placements-actions", "Operators' commands that failed."),
+    (MANAGER, "failovers-to-standby", "Choices of a standby's place for its active container."),
+    (MANAGER, "failovers-to-any-host", "Active containers that could not be failed to a standby."),
+    (APP_MASTER, "container-from-previous-attempt", "Containers that were found running."),
+    (APP_MASTER, "heartbeats-expired", "Leases that ran out."),
+)
+"""(group, metric, what it counts) of what only grows."""
+
+_COUNTED_BY: Final[Mapping[ReasonKind, str]] = {
+    ReasonKind.CHARGED: "failed-containers",
+    ReasonKind.NOT_CHARGED: "failed-containers",
+    ReasonKind.SURPLUS_RELEASED: "released-containers",
+    ReasonKind.HOME_ASKED: "preferred-host-requests",
+    ReasonKind.ASKED_EARLY: "preferred-host-requests",
+    ReasonKind.COMMANDED_HOST_ASKED: "preferred-host-requests",
+    ReasonKind.OTHER_HOST_ASKED: "any-host-requests",
+    ReasonKind.ANY_HOST_ASKED: "any-host-requests",
+    ReasonKind.ADOPTED: "container-from-previous-attempt",
+    ReasonKind.KEPT_APART: "failed-standby-allocations",
+    ReasonKind.COMMAND_FAILED: "failed-container-placements-actions",
+}
+
+_RACKS: Final[Mapping[ReasonKind, str]] = {
+    ReasonKind.HOME_ASKED: "fault-domain-aware-container-requests",
+    ReasonKind.OTHER_HOST_ASKED: "fault-domain-aware-container-requests",
+    ReasonKind.ANY_HOST_ASKED: "fault-domain-aware-container-requests",
+    ReasonKind.REQUEST_EXPIRED: "expired-fault-domain-aware-container-requests",
+    ReasonKind.STARTED: "fault-domain-aware-containers-started",
+    ReasonKind.KEPT_APART: "failed-fault-domain-aware-container-requests",
+}
+
+_FAILURES: Final = frozenset({ReasonKind.CHARGED, ReasonKind.NOT_CHARGED})
+BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+PHASE_BUCKETS_S: Final = (0.05, 0.1, 0.2, *BUCKETS_S)
+_MS_PER_S: Final = 1000
+
+
+class AllocatorMetrics:
+    """Counts what is decided, from this driver's beginning."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._failures: Counter[tuple[str, bool]] = Counter()
+        self._failovers: Counter[FailoverStep] = Counter()
+        self._failed_failovers = 0
+        self._reasons: Counter[ReasonKind] = Counter()
+        self._recoveries = _Histogram(
+            "homeport_recovery_seconds",
+            "From the last sign of life of a container that ran until it did its work again.",
+            ("cause",),
+            BUCKETS_S,
+        )
+        self._phases = _Histogram(
+            "homeport_recovery_phase_seconds",
+            "The phases of recoveries: laid end to end they are the whole.",
+            ("kind", "phase"),
+            PHASE_BUCKETS_S,
+        )
+        self._asked: dict[ProcessorId, str] = {}
+        self._chosen: dict[ProcessorId, ProcessorId | None] = {}
+
+    def decided(self, event: Event, decision: Decision) -> None:
+        """One more decision."""
+        if isinstance(event, JobModelPublished):
+            self._note_failovers_under_way(event)
+        for reason in decision.reasons:
+            self._reasons[reason.kind] += 1
+            if reason.kind in _COUNTED_BY:
+                self._counts[_COUNTED_BY[reason.kind]] += 1
+            self._count_request(reason)
+            if reason.kind in _RACKS and _minds_racks(decision.state, reason.processor_id):
+                self._counts[_RACKS[reason.kind]] += 1
+            if reason.kind in _FAILURES:
+                role = _role(decision.state, reason.processor_id)
+                self._failures[role, reason.kind is ReasonKind.CHARGED] += 1
+        self._count_failovers(decision.records)
+
+    def _note_failovers_under_way(self, event: JobModelPublished) -> None:
+        """Those of an earlier driver, which has counted their choices: what comes of them is ours.
+
+        By the event, as its own decision may begin one: a host may be lost before any placing.
+        """
+        for active, record in event.failovers.items():
+            self._chosen.setdefault(active, record.standby)
+
+    def _count_failovers(self, records: Iterable[Record]) -> None:
+        """A choice that is lost and the one that follows it are records of one decision.
+
+        Nobody after nobody is no further occurrence: only the list of those tried is another.
+        """
+        chosen = {r.active: r for r in records if isinstance(r, WriteFailover)}
+        for active, choice in chosen.items():
+            is_nobody = choice.step is FailoverStep.OTHER_HOST
+            if is_nobody and self._chosen.get(active, active) is None:
+                continue
+            self._failovers[choice.step] += 1
+            self._counts["failovers-to-any-host" if is_nobody else "failovers-to-standby"] += 1
+            self._failed_failovers += self._chosen.get(active) is not None
+            self._chosen[active] = choice.standby
+        for record in records:
+            if isinstance(record, EndFailover):
+                self._chosen.pop(record.active, None)
+
+    def _count_request(self, reason: Reason) -> None:
+        """What was asked for is remembered, as the reason of an expiry does not tell."""
+        if reason.processor_id is None:
+            return
+        asked = _COUNTED_BY.get(reason.kind, "")
+        if asked.endswith("-requests"):
+            self._asked[reason.processor_id] = asked
+        elif reason.kind is ReasonKind.REQUEST_EXPIRED:
+            expired = self._asked.get(reason.processor_id, "any-host-requests")
+            self._counts[f"expired-{expired}"] += 1
+
+    def recovered(self, recovery: Recovery) -> None:
+        """A recovery is over."""
+        self._recoveries.observe((recovery.cause,), recovery.since_ms - recovery.began_ms)
+        kind = "" if recovery.kind is None else recovery.kind.value
+        for phase, took_ms in recovery.phases_ms(recovery.since_ms).items():
+            self._phases.observe((kind, phase.value), took_ms)
+
+    def lease_expired(self) -> None:
+        """A lease ran out."""
+        self._counts["heartbeats-expired"] += 1
+
+    def collect(self, state: AllocatorState) -> Iterator[Metric]:
+        """Each metric with its samples, where ``state`` is the present one."""
+        for group, name, about in _COUNTERS:
+            yield _samza_counter(group, name, about, self._counts[name])
+        yield from self._present(state)
+        failures = CounterMetricFamily(
+            "homeport_container_failures",
+            "Ends that nobody ordered, and launches in vain; charged: to the retry keys.",
+            labels=("role", "charged"),
+        )
+        for role in ContainerRole:
+            for is_charged in (False, True):
+                labels = (role.value, str(is_charged).lower())
+                failures.add_metric(labels, self._failures[role.value, is_charged])
+        yield failures
+        failovers = CounterMetricFamily(
+            "homeport_failovers", "Failovers, by where the active went.", labels=("kind",)
+        )
+        for step in FailoverStep:
+            failovers.add_metric((step.value,), self._failovers[step])
+        yield failovers
+        failed = CounterMetricFamily(
+            "homeport_failed_failovers",
+            "Choices of a standby's place that were lost, and followed by another.",
+        )
+        failed.add_metric((), self._failed_failovers)
+        yield failed
+        reasons = CounterMetricFamily(
+            "homeport_decisions", "What was decided, by kind of reason.", labels=("kind",)
+        )
+        for kind in ReasonKind:
+            reasons.add_metric((kind.value,), self._reasons[kind])
+        yield reasons
+        yield self._recoveries.metric()
+        yield self._phases.metric()
+
+    def _present(self, state: AllocatorState) -> Iterator[Metric]:
+        phases = Counter(c.phase for c in state.containers if not c.is_retired)
+        count = sum(phases.values())
+        running = phases[ContainerPhase.RUNNING]
+        finished = phases[ContainerPhase.FINISHED]
+        needed = sum(n for phase, n in phases.items() if phase not in LIVE | TERMINAL)
+        settings = state.settings
+        requests = self._counts["preferred-host-requests"]
+        expired = self._counts["expired-preferred-host-requests"]
+        match_pct = 100 * (requests - expired) / requests if requests else 0
+        idle = sum(
+            1 for r in state.resources if not r.is_released and state.holder(r.resource_id) is None
+        )
+        for group, name, about, value in (
+            (MANAGER, "running-containers", "Containers that run.", running),
+            (MANAGER, "needed-containers", "Containers that wait for a resource.", needed),
+            (MANAGER, "completed-containers", "Containers that came to their end.", finished),
+            (MANAGER, "container-count", "Containers of the JobModel, of both roles.", count),
+            (
+                MANAGER,
+                "job-healthy",
+                "1 where every container runs, or came to its end.",
+                int(count > 0 and running + finished == count),
+            ),
+            (
+                MANAGER,
+                "host-affinity-match-pct",
+                "Preferred requests that did not expire.",
+                match_pct,
+            ),
+            (MANAGER, "container-memory-mb", "Of each.", settings.container_memory_mb),
+            (MANAGER, "container-cpu-cores", "Of each.", settings.container_cores),
+            (APP_MASTER, "allocated-containers-in-buffer", "Launchers that nobody holds.", idle),
+        ):
+            gauge = GaugeMetricFamily(samza_name(group, name), f"{group} {name}. {about}")
+            gauge.add_metric((), value)
+            yield gauge
+        yield _samza_counter(
+            MANAGER,
+            "redundant-notifications",
+            "Events that came too late, twice, or for somebody unknown.",
+            state.stale_events,
+        )
+
+
+class _Histogram:
+    """One histogram of times, by its labels.
+
+    Args:
+        bounds_s: the upper bounds of its buckets, in seconds, but for the last, which has none.
+    """
+
+    def __init__(
+        self, name: str, about: str, labels: tuple[str, ...], bounds_s: tuple[float, ...]
+    ) -> None:
+        self._name = name
+        self._about = about
+        self._labels = labels
+        self._bounds_s = bounds_s
+        self._buckets: dict[tuple[str, ...], list[int]] = {}
+        self._sums_ms: Counter[tuple[str, ...]] = Counter()
+
+    def observe(self, labels: tuple[str, ...], took_ms: int) -> None:
+        """One more time under these values of the labels."""
+        buckets = self._buckets.setdefault(labels, [0] * (len(self._bounds_s) + 1))
+        buckets[bisect_left(self._bounds_s, took_ms / _MS_PER_S)] += 1
+        self._sums_ms[labels] += took_ms
+
+    def metric(self) -> Metric:
+        """Prometheus' form, by the values of the labels."""
+        metric = HistogramMetricFamily(self._name, self._about, labels=self._labels)
+        bounds = [*map(str, self._bounds_s), "+Inf"]
+        for labels, buckets in sorted(self._buckets.items()):
+            sums = [sum(buckets[: i + 1]) for i in range(len(buckets))]
+            total_s = self._sums_ms[labels] / _MS_PER_S
+            metric.add_metric(labels, list(zip(bounds, sums, strict=True)), total_s)
+        return metric
+
+
+def samza_name(group: str, name: str) -> str:
+    """Prometheus' name of Samza's metric, by the one rule above; ``_total`` is not in it."""
+    return f"samza_{group.rpartition('.')[2]}_{name.replace('-', '_')}"
+
+
+def _samza_counter(group: str, name: str, about: str, value: float) -> Metric:
+    counter = CounterMetricFamily(samza_name(group, name), f"{group} {name}. {about}")
+    counter.add_metric((), value)
+    return counter
+
+
+def _minds_racks(state: AllocatorState, processor_id: ProcessorId | None) -> bool:
+    """Whether it is a standby that racks keep, or try to keep, away from its active."""
+    container = None if processor_id is None else state.container(processor_id)
+    is_standby = container is not None and container.replica_of is not None
+    return is_standby and (state.settings.racks_are_preferred or state.settings.racks_are_apart)
+
+
+def _role(state: AllocatorState, processor_id: ProcessorId | None) -> str:
+    container = None if processor_id is None else state.container(processor_id)
+    return (container.role if container is not None else ContainerRole.ACTIVE).value

@@ -1,0 +1,144 @@
+"""What the driver tells of its decisions, in its log, the job's history and to who asks; once each.
+
+Orders come again with each check-in until they are obeyed: a repetition is not told.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.job_state.state import AllocatorState, ContainerRole
+from homeport.appmaster.allocation.protocol.events import Event, describe
+from homeport.appmaster.allocation.protocol.instructions import (
+    EndFailover,
+    Instruction,
+    PermitContainer,
+    ReleaseResource,
+    StopContainer,
+    WriteFailover,
+    WritePlacementResponse,
+    brief,
+)
+from homeport.appmaster.clocks import wall_ms
+from homeport.appmaster.lease.launcher_table import LauncherTable
+from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
+from homeport.appmaster.report.event_log import EventLog
+from homeport.appmaster.report.recovery_reporter import RecoveryDesk
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+log = logging.getLogger("driver")
+
+
+class DecisionLog:
+    """Remembers which permits and stops have been told, and hands on what decided them.
+
+    ``events`` is for people, ``metrics`` for those who count.
+    """
+
+    def __init__(self, history: HistoryWriter, launchers: LauncherTable) -> None:
+        self.events = EventLog(wall_ms)
+        self.metrics = AllocatorMetrics()
+        self.recoveries = RecoveryDesk(history, self.metrics)
+        self._history = history
+        self._launchers = launchers
+        self._permitted: set[Incarnation] = set()
+        self._stopped: set[Incarnation] = set()
+
+    def decided(
+        self, before: AllocatorState, event: Event, decision: Decision, known_ms: int
+    ) -> None:
+        """What followed from an event, which was known at ``known_ms``, is recorded.
+
+        To be told before it is carried out.
+        """
+        self.metrics.decided(event, decision)
+        self.recoveries.decided(before, event, decision, known_ms)
+        orders = [i for i in decision.instructions if not self._is_repeated(i)]
+        if orders or decision.records or (decision.reasons and not decision.instructions):
+            self.events.add(event, decision, orders)
+        if not orders and not decision.records:
+            return
+        for record in decision.records:
+            match record:
+                case WritePlacementResponse():
+                    self._answered(record)
+                case WriteFailover():
+                    self._failover_decided(record)
+                case EndFailover():
+                    active, cause = record.active, record.cause
+                    self._history.event("failover-ended", active=active, cause=cause)
+        names = [brief(i) for i in orders]
+        log.info("%s -> %s", describe(event), "; ".join(names) or "records")
+        self._history.event("decision", cause=describe(event), instructions=names)
+
+    def _answered(self, answer: WritePlacementResponse) -> None:
+        """An operator's command has come as far as this."""
+        request = answer.request
+        self._history.event(
+            "placement-answered",
+            commanded=request.processor_id,
+            destination=request.destination,
+            uuid=request.uuid,
+            status=answer.status.value,
+            message=answer.message,
+        )
+
+    def _failover_decided(self, record: WriteFailover) -> None:
+        """An active one goes to this place, for the first time or after another choice failed."""
+        self._history.event(
+            "failover-decided",
+            active=record.active,
+            active_epoch=record.epoch,
+            step=record.step.value,
+            standby=record.standby,
+            to_host=record.host,
+            cause=record.cause,
+        )
+
+    def _is_repeated(self, instruction: Instruction) -> bool:
+        """Whether it is an order that was told before and comes again until it is obeyed."""
+        if isinstance(instruction, PermitContainer):
+            return instruction.incarnation in self._permitted
+        if isinstance(instruction, StopContainer):
+            return instruction.incarnation in self._stopped
+        return isinstance(instruction, ReleaseResource)
+
+    def permitted(self, permit: PermitContainer, replica_of: ProcessorId | None) -> None:
+        """A permit is on its way; ``replica_of``: of a standby, its active one."""
+        incarnation = permit.incarnation
+        if incarnation not in self._permitted:
+            self._permitted.add(incarnation)
+            launcher = self._launchers.find(permit.resource_id)
+            self.event(
+                "permit-granted",
+                incarnation,
+                resource=permit.resource_id,
+                on_host=launcher.host if launcher else None,
+                model_version=permit.model_version,
+                **({} if replica_of is None else _role_of_standby(replica_of)),
+            )
+
+    def stop_ordered(self, order: StopContainer) -> None:
+        """An order to stop is on its way."""
+        if order.incarnation not in self._stopped:
+            self._stopped.add(order.incarnation)
+            self.event("stop-ordered", order.incarnation, resource=order.resource_id)
+
+    def revoked(self, incarnation: Incarnation, renewed_ms: int | None) -> None:
+        """A lease ran out, which the keeper renewed last at ``renewed_ms``; None: it never did."""
+        self.metrics.lease_expired()
+        if renewed_ms is not None:
+            self.recoveries.seen(incarnation, renewed_ms)
+        self.event("revoked", incarnation, renewed_ms=renewed_ms)
+
+    def event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
+        """Something befell an incarnation."""
+        self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
+
+
+def _role_of_standby(active: ProcessorId) -> dict[str, str]:
+    """By these the history is judged: whose standby it is, is in no id."""
+    return {"processor_role": ContainerRole.STANDBY.value, "active_processor_id": active}

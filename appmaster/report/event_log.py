@@ -1,0 +1,152 @@
+"""The last events that decided something: cause, reasons, records, instructions, in that order.
+
+Bounded in number and bytes, in memory alone: it begins with this driver, and says since when. Each
+event is numbered, so that a reader who comes again is told what is new, and whether he missed any.
+It holds nothing of the configuration, so nothing in it needs masking.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, Final
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.protocol.events import Event, describe, named
+from homeport.appmaster.allocation.protocol.instructions import Instruction, Record, brief
+from homeport.appmaster.allocation.protocol.reasons import Reason
+from homeport.job_coordinator.http.query_params import EventsAsked
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.placement import PlacementRequest, PlacementSource
+
+MAX_EVENTS: Final = 10_000
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""Of all events together, as they are served."""
+
+MAX_TOLD: Final = 1_000
+"""Reasons, and likewise records and instructions, of one event; the others are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    number: int
+    body: bytes
+    processors: frozenset[ProcessorId]
+
+
+class EventLog:
+    """Keeps the newest events that fit.
+
+    Args:
+        now_ms: the time, in ms since 1970.
+    """
+
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        *,
+        max_events: int = MAX_EVENTS,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._now_ms = now_ms
+        self._since_ms = now_ms()
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+        self._entries: deque[_Entry] = deque()
+        self._bytes = 0
+        self._last = 0
+
+    def add(self, event: Event, decision: Decision, instructions: Iterable[Instruction]) -> None:
+        """The event is the newest; ``instructions``: those of the decision that are told."""
+        self._last += 1
+        reasons, records, orders = decision.reasons, decision.records, tuple(instructions)
+        told = (reasons[:MAX_TOLD], records[:MAX_TOLD], orders[:MAX_TOLD])
+        body = {
+            "number": self._last,
+            "at_ms": self._now_ms(),
+            "cause": describe(event),
+            "reasons": [_reason(r) for r in told[0]],
+            "records": [_record(r) for r in told[1]],
+            "instructions": [brief(i) for i in told[2]],
+            "left_out": len(reasons) + len(records) + len(orders) - sum(map(len, told)),
+        }
+        self._keep(_Entry(self._last, compact_json(body), _processors(event, told[0])))
+
+    def _keep(self, entry: _Entry) -> None:
+        self._entries.append(entry)
+        self._bytes += len(entry.body)
+        while len(self._entries) > self._max_events or (
+            self._bytes > self._max_bytes and len(self._entries) > 1
+        ):
+            self._bytes -= len(self._entries.popleft().body)
+
+    def to_json(self, asked: EventsAsked) -> bytes:
+        """The body of ``GET /v1/events``, in the order of their numbers.
+
+        Shapes: ``first`` and ``last``, the numbers of the oldest event kept and of the newest one
+        (0: none yet); ``more``, whether some that were asked for are left out, the oldest of them
+        where ``since`` is not given, else the newest.
+        """
+        found = [e for e in self._entries if _is_asked_for(e, asked)]
+        is_newest_first = asked.since is None
+        kept = found[-asked.limit :] if is_newest_first else found[: asked.limit]
+        head = compact_json(
+            {
+                "version": 1,
+                "since_ms": self._since_ms,
+                "first": self._entries[0].number if self._entries else 0,
+                "last": self._last,
+                "more": len(kept) < len(found),
+            }
+        )
+        return b'%s,"events":[%s]}' % (head[:-1], b",".join(e.body for e in kept))
+
+
+def _is_asked_for(entry: _Entry, asked: EventsAsked) -> bool:
+    is_new = asked.since is None or entry.number > asked.since
+    return is_new and (asked.processor_id is None or asked.processor_id in entry.processors)
+
+
+def _processors(event: Event, reasons: Iterable[Reason]) -> frozenset[ProcessorId]:
+    """Whom the event is about: those that its reasons name, and its incarnation's."""
+    ids = {i for r in reasons for i in (r.processor_id, r.other) if i is not None}
+    incarnation = getattr(event, "incarnation", None)
+    if isinstance(incarnation, Incarnation):
+        ids.add(incarnation.processor_id)
+    return frozenset(ids)
+
+
+def _reason(reason: Reason) -> Mapping[str, Any]:
+    return {
+        "kind": reason.kind.value,
+        "processor_id": reason.processor_id,
+        "host": reason.host,
+        "other": reason.other,
+        "sentence": str(reason),
+    }
+
+
+def _record(record: Record) -> str:
+    told = (
+        f"{f.name}={_value(getattr(record, f.name))}" for f in fields(record) if f.name != "cause"
+    )
+    return f"{type(record).__name__} {' '.join(told)}"
+
+
+def _value(value: object) -> str:
+    match value:
+        case Incarnation():
+            return named(value)
+        case PlacementRequest():
+            return f"{value.uuid}: {value.processor_id} to {value.destination}"
+        case PlacementSource():
+            return f"{value.epoch} on {value.host}"
+        case Enum():
+            return str(value.value)
+        case tuple():
+            return f"[{' '.join(map(_value, value))}]"
+    return str(value)

@@ -1,0 +1,379 @@
+"""The state of the job as its people see it: the body of ``GET /v1/status``."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.exclusion import suspects_itself
+from homeport.appmaster.allocation.health import health
+from homeport.appmaster.allocation.job_state.state import (
+    LIVE,
+    WAITING,
+    AllocatorState,
+    ContainerPhase,
+    ContainerState,
+    JobPhase,
+    Placement,
+)
+from homeport.appmaster.allocation.protocol.events import HostReport, named
+from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
+from homeport.appmaster.allocation.shortage import shortage
+from homeport.appmaster.lease.launcher_table import LauncherTable
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.messages import Started, StopCause, Stopped
+from homeport.job_coordinator.metadata.epochs import Rank
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_MAX_FAILURES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class JobIdentity:
+    """Which job this AM attempt runs, and where it can be reached."""
+
+    name: str
+    id: str
+    rank: Rank
+    attempts_max: int
+    application_url: str
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What is known of one processor beyond the allocator's state. Units: ms since 1970."""
+
+    phase: ContainerPhase | None = None
+    since_ms: int = 0
+    waits_since_ms: int | None = None
+    """Since when it has been on its way to a place, through all phases of that; None: it is not."""
+    host: Host | None = None
+    resource: ResourceId | None = None
+    """The YARN container that it was given last."""
+    started: Started | None = None
+    last_failure: str = ""
+    report: tuple[Incarnation, ContainerReport] | None = None
+    """What the container tells of its work, by its launcher's last check-in."""
+    reported: Stopped | None = None
+    """What a launcher reported last."""
+    epoch: int = 0
+    """The last epoch that this driver permitted or found."""
+    restarts: int = 0
+    """How often there was another; epochs that a new model raises were nobody's."""
+
+
+@dataclass
+class JobStatus:
+    """Collects facts as they come and tells them with the allocator's state.
+
+    Args:
+        now_ms: the time, in ms since 1970.
+        foreseen: what the allocator will know once it has the JobModel that the driver begins with.
+            It gets that when it is known what earlier drivers have left running, which may take
+            longer than a lease; who looks meanwhile finds every container, not none.
+    """
+
+    identity: JobIdentity
+    now_ms: Callable[[], int]
+    foreseen: AllocatorState
+    coordinator_url: str = ""
+    versions: dict[ProcessorId, tuple[int, int]] = field(default_factory=dict)
+    """{processor: epoch, and version of the JobModel it was permitted under}, by the stream."""
+    held_back: tuple[int, tuple[Incarnation, ...]] | None = None
+    _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
+    _refusals: Counter[str] = field(default_factory=Counter)
+    _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
+    _begun_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun_ms = self.now_ms()
+
+    def entered(self, decision: Decision, launchers: LauncherTable) -> None:
+        """The allocator has decided so, and is in the state that it names."""
+        for processor_id in sorted(decision.changes.containers):
+            container = decision.state.container(processor_id)
+            if container is None:
+                continue
+            facts = self._facts.setdefault(container.processor_id, _Facts())
+            if facts.phase is not container.phase:
+                facts.phase, facts.since_ms = container.phase, self.now_ms()
+                since_ms = facts.waits_since_ms or facts.since_ms
+                facts.waits_since_ms = since_ms if container.phase in WAITING else None
+            if container.resource_id is not None:
+                facts.resource = container.resource_id
+                launcher = launchers.find(container.resource_id)
+                if launcher is not None:
+                    facts.host = launcher.host
+                if container.epoch != facts.epoch:
+                    facts.restarts += facts.epoch > 0
+                    facts.epoch = container.epoch
+            self._note_failure(container, facts)
+
+    def _note_failure(self, container: ContainerState, facts: _Facts) -> None:
+        """A failure that no launcher reported, as of a launch or a lost resource, is told too."""
+        story, known = container.last_failure, facts.last_failure
+        facts.last_failure = story
+        if story == known or _tells_of(story, facts.reported):
+            return
+        self._failures.append(
+            {
+                "processor_id": container.processor_id,
+                "epoch": container.epoch,
+                "cause": story,
+                "exit_code": None,
+                "host": facts.host,
+                "at_ms": self.now_ms(),
+                "log": None,
+                "last_lines": [],
+            }
+        )
+
+    def begun(self, waited_ms: int, unheard: tuple[Incarnation, ...]) -> None:
+        """Placing has begun, so long after the attempt; nobody had told of the stop of these."""
+        self.held_back = (waited_ms, unheard)
+
+    def started(self, message: Started) -> None:
+        """A stream container has reported how it was restored; it may report so again."""
+        facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
+        if facts.started != message:
+            stores = (how for tasks in message.restored.values() for how in tasks.values())
+            for how in stores:
+                if how.refusal is not None:
+                    self._refusals[how.refusal] += how.tasks
+        facts.started = message
+
+    def reported(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
+        """A running container tells this of its work; None: nothing."""
+        facts = self._facts.setdefault(incarnation.processor_id, _Facts())
+        facts.report = None if report is None else (incarnation, report)
+
+    def stopped(self, message: Stopped) -> None:
+        """A stream container has ended; what was neither ordered nor its own wish is a failure.
+
+        A report that is made again, as while the driver cannot take it, adds no other.
+        """
+        if message.cause in {StopCause.ORDERED, StopCause.FINISHED}:
+            return
+        own = message.incarnation
+        if any(_is_report_of(own, failure) for failure in self._failures):
+            return
+        facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
+        facts.reported = message
+        self._failures.append(
+            {
+                "processor_id": message.incarnation.processor_id,
+                "epoch": message.incarnation.epoch,
+                "cause": message.cause.value,
+                "exit_code": message.exit_code,
+                "host": facts.host,
+                "at_ms": self.now_ms(),
+                "log": _log_of(message.incarnation, facts),
+                "last_lines": list(message.last_lines),
+            }
+        )
+
+    def failed(self, what: str) -> None:
+        """Something else went wrong that people should know of."""
+        self._failures.append({"processor_id": None, "cause": what, "at_ms": self.now_ms()})
+
+    def diagnostics(self, end: EndJob) -> str:
+        """What YARN is told of the job's end: of a failed job also where to look, in one line.
+
+        Everybody can read it on YARN's pages, so no line of any log is in it.
+        """
+        logs = [f for f in self._failures if f.get("log") is not None]
+        if end.result is not JobResult.FAILED or not logs:
+            return end.diagnostics
+        last = logs[-1]
+        name = named(Incarnation(last["processor_id"], last["epoch"]))
+        return f"{end.diagnostics}; the log of {name} is {last['log']} on {last['host']}"
+
+    def to_json(
+        self, state: AllocatorState, launchers: LauncherTable, stream_fault: str | None
+    ) -> Mapping[str, Any]:
+        """The body, but for the configuration. Shapes: see interfaces, "HTTP", status.
+
+        ``last_lines`` of the failures are for who has the job's token.
+        """
+        identity = self.identity
+        rank = identity.rank
+        known = self.foreseen if state.phase is JobPhase.NEW else state
+        return {
+            "job": {
+                "name": identity.name,
+                "id": identity.id,
+                "application": rank.application,
+                "attempt": rank.attempt,
+                "attempts_max": identity.attempts_max,
+                "rank": [rank.submission, rank.application, rank.attempt],
+                "state": _job_state(state),
+                "health": health(known).value,
+                "model_version": known.model_version,
+                "held_back": self.held_back
+                and {"ms": self.held_back[0], "unheard": [named(i) for i in self.held_back[1]]},
+            },
+            "coordinator_url": self.coordinator_url,
+            "application_url": identity.application_url,
+            "containers": [self._container(c, launchers) for c in known.containers],
+            "hosts": sorted(state.hosts or ()),
+            "excluded_hosts": [e.host for e in state.exclusions],
+            "suspects_itself": suspects_itself(state.silent, state.hosts or ()),
+            "stores_refused": dict(sorted(self._refusals.items())),
+            "failures": list(self._failures),
+            "coordinator_stream": stream_fault or "ok",
+            "change": change_under_way(state),
+            "failovers": failovers_under_way(known),
+            "placements": [placement_under_way(p) for p in state.placements],
+        }
+
+    def waiting(
+        self, state: AllocatorState, reports: Iterable[HostReport]
+    ) -> Mapping[str, Any] | None:
+        """Who waits since when for a container, and what is in the way; None where nobody does.
+
+        Shapes: see ``Shortage.to_json``. ``reports``: what the last look at the hosts saw.
+        """
+        found = shortage(state, reports)
+        if found is None:
+            return None
+        facts = {w.processor_id: self._facts.get(w.processor_id, _Facts()) for w in found.waiters}
+        since_ms = {p: f.waits_since_ms for p, f in facts.items() if f.waits_since_ms is not None}
+        return found.to_json(since_ms)
+
+    def _container(self, container: ContainerState, launchers: LauncherTable) -> dict[str, Any]:
+        facts = self._facts.get(container.processor_id, _Facts())
+        launcher = launchers.find(container.resource_id) if container.resource_id else None
+        incarnation = Incarnation(container.processor_id, container.epoch)
+        started = (
+            facts.started if facts.started and facts.started.incarnation == incarnation else None
+        )
+        body = started.to_json() if started else {}
+        told = facts.report[1] if facts.report and facts.report[0] == incarnation else None
+        return {
+            "processor_id": container.processor_id,
+            "role": container.role.value,
+            "replica_of": container.replica_of,
+            "lag": container.lag,
+            "lag_seconds": told and told.lag_seconds,
+            "report": told and told.to_json(),
+            "host": launcher.host if launcher else None,
+            "last_host": facts.host or container.home,
+            "wanted_host": container.wanted,
+            "phase": container.phase.value,
+            "since_ms": facts.since_ms or self._begun_ms,
+            "epoch": container.epoch,
+            "model_version": self._version(container),
+            "pid": launcher.pid if launcher and launcher.running == incarnation else None,
+            "resource": container.resource_id,
+            "spare": launcher.spare.to_json() if launcher and launcher.spare else None,
+            "restored": body.get("restored"),
+            "seconds": body.get("seconds"),
+            "restarts": facts.restarts,
+            "failures": container.failures,
+            "last_failure": container.last_failure or None,
+        }
+
+    def _version(self, container: ContainerState) -> int | None:
+        """The version that it runs; None: nothing runs, or an earlier driver knew."""
+        if container.phase not in LIVE:
+            return None
+        epoch, version = self.versions.get(container.processor_id, (0, 0))
+        return container.model_version or (version if epoch == container.epoch else None)
+
+
+def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:
+    """Who has to stop for a new JobModel, and who waits for whom; None where nobody does.
+
+    Shapes: ``must_stop`` incarnations; ``waits`` {processor: incarnations that own a task of it}.
+    """
+    if state.phase is not JobPhase.ACTIVE:
+        return None
+    live = {c.incarnation for c in state.containers if c.phase in LIVE}
+    # One that makes way for its active one stops too, and under the model that it had.
+    overtaken = (c for c in state.containers if c.is_overtaken)
+    stopping = [c.incarnation for c in overtaken if c.phase is ContainerPhase.STOPPING]
+    waits = {
+        c.processor_id: [named(p.incarnation) for p in c.unfenced if p.incarnation in live]
+        for c in state.containers
+        if c.phase in WAITING
+    }
+    waits = {processor_id: owners for processor_id, owners in waits.items() if owners}
+    if not stopping and not waits:
+        return None
+    return {
+        "to_version": state.model_version,
+        "must_stop": [named(i) for i in stopping],
+        "waits": waits,
+    }
+
+
+def placement_under_way(placement: Placement) -> Mapping[str, Any]:
+    """An operator's command that is not ended."""
+    request = placement.request
+    return {
+        "uuid": request.uuid,
+        "processor_id": request.processor_id,
+        "destination": request.destination,
+        "step": placement.step.value,
+        "host": placement.host,
+    }
+
+
+def failovers_under_way(state: AllocatorState) -> list[Mapping[str, Any]]:
+    """The active containers that could not go home and have not started elsewhere, in order.
+
+    Shapes: ``used``: the standbys that were chosen so far; ``waits_for``: the one whose stop is not
+    proven yet, None where none is waited for.
+    """
+    found: list[Mapping[str, Any]] = []
+    for active in state.containers:
+        failover = active.failover
+        if failover is None:
+            continue
+        standby = state.container(failover.standby) if failover.standby is not None else None
+        is_awaited = standby is not None and standby.phase is ContainerPhase.STOPPING
+        found.append(
+            {
+                "active": active.processor_id,
+                "phase": active.phase.value,
+                "step": failover.step.value,
+                "standby": failover.standby,
+                "host": failover.host,
+                "used": list(failover.used),
+                "waits_for": named(standby.incarnation) if standby and is_awaited else None,
+            }
+        )
+    return found
+
+
+def _is_report_of(incarnation: Incarnation, failure: Mapping[str, Any]) -> bool:
+    """Whether the failure is what a launcher has reported of that incarnation."""
+    told = (failure["processor_id"], failure.get("epoch"))
+    is_its = told == (incarnation.processor_id, incarnation.epoch)
+    return is_its and failure["exit_code"] is not None
+
+
+def _tells_of(story: str, report: Stopped | None) -> bool:
+    """Whether the allocator's ``story`` is that of a stop that a launcher reported."""
+    if report is None:
+        return False
+    what = f"{report.cause.value}, exit code {report.exit_code}"
+    return named(report.incarnation) in story and what in story
+
+
+def _log_of(incarnation: Incarnation, facts: _Facts) -> str:
+    """The log of a stream container, as its launcher names it."""
+    name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
+    return name if facts.resource is None else f"{name} of {facts.resource}"
+
+
+def _job_state(state: AllocatorState) -> str:
+    """new, starting, running (every container runs), ending, ended."""
+    if state.phase is not JobPhase.ACTIVE:
+        return str(state.phase.value)
+    phases = {c.phase for c in state.containers}
+    return "running" if phases <= {ContainerPhase.RUNNING, ContainerPhase.FINISHED} else "starting"

@@ -1,0 +1,59 @@
+"""The driver's side of recoveries: feeds ``Recoveries`` with times, and tells of those that end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.events import Event
+from homeport.appmaster.clocks import boot_ms, wall_ms
+from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
+from homeport.appmaster.report.recovery import Recoveries, Recovery, Times
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+class RecoveryDesk:
+    """To be used on the driver's event loop. Each recovery that ends is told once."""
+
+    def __init__(self, history: HistoryWriter, metrics: AllocatorMetrics) -> None:
+        self._recoveries = Recoveries()
+        self._history = history
+        self._metrics = metrics
+
+    def seen(self, incarnation: Incarnation, at_ms: int) -> None:
+        """The last sign of life of what has ended, on CLOCK_BOOTTIME of this host."""
+        self._recoveries.seen(incarnation, at_ms)
+
+    def decided(
+        self, before: AllocatorState, event: Event, decision: Decision, known_ms: int
+    ) -> None:
+        """The records of a decision have just been written; its event was known at ``known_ms``."""
+        times = Times(known_ms, boot_ms(), wall_ms())
+        self._tell(self._recoveries.decided(before, event, decision, times))
+
+    def started(self, message: Started) -> None:
+        """A stream container has just reported how long its start took."""
+        self._recoveries.started(message.incarnation, message.seconds, boot_ms())
+
+    def reported(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
+        """What a container that runs tells of its work; again and again."""
+        after_ms = None if report is None else report.works_after_ms
+        if after_ms is not None:
+            self._tell(self._recoveries.works(incarnation, after_ms, boot_ms()))
+
+    def to_json(self, processor_id: ProcessorId) -> Mapping[str, Any] | None:
+        """Its last recovery as ``/v1/status`` shows it; None where it had none."""
+        recovery = self._recoveries.last(processor_id)
+        return None if recovery is None else recovery.to_json(boot_ms())
+
+    def _tell(self, ended: Iterable[Recovery]) -> None:
+        for recovery in ended:
+            self._metrics.recovered(recovery)
+            facts = recovery.to_json(recovery.since_ms)
+            self._history.event("recovered", recovery.processor_id, recovery.epoch, **facts)

@@ -1,0 +1,198 @@
+"""Configuration keys of the cluster manager and of YARN; ``keys`` offers them with all others."""
+
+from __future__ import annotations
+
+from homeport.config.declarations.key_types import (
+    OWN,
+    SAMZA,
+    BoolKey,
+    IntKey,
+    ListKey,
+    Liveness,
+    TextKey,
+)
+
+CONTAINER_MEMORY_MB = IntKey(
+    name="cluster-manager.container.memory.mb",
+    default=1024,
+    minimum=1,
+    unit="MB",
+    meaning="memory of a container",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+    legacy=("yarn.container.memory.mb",),
+)
+CONTAINER_CPU_CORES = IntKey(
+    name="cluster-manager.container.cpu.cores",
+    default=1,
+    minimum=1,
+    meaning="cores of a container",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+    legacy=("yarn.container.cpu.cores",),
+)
+CONTAINER_REQUEST_TIMEOUT_MS = IntKey(
+    name="cluster-manager.container.request.timeout.ms",
+    default=5000,
+    minimum=1,
+    maximum=86_400_000,
+    unit="ms",
+    meaning="how long a container waits for its preferred host",
+    source="HA-YARN",
+    liveness=Liveness.LIVE,
+    legacy=("yarn.container.request.timeout.ms",),
+)
+CONTAINER_RETRY_COUNT = IntKey(
+    name="cluster-manager.container.retry.count",
+    default=8,
+    minimum=-1,
+    meaning="failures of one container, within the window, that fail the job; -1: no limit",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+    legacy=("yarn.container.retry.count",),
+)
+CONTAINER_RETRY_WINDOW_MS = IntKey(
+    name="cluster-manager.container.retry.window.ms",
+    default=300000,
+    unit="ms",
+    meaning="failures further apart than this are not added up",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+    legacy=("yarn.container.retry.window.ms",),
+)
+CONTAINER_LAST_RETRY_DELAY_MS = IntKey(
+    name="cluster-manager.container.preferred-host.last.retry.delay.ms",
+    default=360000,
+    maximum=86_400_000,
+    unit="ms",
+    meaning="wait before the last retry of a container that has a preferred host",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+)
+CONTAINER_FAIL_JOB_AFTER_RETRIES = BoolKey(
+    name="cluster-manager.container.fail.job.after.retries",
+    default=True,
+    meaning="false: the job goes on without a container that used up its retries",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+)
+CONTAINER_LEASE_MS = IntKey(
+    name="cluster-manager.container.lease.ms",
+    default=10000,
+    minimum=1,
+    # A container that nobody hears of is not replaced for so long.
+    maximum=600_000,
+    unit="ms",
+    meaning="a container that cannot renew for this long ends itself",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
+    name="cluster-manager.container.check-in.interval.ms",
+    default=500,
+    minimum=1,
+    # An order reaches its launcher, and a correction of this key too, so much later.
+    maximum=60_000,
+    unit="ms",
+    meaning="how often a launcher asks what to do; less often where more than 250 a second would",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
+CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
+    name="cluster-manager.container.check-in.timeout.ms",
+    default=60000,
+    minimum=1,
+    # A launcher that never comes up holds its container back for so long.
+    maximum=3_600_000,
+    unit="ms",
+    meaning="a granted container that has not checked in for this long is asked for again",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
+FAULT_DOMAINS_PREFERRED = BoolKey(
+    name="cluster-manager.fault-domain-aware.standby.enabled",
+    default=False,
+    meaning="an active container and its standbys are put in different racks if possible",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+)
+FAULT_DOMAINS_REQUIRED = BoolKey(
+    name="cluster-manager.fault-domain-aware.standby.required",
+    default=False,
+    meaning="they are always in different racks: one that has no rack of its own waits",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
+CLUSTER_MANAGER_HOSTS = ListKey(
+    name="cluster-manager.hosts",
+    meaning="hosts to know at submission, beyond those that the ResourceManager lists",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_URL_HOST = TextKey(
+    name="cluster-manager.jobcoordinator.url.host",
+    meaning="host name or address in the job coordinator's URL; default the AM's host",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_URL_PORT = IntKey(
+    name="cluster-manager.jobcoordinator.url.port",
+    default=0,
+    maximum=65_535,
+    meaning="port of the job coordinator; 0: any free one",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+
+# --------------------------------------------------------------------------------------------- yarn
+
+YARN_PACKAGE_PATH = TextKey(
+    name="yarn.package.path",
+    meaning="folder, zip or tar.gz with the job's code; needed by run-job",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+YARN_QUEUE = TextKey(
+    name="yarn.queue",
+    default="default",
+    meaning="queue to submit to",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+YARN_AM_MEMORY_MB = IntKey(
+    name="yarn.am.container.memory.mb",
+    default=1024,
+    minimum=1,
+    unit="MB",
+    meaning="memory of the AM's container",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+YARN_AM_CPU_CORES = IntKey(
+    name="yarn.am.container.cpu.cores",
+    default=1,
+    minimum=1,
+    meaning="cores of the AM's container",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+YARN_AM_MAX_ATTEMPTS = IntKey(
+    name="yarn.am.max-attempts",
+    default=10,
+    minimum=1,
+    meaning="attempts that YARN gives the application",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+YARN_PYTHON_EXECUTABLE = TextKey(
+    name="yarn.python.executable",
+    meaning="interpreter with homeport installed, present on every node; default the submitter's",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+YARN_AM_TRACKING_URL = TextKey(
+    name="yarn.am.tracking.url",
+    meaning="URL of the job coordinator; the AM writes it, run-job and the tools read it",
+    source=SAMZA,
+    liveness=Liveness.LIVE,
+)

@@ -1,0 +1,149 @@
+"""Configuration keys of RocksDB's options; ``keys`` offers them with all others.
+
+Names are Samza's; a default that is not RocksDB's own is Samza's too, unless its meaning says more.
+"""
+
+from __future__ import annotations
+
+from homeport.config.config import INT_MAX, LONG_MAX
+from homeport.config.declarations.key_types import SAMZA, IntKey, Liveness, TextKey
+
+_THREADS_MAX = 1_000
+"""RocksDB starts all of them at once."""
+_LEVELS_MAX = 100
+
+
+def _count(
+    option: str,
+    meaning: str,
+    default: int | None = None,
+    minimum: int = 1,
+    maximum: int = INT_MAX,
+) -> IntKey:
+    return IntKey(
+        name=f"stores.<store>.rocksdb.{option}",
+        default=default,
+        minimum=minimum,
+        maximum=maximum,
+        meaning=meaning,
+        source=SAMZA,
+        liveness=Liveness.RESTARTS_CONTAINERS,
+    )
+
+
+def _bytes(
+    option: str, meaning: str, default: int | None = None, maximum: int = LONG_MAX
+) -> IntKey:
+    return IntKey(
+        name=f"stores.<store>.rocksdb.{option}",
+        default=default,
+        minimum=1,
+        maximum=maximum,
+        unit="bytes",
+        meaning=meaning,
+        source=SAMZA,
+        liveness=Liveness.RESTARTS_CONTAINERS,
+    )
+
+
+ROCKSDB_TTL_MS = IntKey(
+    name="stores.<store>.rocksdb.ttl.ms",
+    minimum=-1,
+    maximum=LONG_MAX,
+    unit="ms",
+    meaning="age from which compaction may remove an entry, at least 1000; -1: none is removed",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+ROCKSDB_COMPRESSION = TextKey(
+    name="stores.<store>.rocksdb.compression",
+    default="lz4",
+    choices=("snappy", "bzip2", "zlib", "lz4", "lz4hc", "zstd", "none"),
+    meaning="compression of blocks; Samza's default is snappy",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+ROCKSDB_COMPACTION_STYLE = TextKey(
+    name="stores.<store>.rocksdb.compaction.style",
+    default="level",
+    choices=("level", "universal"),
+    meaning="how files are merged; Samza's default is universal; fifo would drop entries",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+ROCKSDB_BLOCK_SIZE_BYTES = _bytes(
+    "block.size.bytes", "size of a block before compression", 4096, INT_MAX
+)
+ROCKSDB_NUM_WRITE_BUFFERS = _count(
+    "num.write.buffers", "write buffers of one store at most; Samza's default is 3", 2
+)
+ROCKSDB_MAX_LOG_FILE_SIZE_BYTES = _bytes(
+    "max.log.file.size.bytes", "size of RocksDB's own log; Samza's default is 64 MiB", 8388608
+)
+ROCKSDB_KEEP_LOG_FILE_NUM = _count("keep.log.file.num", "how many such logs are kept", 2)
+ROCKSDB_DELETE_OBSOLETE_FILES_PERIOD_MICROS = IntKey(
+    name="stores.<store>.rocksdb.delete.obsolete.files.period.micros",
+    default=21600000000,
+    maximum=LONG_MAX,
+    unit="us",
+    meaning="how often files that nothing needs are looked for",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+ROCKSDB_MAX_OPEN_FILES = _count("max.open.files", "files held open; -1: all", -1, -1)
+ROCKSDB_MAX_FILE_OPENING_THREADS = _count(
+    "max.file.opening.threads", "threads that open them at the start", 16, maximum=_THREADS_MAX
+)
+ROCKSDB_MAX_MANIFEST_FILE_SIZE = _bytes(
+    "max.manifest.file.size",
+    "size from which the manifest is begun anew; default that of all stores, else 1 GiB",
+)
+STORES_DEFAULT_MAX_MANIFEST_FILE_SIZE = IntKey(
+    name="stores-default.rocksdb.max.manifest.file.size.bytes",
+    default=1073741824,
+    minimum=1,
+    maximum=LONG_MAX,
+    unit="bytes",
+    meaning="the same for all stores that say nothing else",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+ROCKSDB_MAX_BACKGROUND_JOBS = _count(
+    "max.background.jobs",
+    "flushes and compactions at once; default RocksDB's own",
+    maximum=_THREADS_MAX,
+)
+ROCKSDB_NUM_LEVELS = _count(
+    "compaction.num.levels", "levels; default RocksDB's own", maximum=_LEVELS_MAX
+)
+ROCKSDB_LEVEL0_TRIGGER = _count(
+    "compaction.level0.file.num.compaction.trigger",
+    "files in level 0 that begin a compaction; default RocksDB's own",
+)
+ROCKSDB_TARGET_FILE_SIZE_BASE = _bytes(
+    "compaction.target.file.size.base", "size of files of level 1; default RocksDB's own"
+)
+ROCKSDB_TARGET_FILE_SIZE_MULTIPLIER = _count(
+    "compaction.target.file.size.multiplier",
+    "how much larger those of the next level are; default RocksDB's own",
+)
+ROCKSDB_UNIVERSAL_SIZE_RATIO = _count(
+    "compaction.universal.size.ratio", "percent by which sizes may differ", 1, 0
+)
+ROCKSDB_UNIVERSAL_MIN_MERGE_WIDTH = _count(
+    "compaction.universal.min.merge.width", "fewest files in one compaction", 2, 2
+)
+ROCKSDB_UNIVERSAL_MAX_MERGE_WIDTH = _count(
+    "compaction.universal.max.merge.width", "most files in one compaction", 2147483647, 2
+)
+ROCKSDB_UNIVERSAL_MAX_SIZE_AMPLIFICATION_PERCENT = _count(
+    "compaction.universal.max.size.amplification.percent",
+    "how much more room than the entries themselves all may take",
+    200,
+)
+ROCKSDB_UNIVERSAL_COMPRESSION_SIZE_PERCENT = _count(
+    "compaction.universal.compression.size.percent",
+    "percent of all that is compressed at least; -1: all",
+    -1,
+    -1,
+)

@@ -1,0 +1,191 @@
+"""Configuration keys of tasks, commits and checkpoints; ``keys`` offers them with all others."""
+
+from __future__ import annotations
+
+from homeport.config.declarations.key_types import (
+    OWN,
+    REPLICAS_MAX,
+    SAMZA,
+    BoolKey,
+    IntKey,
+    ListKey,
+    Liveness,
+    TextKey,
+)
+
+TASK_CLASS = TextKey(
+    name="task.class",
+    meaning="task class, module:Class",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_PIPELINE_CLASS = TextKey(
+    name="task.pipeline.class",
+    meaning="pipeline function, module:function",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_PIPELINE_UNORDERED = BoolKey(
+    name="task.pipeline.unordered",
+    default=False,
+    meaning="the pipeline drops the column offset; the task gets rows in any order",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_INPUTS = ListKey(
+    name="task.inputs",
+    meaning="input streams, system.stream, separated by commas",
+    source=SAMZA,
+    liveness=Liveness.NEVER_WITH_STATE,
+)
+TASK_BROADCAST_INPUTS = ListKey(
+    name="task.broadcast.inputs",
+    meaning="partitions that every task reads, system.stream#0 or system.stream#[0-3]",
+    source=SAMZA,
+    liveness=Liveness.NEVER_WITH_STATE,
+)
+TASK_NAME_GROUPER_FACTORY = TextKey(
+    name="task.name.grouper.factory",
+    default="group-by-container-count",
+    meaning="how tasks are dealt to containers",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_COMMIT_MS = IntKey(
+    name="task.commit.ms",
+    default=10000,
+    minimum=1,
+    unit="ms",
+    meaning="time between commits: stores flushed, OFFSET files written",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_TRANSACTION_MS = IntKey(
+    name="task.transaction.ms",
+    default=1000,
+    minimum=1,
+    unit="ms",
+    meaning=(
+        "time between transactions: outputs, changelog and checkpoint become visible; the first"
+        " after a start ends with its first batch"
+    ),
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_TRANSACTION_MAX_BYTES = IntKey(
+    name="task.transaction.max.bytes",
+    default=33554432,
+    minimum=1,
+    unit="bytes",
+    meaning="a transaction with this much input or output ends early",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_SHUTDOWN_MS = IntKey(
+    name="task.shutdown.ms",
+    default=30000,
+    # The driver, and run-job --operation=kill, wait for so long.
+    maximum=3_600_000,
+    unit="ms",
+    meaning="time that a container has to stop in order",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+TASK_HANG_MS = IntKey(
+    name="task.hang.ms",
+    default=300000,
+    minimum=1,
+    unit="ms",
+    meaning="a container without progress for this long is killed",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+TASK_EXACTLY_ONCE = BoolKey(
+    name="task.exactly.once",
+    default=True,
+    meaning="outputs are part of the transaction; false: they leave at once and may repeat",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_DROP_DESERIALIZATION_ERRORS = BoolKey(
+    name="task.drop.deserialization.errors",
+    default=False,
+    meaning="input records that cannot be read are skipped instead of failing the container",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_DEAD_LETTER_STREAM = TextKey(
+    name="task.dead.letter.stream",
+    meaning="where records that are skipped go, system.stream; default: nowhere",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_WINDOW_MS = IntKey(
+    name="task.window.ms",
+    default=-1,
+    minimum=-1,
+    unit="ms",
+    meaning="time between the calls of a StreamTask's window; -1: it is never called",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_IGNORED_EXCEPTIONS = ListKey(
+    name="task.ignored.exceptions",
+    meaning="exceptions of a StreamTask's own code that are counted and skipped, class names or *",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_CHECKPOINT_FACTORY = TextKey(
+    name="task.checkpoint.factory",
+    default="kafka",
+    meaning="where checkpoints are kept; none: nowhere",
+    source=SAMZA,
+    liveness=Liveness.NEVER_WITH_STATE,
+)
+TASK_CHECKPOINT_SYSTEM = TextKey(
+    name="task.checkpoint.system",
+    meaning="system of the checkpoint topic",
+    source=SAMZA,
+    liveness=Liveness.NEVER_WITH_STATE,
+    fallback="job.default.system",
+)
+TASK_CHECKPOINT_REPLICATION_FACTOR = IntKey(
+    name="task.checkpoint.replication.factor",
+    minimum=1,
+    maximum=REPLICAS_MAX,
+    meaning="replicas of the checkpoint topic; default the system's, else 3",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+TASK_CHECKPOINT_SEGMENT_BYTES = IntKey(
+    name="task.checkpoint.segment.bytes",
+    default=26214400,
+    minimum=14,
+    unit="bytes",
+    meaning="segment size of the checkpoint topic",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+TASK_CHECKPOINT_MAX_MESSAGE_BYTES = IntKey(
+    name="task.checkpoint.max.message.bytes",
+    default=1000012,
+    minimum=1,
+    unit="bytes",
+    meaning="largest checkpoint",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+TASK_SPARK_CONF = TextKey(
+    name="task.spark.conf.<property>",
+    meaning="a property of the local Spark",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_SPARK_DRIVER_MEMORY_MB = IntKey(
+    name="task.spark.driver.memory.mb",
+    minimum=1,
+    unit="MB",
+    meaning="heap of the local Spark; default by the memory rule",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)

@@ -1,0 +1,125 @@
+"""Keys of a configuration that do nothing, and which key may have been meant.
+
+PURE. Three kinds: names of Samza's that have no effect here, or are refused; older names beside the
+present one; and names that begin as ours do and are none. Any other unknown key is the user's own:
+it reaches the job's code, as in Samza.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Iterator
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import Key, literal_text
+from homeport.config.declarations.samza_keys import SamzaKey, known_to_samza
+
+_NEAR = 0.84
+"""How alike (difflib's ratio) two names must be for one to pass for a misspelling of the other."""
+_NEAR_TOPIC = 0.8
+_MOST = 20
+"""Unknown keys that are told one by one: a job may have thousands of its own."""
+_PLACE = re.compile(r"<\w+>")
+_TOPICS = tuple(topic.removesuffix(".") for topic in keys.TOPICS)
+
+
+def warnings_about(config: Config) -> tuple[str, ...]:
+    """One line for each key of ``config`` that has no effect though it looks like one of ours.
+
+    Raises:
+        ConfigError: a key of Samza's has a value without which the job would compute something
+            else.
+    """
+    found: list[str] = []
+    unknown: list[str] = []
+    for name in config:
+        key, samza_key = keys.declared(name), known_to_samza(name)
+        if key is not None and not _says_more(samza_key, key):
+            if name in key.legacy and config.get_str(key.name) is not None:
+                found.append(f"{name} has no effect: {key.name}, its present name, is set too")
+            continue
+        if samza_key is None:
+            unknown.append(name)
+            continue
+        objection = samza_key.objection(config, name)
+        if objection is not None:
+            found.append(objection)
+    return (*found, *_told(unknown))
+
+
+def _says_more(samza_key: SamzaKey | None, key: Key) -> bool:
+    """Whether a name that matches both is Samza's key: stores.s.side.inputs.processor.factory."""
+    return samza_key is not None and len(literal_text(samza_key.name)) > len(literal_text(key.name))
+
+
+def _told(unknown: list[str]) -> Iterator[str]:
+    suspicious = [name for name in unknown if _topic_of(name) is not None]
+    for name in suspicious[:_MOST]:
+        meant = meant_by(name)
+        if meant is not None:
+            yield f"{name} is not a key of Homeport: did you mean {meant}?"
+        elif name.startswith(keys.TOPICS):
+            yield f"{name} is not a key of Homeport: only the job's own code can read it"
+    left = len(suspicious) - _MOST
+    if left > 0:
+        yield f"{left} more keys that begin like Homeport's are none of them"
+
+
+def meant_by(name: str) -> str | None:
+    """The key that ``name`` is nearly; None where it is like none.
+
+    Parts in angle brackets are taken from ``name``: ``systems.a.samza.ofset.default`` is nearly
+    ``systems.a.samza.offset.default``.
+    """
+    topic = _topic_of(name)
+    if topic is None:
+        return None
+    given = name.split(".")
+    best, best_ratio = None, _NEAR
+    for key in keys.ALL:
+        pattern = key.name.split(".")
+        if pattern[0] != topic:
+            continue
+        values = _places(pattern, given)
+        literal = ".".join(part for part in pattern if not _PLACE.fullmatch(part))
+        rest = ".".join(given[i] for i in range(len(given)) if i not in _taken(values))
+        matcher = difflib.SequenceMatcher(None, rest, literal, autojunk=False)
+        if matcher.real_quick_ratio() < best_ratio or matcher.quick_ratio() < best_ratio:
+            continue
+        if matcher.ratio() >= best_ratio:
+            best_ratio = matcher.ratio()
+            best = key.named(*(".".join(given[i] for i in taken) for taken in values))
+    return best
+
+
+def _topic_of(name: str) -> str | None:
+    """The topic of our keys that ``name`` begins with, or nearly so."""
+    first, dot, _ = name.partition(".")
+    return _near_topic(first) if dot else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _near_topic(first: str) -> str | None:
+    near = difflib.get_close_matches(first, _TOPICS, n=1, cutoff=_NEAR_TOPIC)
+    return near[0] if near else None
+
+
+def _places(pattern: list[str], given: list[str]) -> list[range]:
+    """For each part in angle brackets the positions in ``given`` that it takes, at least one.
+
+    What ``given`` has too many goes to the last such part: names of topics have dots.
+    """
+    places = [i for i, part in enumerate(pattern) if _PLACE.fullmatch(part)]
+    surplus = max(0, len(given) - len(pattern))
+    return [
+        range(place, place + 1 + (surplus if place == places[-1] else 0))
+        for place in places
+        if place < len(given)
+    ]
+
+
+def _taken(values: list[range]) -> set[int]:
+    return {i for taken in values for i in taken}

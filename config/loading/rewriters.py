@@ -1,0 +1,142 @@
+"""Rewriters: what changes a configuration after it was read and before anything looks at it.
+
+``job.config.rewriters`` names them in the order in which they are applied, over the file and the
+overrides. Two of Samza's are here; others are the job's own, ``module:Class``, imported from
+PYTHONPATH: a class with ``rewrite(name, config)``, which returns the whole configuration.
+
+Source: reference, 1.7.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError, HomeportError, in_one_line
+from homeport.config.java_names import Kind, is_user_class, known_names, short_name
+from homeport.config.system_stream import SystemStream
+
+TopicsOf = Callable[[Config, str], Collection[str]]
+"""The topics of a system, by its name."""
+
+_ENVIRONMENT_PREFIX = "SAMZA_"
+_INTERNAL_PREFIX = "__"
+
+
+def rewritten(config: Config, environment: Mapping[str, str], topics_of: TopicsOf | None) -> Config:
+    """``config`` after all its rewriters.
+
+    Args:
+        config: file and overrides.
+        environment: of this process.
+        topics_of: asks Kafka; None: inputs by regular expression are left out, for a command that
+            does not need to know them.
+
+    Raises:
+        ConfigError: a rewriter is not declared, not known, or fails.
+        UnavailableError: Kafka does not answer.
+    """
+    for name in keys.JOB_CONFIG_REWRITERS.read(config):
+        key = keys.JOB_CONFIG_REWRITER_CLASS.named(name)
+        value = config.require(key, "write module:Class, environment or regex-topics")
+        kind = short_name(Kind.REWRITER, value)
+        if kind == "environment":
+            config = _with_environment(config, environment)
+        elif kind == "regex-topics":
+            config = config if topics_of is None else _with_topics(config, name, topics_of)
+        elif is_user_class(value):
+            config = _by_the_jobs_own(config, name, key, value)
+        else:
+            raise ConfigError(
+                key,
+                value,
+                "no such rewriter is known",
+                f"write module:Class, or {' or '.join(known_names(Kind.REWRITER))}",
+            )
+    return config
+
+
+def _with_environment(config: Config, environment: Mapping[str, str]) -> Config:
+    """Each variable ``SAMZA_A_B`` becomes the key ``a.b``, above what the file says."""
+    found = {
+        name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", "."): (name, value)
+        for name, value in environment.items()
+        if name.startswith(_ENVIRONMENT_PREFIX) and name != _ENVIRONMENT_PREFIX
+    }
+    for key in config:
+        if key not in found and key.lower() in found:
+            raise ConfigError(
+                key,
+                config[key],
+                f"{found[key.lower()][0]} of the environment means {key.lower()}",
+                "write the key in lower case, or take the variable away",
+            )
+    return config.merged({key: value for key, (_, value) in found.items()})
+
+
+def _with_topics(config: Config, name: str, topics_of: TopicsOf) -> Config:
+    """The topics that match are inputs too, each with the rewriter's properties of a stream.
+
+    Topics that begin with two underscores are Kafka's and the jobs' own, and never match.
+    """
+    regex_key = keys.JOB_CONFIG_REWRITER_REGEX.named(name)
+    text = config.require(regex_key, "write a regular expression for whole topic names")
+    system_key = keys.JOB_CONFIG_REWRITER_SYSTEM.named(name)
+    system = config.require(system_key, "name the system whose topics are meant")
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise ConfigError(
+            regex_key, text, f"it is no regular expression ({error})", "correct it"
+        ) from None
+    inputs = list(keys.TASK_INPUTS.read(config))
+    own = config.subset(keys.JOB_CONFIG_REWRITER_CONFIG.named(name, ""))
+    added: dict[str, str] = {}
+    for topic in sorted(topics_of(config, system)):
+        if topic.startswith(_INTERNAL_PREFIX) or not pattern.fullmatch(topic):
+            continue
+        stream = str(SystemStream(system, topic))
+        if stream in inputs:
+            raise ConfigError(
+                regex_key,
+                text,
+                f"it matches {stream}, which {keys.TASK_INPUTS.name} names already",
+                "take it out of one of the two",
+            )
+        inputs.append(stream)
+        added |= {f"systems.{system}.streams.{topic}.{key}": value for key, value in own.items()}
+    # What the file says of one stream wins over what the rewriter says of all.
+    return Config({**added, **config, keys.TASK_INPUTS.name: ",".join(sorted(inputs))})
+
+
+def _by_the_jobs_own(config: Config, name: str, key: str, value: str) -> Config:
+    try:
+        result: Any = _load(value)().rewrite(name, config)
+    except HomeportError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the user's code may raise anything, SystemExit too
+        raise ConfigError(
+            key,
+            value,
+            f"it fails ({in_one_line(error)})",
+            "correct it, and see that PYTHONPATH has its module",
+        ) from None
+    if not isinstance(result, Mapping) or not all(
+        isinstance(part, str) for item in result.items() for part in item
+    ):
+        raise ConfigError(
+            key,
+            value,
+            "rewrite(name, config) must return a mapping of text to text",
+            "return the whole configuration, such as {**config, 'a.key': 'its value'}",
+        )
+    return Config(result)
+
+
+def _load(name: str) -> Any:  # noqa: ANN401 - whatever the module holds under the name
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)

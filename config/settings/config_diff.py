@@ -1,0 +1,128 @@
+"""What changed between two configurations, by what the change means for a job that runs.
+
+PURE. Two values that are written differently and mean the same (``yes`` and ``true``, a Java class
+and our name for it, a key that is missing and its default, a legacy name) are no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import Key, Liveness
+
+_SERDE_KEYS = (keys.STORE_KEY_SERDE, keys.STORE_MSG_SERDE)
+
+
+@dataclass(frozen=True)
+class ConfigDiff:
+    """Full names of the keys that changed, sorted; of a legacy name the present one.
+
+    A key that nobody declared is the user's own: containers read it when they start. What is never
+    changed with state needs a redeploy where there is none: in a job without a changelog, and of a
+    store that only one of the two configurations has.
+    """
+
+    live: tuple[str, ...] = ()
+    restarts_containers: tuple[str, ...] = ()
+    needs_redeploy: tuple[str, ...] = ()
+    never_with_state: tuple[str, ...] = ()
+
+    @staticmethod
+    def between(before: Config, after: Config) -> ConfigDiff:
+        """What is different in ``after``."""
+        found: dict[Liveness, list[str]] = {liveness: [] for liveness in Liveness}
+        for name in sorted(_candidates(before, after)):
+            key = keys.declared(name)
+            if _meant(before, key, name) != _meant(after, key, name):
+                found[_liveness(before, after, key, name)].append(name)
+        return ConfigDiff(
+            live=tuple(found[Liveness.LIVE]),
+            restarts_containers=tuple(found[Liveness.RESTARTS_CONTAINERS]),
+            needs_redeploy=tuple(found[Liveness.NEEDS_REDEPLOY]),
+            never_with_state=tuple(found[Liveness.NEVER_WITH_STATE]),
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed."""
+        return not (
+            self.live or self.restarts_containers or self.needs_redeploy or self.never_with_state
+        )
+
+
+def effective(running: Config, wanted: Config, *, has_state: bool) -> Config:
+    """What a job that runs with ``running`` uses once ``wanted`` is asked of it.
+
+    ``wanted``, in which keys that need a redeploy, and where ``has_state`` those that are never
+    changed with state, are as in ``running``.
+    """
+    diff = ConfigDiff.between(running, wanted)
+    kept = (*diff.needs_redeploy, *(diff.never_with_state if has_state else ()))
+    values = dict(wanted)
+    for name in kept:
+        for spelling in _spellings(name):
+            values.pop(spelling, None)
+            if spelling in running:
+                values[spelling] = running[spelling]
+    return Config(values)
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    key = keys.declared(name)
+    return (name, *key.legacy) if key else (name,)
+
+
+def _candidates(before: Config, after: Config) -> set[str]:
+    """Present names of all keys whose meaning may have changed."""
+    names = {_present(n) for n in {*before, *after} if before.get(n) != after.get(n)}
+    names |= {key.name for key in keys.ALL if key.fallback in names}
+    # What a store's serde or changelog is may be said by another key.
+    if keys.JOB_CHANGELOG_SYSTEM.name in names:
+        names |= set(_named_by(keys.STORE_CHANGELOG, before, after))
+    if any(keys.SERIALIZERS_REGISTRY_CLASS.matches(name) for name in names):
+        for key in _SERDE_KEYS:
+            names |= set(_named_by(key, before, after))
+    return names
+
+
+def _named_by(key: Key, *configs: Config) -> Iterable[str]:
+    return (name for config in configs for name in config if key.matches(name))
+
+
+def _present(name: str) -> str:
+    key = keys.declared(name)
+    return key.name if key and name in key.legacy else name
+
+
+def _liveness(before: Config, after: Config, key: Key | None, name: str) -> Liveness:
+    if key is None:
+        return Liveness.RESTARTS_CONTAINERS
+    if key.liveness is not Liveness.NEVER_WITH_STATE:
+        return key.liveness
+    parts = key.parts_of(name)
+    if parts:
+        is_at_stake = all(keys.STORE_FACTORY.is_set(config, *parts) for config in (before, after))
+    else:
+        is_at_stake = any(keys.STORE_CHANGELOG.matches(other) for other in before)
+    return Liveness.NEVER_WITH_STATE if is_at_stake else Liveness.NEEDS_REDEPLOY
+
+
+def _meant(config: Config, key: Key | None, name: str) -> str | None:
+    """What ``config`` says about the key, in its plain form; None: nothing."""
+    if key is None:
+        return config.get(name)
+    text = config.get_str(key.given(config, *(key.parts_of(name) or ())))
+    if text is None and key.fallback:
+        text = config.get_str(key.fallback)
+    if text is None:
+        text = key.default_text or None
+    if text is None:
+        return None
+    if key in _SERDE_KEYS:
+        text = keys.SERIALIZERS_REGISTRY_CLASS.read(config, text) or text
+    elif key is keys.STORE_CHANGELOG and "." not in text:
+        text = f"{_meant(config, keys.JOB_CHANGELOG_SYSTEM, keys.JOB_CHANGELOG_SYSTEM.name)}.{text}"
+    return key.plain(text)

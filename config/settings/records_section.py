@@ -1,0 +1,58 @@
+"""Typed view of how single records are handed to a StreamTask, and what becomes of bad ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.system_stream import SystemStream
+
+ALL_EXCEPTIONS = "*"
+
+
+@dataclass(frozen=True)
+class RecordsConfig:
+    """``window_ms``: milliseconds; None: windows are off.
+
+    ``ignored_exceptions``: class names, with or without their module; ``*`` stands for all.
+    ``dead_letter``: where undecodable records go that are dropped; None: nowhere.
+    """
+
+    window_ms: int | None
+    ignored_exceptions: frozenset[str]
+    drop_undecodable: bool
+    dead_letter: SystemStream | None
+
+    @staticmethod
+    def of(config: Config) -> RecordsConfig:
+        """The view of ``config``; ConfigError where its keys contradict each other."""
+        window_ms = keys.TASK_WINDOW_MS.read(config)
+        drop = keys.TASK_DROP_DESERIALIZATION_ERRORS.read(config)
+        return RecordsConfig(
+            window_ms=window_ms if window_ms > 0 else None,
+            ignored_exceptions=frozenset(keys.TASK_IGNORED_EXCEPTIONS.read(config)),
+            drop_undecodable=drop,
+            dead_letter=_dead_letter(config, drop=drop),
+        )
+
+
+def _dead_letter(config: Config, *, drop: bool) -> SystemStream | None:
+    key, drop_key = keys.TASK_DEAD_LETTER_STREAM.name, keys.TASK_DROP_DESERIALIZATION_ERRORS.name
+    text = keys.TASK_DEAD_LETTER_STREAM.read(config)
+    if text is None:
+        return None
+    stream = SystemStream.parse(text)
+    if stream is None:
+        raise ConfigError(
+            key, text, "it must have the form system.stream", "write it as in kafka.bad-records"
+        )
+    if not drop:
+        raise ConfigError(
+            key,
+            text,
+            f"only records that are dropped go there, and {drop_key} is false",
+            f"set {drop_key}=true, or remove the key",
+        )
+    return stream

@@ -1,0 +1,415 @@
+"""Typed views of a configuration, each built by ``of(config)``.
+
+The first fault found raises ConfigError.
+
+A view holds what its readers need, with Samza's fall-backs already applied: a reader never looks a
+key up itself. Keys, types and defaults are in ``keys``; what a value must look like beyond its type
+is checked here and in ``validation``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from homeport.config.config import INT_MAX, Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import TextKey
+from homeport.config.errors import ConfigError
+from homeport.config.java_names import Kind, class_name
+from homeport.config.kafka_names import Role, connection_properties, map_client_properties
+from homeport.config.path_names import job_folder
+from homeport.config.settings.memory_rule import MemoryShares, divide
+from homeport.config.settings.serde_names import serde_name
+from homeport.config.system_stream import SystemStream
+
+_DEFAULT_SEGMENT_BYTES = 26214400
+_DEFAULT_REPLICATION = 3
+CHECKPOINTS_OFF = "none"
+"""Value of ``task.checkpoint.factory`` that turns checkpoints off."""
+
+
+class OffsetDefault(StrEnum):
+    """Where a task begins in a partition that it has no checkpoint of."""
+
+    UPCOMING = "upcoming"
+    OLDEST = "oldest"
+
+
+def coordinator_topic(job_name: str, job_id: str) -> str:
+    """Name of the job's coordinator stream.
+
+    Source: COORD, "Coordinator Stream Naming".
+    """
+    return f"__samza_coordinator_{job_name.replace('_', '-')}_{job_id.replace('_', '-')}"
+
+
+def checkpoint_topic(job_name: str, job_id: str) -> str:
+    """Name of the job's checkpoint topic, as Samza forms it."""
+    return f"__samza_checkpoint_ver_1_for_{job_name.replace('_', '-')}_{job_id.replace('_', '-')}"
+
+
+def system_or_default(config: Config, key: TextKey) -> str:
+    """The system that ``key`` names, else the default one; ConfigError where there is neither."""
+    system = key.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
+    if system is None:
+        raise ConfigError(
+            key.name,
+            None,
+            f"it is required where {keys.JOB_DEFAULT_SYSTEM.name} is not set",
+            f"set {keys.JOB_DEFAULT_SYSTEM.name}, such as kafka",
+        )
+    return system
+
+
+def _job_name(config: Config) -> str:
+    return config.require(keys.JOB_NAME.name, "give the job a name")
+
+
+def _job_id(config: Config) -> str:
+    return keys.JOB_ID.read(config) or "1"
+
+
+@dataclass(frozen=True)
+class JobConfig:
+    """The job as a whole.
+
+    ``ssp_grouper_factory`` and ``task_name_grouper_factory`` are Java names.
+    """
+
+    name: str
+    id: str
+    container_count: int
+    host_affinity_enabled: bool
+    default_system: str | None
+    coordinator_system: str
+    coordinator_replication_factor: int
+    coordinator_segment_bytes: int
+    coordinator_topic: str
+    ssp_grouper_factory: str
+    task_name_grouper_factory: str
+    history_dir: str | None
+    logged_store_base_dir: str | None
+    catch_up_interval_ms: int
+    isolation_max_ms: int
+
+    @staticmethod
+    def of(config: Config) -> JobConfig:
+        """The view of ``config``."""
+        name, job_id = _job_name(config), _job_id(config)
+        system = system_or_default(config, keys.JOB_COORDINATOR_SYSTEM)
+        return JobConfig(
+            name=name,
+            id=job_id,
+            container_count=keys.JOB_CONTAINER_COUNT.read(config),
+            host_affinity_enabled=keys.JOB_HOST_AFFINITY_ENABLED.read(config),
+            default_system=keys.JOB_DEFAULT_SYSTEM.read(config),
+            coordinator_system=system,
+            coordinator_replication_factor=keys.JOB_COORDINATOR_REPLICATION_FACTOR.find(config)
+            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
+            or _DEFAULT_REPLICATION,
+            coordinator_segment_bytes=keys.JOB_COORDINATOR_SEGMENT_BYTES.find(config)
+            or keys.SYSTEM_SEGMENT_BYTES.find(config, system)
+            or _DEFAULT_SEGMENT_BYTES,
+            coordinator_topic=coordinator_topic(name, job_id),
+            ssp_grouper_factory=_factory(
+                config, keys.JOB_SSP_GROUPER_FACTORY, Kind.SSP_GROUPER, java=True
+            ),
+            task_name_grouper_factory=_factory(
+                config, keys.TASK_NAME_GROUPER_FACTORY, Kind.TASK_NAME_GROUPER, java=True
+            ),
+            history_dir=keys.JOB_HISTORY_DIR.read(config),
+            logged_store_base_dir=keys.JOB_LOGGED_STORE_BASE_DIR.read(config),
+            catch_up_interval_ms=keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS.read(config),
+            isolation_max_ms=keys.JOB_COORDINATOR_ISOLATION_MAX_MS.read(config),
+        )
+
+    @property
+    def directory_name(self) -> str:
+        """``<job.name>-<job.id>``: the job's folder below the root of the state directories."""
+        return job_folder(self.name, self.id)
+
+
+def _factory(config: Config, key: TextKey, kind: Kind, *parts: str, java: bool = False) -> str:
+    return class_name(kind, key.named(*parts), key.read(config, *parts) or "", java=java)
+
+
+@dataclass(frozen=True)
+class StandbyConfig:
+    """Hot standby: whether it is on, and how many standby containers each active one has.
+
+    Source: STANDBY; Samza's ``job.standbytasks.replication.factor`` counts the active one too.
+    """
+
+    enabled: bool
+    replication_count: int
+
+    @staticmethod
+    def of(config: Config) -> StandbyConfig:
+        """The view of ``config``; ConfigError where both ways of saying it disagree."""
+        enabled = keys.JOB_HOT_STANDBY_ENABLED.read(config)
+        count = keys.JOB_HOT_STANDBY_REPLICATION_COUNT.read(config)
+        factor = keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.find(config)
+        if factor is None:
+            return StandbyConfig(enabled, count)
+        own_is_set = keys.JOB_HOT_STANDBY_ENABLED.is_set(
+            config
+        ) or keys.JOB_HOT_STANDBY_REPLICATION_COUNT.is_set(config)
+        if own_is_set and factor - 1 != (count if enabled else 0):
+            raise ConfigError(
+                keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name,
+                str(factor),
+                f"{keys.JOB_HOT_STANDBY_ENABLED.name} and "
+                f"{keys.JOB_HOT_STANDBY_REPLICATION_COUNT.name} say something else "
+                "(it is the replication count + 1)",
+                "remove one of the two",
+            )
+        return StandbyConfig(factor > 1, max(1, factor - 1))
+
+
+@dataclass(frozen=True)
+class TaskConfig:
+    """Tasks, their input, transactions, commits and checkpoints.
+
+    Shapes: ``spark_conf`` {property: value}.
+    Units: ``..._ms`` milliseconds, ``..._bytes`` bytes, ``..._mb`` 1024 x 1024 bytes.
+    """
+
+    task_class: str | None
+    pipeline_class: str | None
+    pipeline_unordered: bool
+    inputs: tuple[SystemStream, ...]
+    commit_ms: int
+    transaction_ms: int
+    transaction_max_bytes: int
+    shutdown_ms: int
+    hang_ms: int
+    exactly_once: bool
+    checkpoint_enabled: bool
+    checkpoint_system: str
+    checkpoint_topic: str
+    checkpoint_replication_factor: int
+    checkpoint_segment_bytes: int
+    checkpoint_max_message_bytes: int
+    spark_conf: Mapping[str, str] = field(repr=False)
+    memory: MemoryShares
+
+    @staticmethod
+    def of(config: Config) -> TaskConfig:
+        """The view of ``config``."""
+        system = system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
+        pipeline_class = keys.TASK_PIPELINE_CLASS.read(config)
+        memory = divide(
+            keys.CONTAINER_MEMORY_MB.read(config),
+            has_pipeline=pipeline_class is not None,
+            heap_mb=keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config),
+            has_warm_spare=keys.JOB_CONTAINER_PREWARM.read(config),
+        )
+        return TaskConfig(
+            task_class=keys.TASK_CLASS.read(config),
+            pipeline_class=pipeline_class,
+            pipeline_unordered=keys.TASK_PIPELINE_UNORDERED.read(config),
+            inputs=_inputs(config),
+            commit_ms=keys.TASK_COMMIT_MS.read(config),
+            transaction_ms=keys.TASK_TRANSACTION_MS.read(config),
+            transaction_max_bytes=keys.TASK_TRANSACTION_MAX_BYTES.read(config),
+            shutdown_ms=keys.TASK_SHUTDOWN_MS.read(config),
+            hang_ms=keys.TASK_HANG_MS.read(config),
+            exactly_once=keys.TASK_EXACTLY_ONCE.read(config),
+            checkpoint_enabled=_checkpoint_enabled(config),
+            checkpoint_system=system,
+            checkpoint_topic=checkpoint_topic(_job_name(config), _job_id(config)),
+            checkpoint_replication_factor=keys.TASK_CHECKPOINT_REPLICATION_FACTOR.find(config)
+            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
+            or _DEFAULT_REPLICATION,
+            checkpoint_segment_bytes=keys.TASK_CHECKPOINT_SEGMENT_BYTES.read(config),
+            checkpoint_max_message_bytes=keys.TASK_CHECKPOINT_MAX_MESSAGE_BYTES.read(config),
+            spark_conf=dict(config.subset(keys.TASK_SPARK_CONF.named(""))),
+            memory=memory,
+        )
+
+
+def _checkpoint_enabled(config: Config) -> bool:
+    value = keys.TASK_CHECKPOINT_FACTORY.read(config) or ""
+    if value == CHECKPOINTS_OFF:
+        return False
+    class_name(Kind.CHECKPOINT, keys.TASK_CHECKPOINT_FACTORY.name, value)
+    return True
+
+
+def _inputs(config: Config) -> tuple[SystemStream, ...]:
+    found: dict[SystemStream, None] = {}
+    for item in keys.TASK_INPUTS.read(config):
+        stream = SystemStream.parse(item)
+        if stream is None:
+            raise ConfigError(
+                keys.TASK_INPUTS.name,
+                item,
+                "each input must have the form system.stream",
+                "write the system before the topic, such as kafka.flights",
+            )
+        found[stream] = None
+    return tuple(found)
+
+
+_COUNTED = {
+    "message.max.bytes": (1_000, 1_000_000_000),
+    "max.request.size": (1_000, 1_000_000_000),
+    "transaction.timeout.ms": (1_000, INT_MAX),
+}
+"""{property of the producer: its range}, which librdkafka has too, where we count by it as well."""
+
+
+def _check_counted(config: Config, prefix: str) -> None:
+    for name, (minimum, maximum) in _COUNTED.items():
+        config.get_int(prefix + name, minimum, minimum=minimum, maximum=maximum)
+
+
+@dataclass(frozen=True)
+class SystemConfig:
+    """One system, which is a Kafka cluster.
+
+    ``consumer``, ``producer`` and ``admin`` hold librdkafka's properties, bootstrap servers
+    included; ``ignored`` the given properties that only the Java client knows, with their full
+    keys.
+    """
+
+    name: str
+    bootstrap_servers: str
+    consumer: Mapping[str, str] = field(repr=False)
+    producer: Mapping[str, str] = field(repr=False)
+    admin: Mapping[str, str] = field(repr=False)
+    default_replication_factor: int | None
+    default_max_message_bytes: int | None
+    ignored: tuple[str, ...]
+    _config: Config = field(repr=False)
+
+    @staticmethod
+    def of(config: Config, system: str) -> SystemConfig:
+        """The view of the system named ``system``.
+
+        ConfigError where it has no bootstrap servers.
+        """
+        _factory(config, keys.SYSTEM_FACTORY, Kind.SYSTEM, system)
+        consumer_prefix = keys.SYSTEM_CONSUMER.named(system, "")
+        producer_prefix = keys.SYSTEM_PRODUCER.named(system, "")
+        consumer = map_client_properties(config.subset(consumer_prefix), Role.CONSUMER)
+        producer = map_client_properties(config.subset(producer_prefix), Role.PRODUCER)
+        connect = connection_properties(producer.properties) | connection_properties(
+            consumer.properties
+        )
+        _check_counted(config, producer_prefix)
+        servers = connect.get("bootstrap.servers", "").strip()
+        if not servers:
+            raise ConfigError(
+                f"{consumer_prefix}bootstrap.servers",
+                None,
+                f"the system {system!r} needs the addresses of its brokers",
+                f"set {consumer_prefix}bootstrap.servers, such as localhost:9092",
+            )
+        return SystemConfig(
+            name=system,
+            bootstrap_servers=servers,
+            consumer={"bootstrap.servers": servers} | consumer.properties,
+            producer={"bootstrap.servers": servers} | producer.properties,
+            admin=connect,
+            default_replication_factor=keys.SYSTEM_REPLICATION_FACTOR.find(config, system),
+            default_max_message_bytes=keys.SYSTEM_MAX_MESSAGE_BYTES.find(config, system),
+            ignored=tuple(consumer_prefix + name for name in consumer.ignored)
+            + tuple(producer_prefix + name for name in producer.ignored),
+            _config=config,
+        )
+
+    def offset_default(self, stream: str) -> OffsetDefault:
+        """Where a task without a checkpoint of ``stream`` begins."""
+        value = keys.STREAM_OFFSET_DEFAULT.read(self._config, self.name, stream)
+        return OffsetDefault(
+            value or keys.SYSTEM_OFFSET_DEFAULT.read(self._config, self.name) or "upcoming"
+        )
+
+    def key_serde(self, stream: str) -> str | None:
+        """The serde of the keys of ``stream``, as ``serde_name`` gives it.
+
+        None where none is configured.
+        """
+        return self._serde(stream, keys.STREAM_KEY_SERDE, keys.SYSTEM_KEY_SERDE)
+
+    def msg_serde(self, stream: str) -> str | None:
+        """The serde of the values of ``stream``, as ``serde_name`` gives it.
+
+        None where none is configured.
+        """
+        return self._serde(stream, keys.STREAM_MSG_SERDE, keys.SYSTEM_MSG_SERDE)
+
+    def _serde(self, stream: str, own: TextKey, general: TextKey) -> str | None:
+        for key in (own.named(self.name, stream), general.named(self.name)):
+            name = self._config.get_str(key)
+            if name is not None:
+                return serde_name(self._config, key, name)
+        return None
+
+
+@dataclass(frozen=True)
+class ClusterManagerConfig:
+    """Size, placement, retries and check-ins of containers.
+
+    ``..._ms`` are milliseconds, memory is in MB.
+    """
+
+    container_memory_mb: int
+    container_cpu_cores: int
+    request_timeout_ms: int
+    retry_count: int
+    retry_window_ms: int
+    last_retry_delay_ms: int
+    fail_job_after_retries: bool
+    check_in_interval_ms: int
+    check_in_timeout_ms: int
+    lease_ms: int
+    hosts: tuple[str, ...]
+    url_host: str | None
+    url_port: int
+
+    @staticmethod
+    def of(config: Config) -> ClusterManagerConfig:
+        """The view of ``config``."""
+        return ClusterManagerConfig(
+            container_memory_mb=keys.CONTAINER_MEMORY_MB.read(config),
+            container_cpu_cores=keys.CONTAINER_CPU_CORES.read(config),
+            request_timeout_ms=keys.CONTAINER_REQUEST_TIMEOUT_MS.read(config),
+            retry_count=keys.CONTAINER_RETRY_COUNT.read(config),
+            retry_window_ms=keys.CONTAINER_RETRY_WINDOW_MS.read(config),
+            last_retry_delay_ms=keys.CONTAINER_LAST_RETRY_DELAY_MS.read(config),
+            fail_job_after_retries=keys.CONTAINER_FAIL_JOB_AFTER_RETRIES.read(config),
+            check_in_interval_ms=keys.CONTAINER_CHECK_IN_INTERVAL_MS.read(config),
+            check_in_timeout_ms=keys.CONTAINER_CHECK_IN_TIMEOUT_MS.read(config),
+            lease_ms=keys.CONTAINER_LEASE_MS.read(config),
+            hosts=keys.CLUSTER_MANAGER_HOSTS.read(config),
+            url_host=keys.JOB_COORDINATOR_URL_HOST.read(config),
+            url_port=keys.JOB_COORDINATOR_URL_PORT.read(config),
+        )
+
+
+@dataclass(frozen=True)
+class YarnConfig:
+    """What the submission to YARN needs; memory is in MB."""
+
+    package_path: str | None
+    queue: str
+    am_memory_mb: int
+    am_cpu_cores: int
+    python_executable: str | None
+    am_max_attempts: int
+
+    @staticmethod
+    def of(config: Config) -> YarnConfig:
+        """The view of ``config``."""
+        return YarnConfig(
+            package_path=keys.YARN_PACKAGE_PATH.read(config),
+            queue=keys.YARN_QUEUE.read(config) or "default",
+            am_memory_mb=keys.YARN_AM_MEMORY_MB.read(config),
+            am_cpu_cores=keys.YARN_AM_CPU_CORES.read(config),
+            python_executable=keys.YARN_PYTHON_EXECUTABLE.read(config),
+            am_max_attempts=keys.YARN_AM_MAX_ATTEMPTS.read(config),
+        )

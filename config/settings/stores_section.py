@@ -1,0 +1,176 @@
+"""Typed views of the job's stores and their changelogs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.java_names import IN_MEMORY, Kind, class_name
+from homeport.config.settings.rocksdb_section import RocksDbConfig
+from homeport.config.settings.sections import system_or_default
+from homeport.config.settings.serde_names import serde_name
+from homeport.config.system_stream import SystemStream
+
+_DEFAULT_MAX_MESSAGE_BYTES = 1000012
+_DEFAULT_CHANGELOG_REPLICATION = 2
+_MIN_COMPACTION_LAG = "min.compaction.lag.ms"
+
+
+class LargeValues(Enum):
+    """What becomes of a value that is larger than the store's limit."""
+
+    SEND = "sent like any other: whether it fits its changelog shows there"
+    REFUSE = "its put is an error"
+    DROP = "its put is skipped"
+
+
+@dataclass(frozen=True)
+class StoreConfig:
+    """One store. ``factory`` and the serdes are our names: ``rocksdb``; ``string``, ``json``, ...
+
+    ``large_values``: what becomes of a value of more than ``large_value_bytes``.
+    ``clean_on_start``: what a container finds of it is removed, and all is read anew.
+
+    Shapes: ``changelog_overrides`` {topic property: value}.
+    """
+
+    name: str
+    factory: str
+    changelog: SystemStream | None
+    key_serde: str
+    msg_serde: str
+    changelog_replication_factor: int
+    changelog_max_message_bytes: int
+    changelog_delete_retention_ms: int
+    changelog_min_compaction_lag_ms: int | None
+    changelog_overrides: Mapping[str, str]
+    clean_on_start: bool
+    large_values: LargeValues
+    large_value_bytes: int
+    rocksdb: RocksDbConfig
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether its files can outlive the container that wrote them."""
+        return self.factory != IN_MEMORY
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a container that starts uses what it finds in the store's directory.
+
+        Source: reference, 6.6: stores without a changelog, in-memory ones and those to be cleaned
+        begin empty.
+        """
+        return self.is_persistent and self.changelog is not None and not self.clean_on_start
+
+    @staticmethod
+    def of(config: Config, store: str) -> StoreConfig:
+        """The view of the store named ``store``; factory and both serdes are required."""
+        changelog = _changelog(config, store)
+        system = changelog.system if changelog else ""
+        factory = config.require(keys.STORE_FACTORY.named(store), "write rocksdb or in-memory")
+        return StoreConfig(
+            name=store,
+            factory=class_name(Kind.STORE, keys.STORE_FACTORY.named(store), factory),
+            changelog=changelog,
+            key_serde=_store_serde(config, keys.STORE_KEY_SERDE.named(store)),
+            msg_serde=_store_serde(config, keys.STORE_MSG_SERDE.named(store)),
+            changelog_replication_factor=keys.STORE_CHANGELOG_REPLICATION_FACTOR.find(config, store)
+            or keys.STORES_DEFAULT_CHANGELOG_REPLICATION_FACTOR.find(config)
+            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
+            or _DEFAULT_CHANGELOG_REPLICATION,
+            changelog_max_message_bytes=keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.find(config, store)
+            or keys.SYSTEM_MAX_MESSAGE_BYTES.find(config, system)
+            or _DEFAULT_MAX_MESSAGE_BYTES,
+            changelog_delete_retention_ms=keys.STORE_CHANGELOG_DELETE_RETENTION_MS.read(
+                config, store
+            ),
+            changelog_min_compaction_lag_ms=_min_compaction_lag_ms(config, store),
+            changelog_overrides=_changelog_overrides(config, store),
+            clean_on_start=keys.STORE_CLEAN_ON_CONTAINER_START.read(config, store),
+            large_values=_large_values(config, store),
+            large_value_bytes=keys.STORE_CHANGELOG_MAX_MESSAGE_SIZE_BYTES.read(config, store),
+            rocksdb=RocksDbConfig.of(config, store),
+        )
+
+    @property
+    def ttl_ms(self) -> int | None:
+        """Age from which entries may be removed; None: they stay. Only RocksDB's have one."""
+        return self.rocksdb.ttl_ms if self.is_persistent else None
+
+
+def _large_values(config: Config, store: str) -> LargeValues:
+    # Source: reference, 6.10: the guard that refuses stands above the one that drops.
+    if keys.STORE_DISALLOW_LARGE_MESSAGES.read(config, store):
+        return LargeValues.REFUSE
+    drop = keys.STORE_DROP_LARGE_MESSAGES.read(config, store)
+    return LargeValues.DROP if drop else LargeValues.SEND
+
+
+def _min_compaction_lag_ms(config: Config, store: str) -> int | None:
+    own = keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.find(config, store)
+    return keys.STORES_DEFAULT_CHANGELOG_MIN_COMPACTION_LAG_MS.find(config) if own is None else own
+
+
+def _changelog_overrides(config: Config, store: str) -> dict[str, str]:
+    overrides = dict(config.subset(keys.STORE_CHANGELOG_KAFKA.named(store, "")))
+    if _MIN_COMPACTION_LAG in overrides:
+        raise ConfigError(
+            keys.STORE_CHANGELOG_KAFKA.named(store, _MIN_COMPACTION_LAG),
+            overrides[_MIN_COMPACTION_LAG],
+            "the lag has a key of its own",
+            f"set {keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.named(store)}",
+        )
+    return overrides
+
+
+def _store_serde(config: Config, key: str) -> str:
+    return serde_name(config, key, config.require(key, "write string, json or bytes"))
+
+
+def _changelog(config: Config, store: str) -> SystemStream | None:
+    text = keys.STORE_CHANGELOG.read(config, store)
+    if text is None:
+        return None
+    stream = SystemStream.parse(text)
+    if stream is not None:
+        return stream
+    if "." in text:
+        raise ConfigError(
+            keys.STORE_CHANGELOG.named(store),
+            text,
+            "it must have the form system.stream or stream",
+            f"write a topic name, such as {store}-changelog",
+        )
+    return SystemStream(system_or_default(config, keys.JOB_CHANGELOG_SYSTEM), text)
+
+
+@dataclass(frozen=True)
+class StorageConfig:
+    """All stores, by name in sorted order."""
+
+    stores: Mapping[str, StoreConfig]
+
+    @staticmethod
+    def of(config: Config) -> StorageConfig:
+        """The view of ``config``.
+
+        A store is declared by any of its required keys, or its changelog.
+        """
+        declaring = (
+            keys.STORE_FACTORY,
+            keys.STORE_KEY_SERDE,
+            keys.STORE_MSG_SERDE,
+            keys.STORE_CHANGELOG,
+        )
+        names = {
+            name[len("stores.") : -len(suffix)]
+            for suffix in (key.named("").removeprefix("stores.") for key in declaring)
+            for name in config
+            if name.startswith("stores.") and name.endswith(suffix)
+        }
+        return StorageConfig({name: StoreConfig.of(config, name) for name in sorted(names) if name})

@@ -1,0 +1,56 @@
+"""Which of the systems that a configuration declares its job cannot begin without.
+
+PURE. Another one that is declared may get outputs, or none: whoever sends to it first waits for it.
+"""
+
+from __future__ import annotations
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.records_section import RecordsConfig
+from homeport.config.settings.sections import JobConfig, TaskConfig
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.system_stream import SystemStream
+
+
+def used_systems(config: Config) -> tuple[str, ...]:
+    """The systems of coordinator stream, inputs, transactions, changelogs and dead letters.
+
+    Each once. Checkpoints and transactions are in one system, which a job without checkpoints has
+    too.
+
+    Raises:
+        ConfigError: an input, a store or the dead letters are not of the form they must have.
+    """
+    task = TaskConfig.of(config)
+    changelogs = (s.changelog for s in StorageConfig.of(config).stores.values())
+    streams = (
+        *task.inputs,
+        *broadcast_streams(config),
+        *(changelog for changelog in changelogs if changelog is not None),
+    )
+    dead_letter = RecordsConfig.of(config).dead_letter
+    names = [
+        JobConfig.of(config).coordinator_system,
+        *(stream.system for stream in streams),
+        task.checkpoint_system,
+        *(() if dead_letter is None else (dead_letter.system,)),
+    ]
+    return tuple(dict.fromkeys(names))
+
+
+def broadcast_streams(config: Config) -> tuple[SystemStream, ...]:
+    """The streams of the broadcast inputs; which of their partitions, the grouper reads."""
+    found = []
+    for item in keys.TASK_BROADCAST_INPUTS.read(config):
+        stream = SystemStream.parse(item.partition("#")[0])
+        if stream is None or "#" not in item:
+            raise ConfigError(
+                keys.TASK_BROADCAST_INPUTS.name,
+                item,
+                "each must have the form system.stream#partition or system.stream#[first-last]",
+                "write it as in kafka.rules#0 or kafka.rules#[0-3]",
+            )
+        found.append(stream)
+    return tuple(found)

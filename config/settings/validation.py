@@ -1,0 +1,336 @@
+"""Static checks of a configuration: all that needs neither Kafka nor YARN nor a file.
+
+The first fault is raised as ConfigError, in the order in which a user would read the file; what is
+only suspicious comes back as warnings. Keys that nobody here knows are allowed: Samza passes them
+to user code, and so do we.
+"""
+
+from __future__ import annotations
+
+import re
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.unknown_keys import warnings_about
+from homeport.config.errors import ConfigError
+from homeport.config.java_names import is_user_class
+from homeport.config.settings.memory_rule import (
+    STANDBY_MB,
+    WARM_SPARE_MB,
+    fits_warm_spare,
+    least_with_warm_spare,
+)
+from homeport.config.settings.records_section import RecordsConfig
+from homeport.config.settings.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    StandbyConfig,
+    SystemConfig,
+    TaskConfig,
+    YarnConfig,
+    checkpoint_topic,
+    coordinator_topic,
+)
+from homeport.config.settings.store_warnings import store_warnings
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.used_systems import broadcast_streams, used_systems
+from homeport.config.system_stream import SystemStream
+
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def validate(config: Config) -> tuple[str, ...]:
+    """``config`` breaks no rule that can be checked without its surroundings.
+
+    Returns:
+        Warnings, one line each: likely misspellings, properties without effect, things this version
+        does not do.
+
+    Raises:
+        ConfigError: the first fault found.
+    """
+    job_name = config.require(keys.JOB_NAME.name, "give the job a name")
+    _check_topic_names(config, job_name)
+    _check_work(config)
+    _check_types(config)
+    unknown = warnings_about(config)
+    job, task = JobConfig.of(config), TaskConfig.of(config)
+    broadcast = broadcast_streams(config)
+    _check_inputs(task, broadcast)
+    storage = StorageConfig.of(config)
+    _check_stores(storage)
+    systems = _check_systems(config, task, storage, broadcast)
+    _check_dead_letter(config, task)
+    _check_standby(config, job, storage)
+    _check_prewarmed_standbys(config, task)
+    _check_prewarmed_containers(config, task)
+    _check_sizes(config)
+    YarnConfig.of(config)
+    return (
+        *unknown,
+        *(
+            f"{key} has no effect: librdkafka has nothing like it"
+            for s in systems
+            for key in s.ignored
+        ),
+        *store_warnings(config, storage),
+        *_prewarm_warnings(config, task),
+        *_memory_warnings(config, task),
+    )
+
+
+def _check_topic_names(config: Config, job_name: str) -> None:
+    job_id = keys.JOB_ID.read(config) or "1"
+    for key, value in ((keys.JOB_NAME.name, job_name), (keys.JOB_ID.name, job_id)):
+        if not re.fullmatch(r"[a-zA-Z0-9._-]+", value):
+            raise ConfigError(
+                key,
+                value,
+                "it becomes part of topic names: letters, digits, '.', '_' and '-' only",
+                "use only these",
+            )
+    for name in (coordinator_topic(job_name, job_id), checkpoint_topic(job_name, job_id)):
+        if not _TOPIC.fullmatch(name):
+            raise ConfigError(
+                keys.JOB_NAME.name,
+                job_name,
+                f"the topic name {name!r} would have more than the 249 characters of Kafka",
+                "use a shorter name",
+            )
+
+
+def _check_work(config: Config) -> None:
+    if not keys.TASK_CLASS.is_set(config):
+        raise ConfigError(
+            keys.TASK_CLASS.name,
+            None,
+            "it is required, with a pipeline too: only a task keeps and sends",
+            "name what the job does, such as my_job.task:MyTask",
+        )
+    for key in (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS):
+        value = key.read(config)
+        if value is not None and not is_user_class(value):
+            raise ConfigError(
+                key.name,
+                value,
+                "it must have the form module:Name",
+                "write the module, a colon and the name in it, such as my_job.task:MyTask",
+            )
+
+
+def _check_types(config: Config) -> None:
+    """Every given value of a known key has the key's type."""
+    for name in config:
+        key = keys.declared(name)
+        if key is not None:
+            key.check(config, name)
+
+
+def _check_inputs(task: TaskConfig, broadcast: tuple[SystemStream, ...]) -> None:
+    if not task.inputs:
+        raise ConfigError(
+            keys.TASK_INPUTS.name,
+            None,
+            "a job needs at least one input",
+            "name a stream, such as kafka.flights",
+        )
+    for stream in task.inputs:
+        _check_stream(keys.TASK_INPUTS.name, stream)
+    for stream in broadcast:
+        _check_stream(keys.TASK_BROADCAST_INPUTS.name, stream)
+
+
+def _check_stream(key: str, stream: SystemStream) -> None:
+    if not _TOPIC.fullmatch(stream.stream):
+        raise ConfigError(
+            key,
+            str(stream),
+            f"{stream.stream!r} cannot be the name of a Kafka topic",
+            "use letters, digits, '.', '_' and '-', at most 249 of them",
+        )
+
+
+def _check_stores(storage: StorageConfig) -> None:
+    owners: dict[SystemStream, str] = {}
+    for store in storage.stores.values():
+        if not _STORE_NAME.fullmatch(store.name) or store.name in {".", ".."}:
+            raise ConfigError(
+                f"stores.{store.name}.factory",
+                store.factory,
+                "the store's name becomes the name of a folder",
+                "use only letters, digits, '.', '_' and '-' in it",
+            )
+        if store.changelog is None:
+            continue
+        key = keys.STORE_CHANGELOG.named(store.name)
+        _check_stream(key, store.changelog)
+        other = owners.setdefault(store.changelog, store.name)
+        if other != store.name:
+            raise ConfigError(
+                key,
+                str(store.changelog),
+                f"store {other!r} has the same changelog",
+                "give each store a changelog of its own",
+            )
+
+
+def _check_systems(
+    config: Config,
+    task: TaskConfig,
+    storage: StorageConfig,
+    broadcast: tuple[SystemStream, ...],
+) -> tuple[SystemConfig, ...]:
+    """Every system that is referred to is declared, and every declared serde is known."""
+    systems = tuple(SystemConfig.of(config, name) for name in used_systems(config))
+    for system in systems:
+        for stream in (*task.inputs, *broadcast):
+            if stream.system == system.name:
+                system.key_serde(stream.stream)
+                system.msg_serde(stream.stream)
+                system.offset_default(stream.stream)
+    _check_one_transaction(task, storage)
+    return systems
+
+
+def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
+    """Changelogs and checkpoints are written in one transaction, which cannot span two clusters."""
+    for store in storage.stores.values():
+        if (
+            task.checkpoint_enabled
+            and store.changelog
+            and store.changelog.system != task.checkpoint_system
+        ):
+            raise ConfigError(
+                keys.STORE_CHANGELOG.named(store.name),
+                str(store.changelog),
+                f"changelog and checkpoint are one transaction, and checkpoints are in system "
+                f"{task.checkpoint_system!r}",
+                f"put both into one system, or set {keys.TASK_CHECKPOINT_SYSTEM.name}",
+            )
+
+
+def _check_dead_letter(config: Config, task: TaskConfig) -> None:
+    """Dead letters are outputs like others, and are not read again as input."""
+    stream = RecordsConfig.of(config).dead_letter
+    if stream is None:
+        return
+    key = keys.TASK_DEAD_LETTER_STREAM.name
+    _check_stream(key, stream)
+    if stream in task.inputs:
+        raise ConfigError(
+            key,
+            str(stream),
+            f"it is one of {keys.TASK_INPUTS.name}, and would be read again",
+            "name another stream",
+        )
+    brokers = SystemConfig.of(config, task.checkpoint_system).bootstrap_servers
+    is_reached = SystemConfig.of(config, stream.system).bootstrap_servers == brokers
+    if task.exactly_once and not is_reached:
+        raise ConfigError(
+            key,
+            str(stream),
+            "it has other brokers than the job's checkpoints, and one transaction cannot reach "
+            "both",
+            f"name a stream of the system {task.checkpoint_system}, or set "
+            f"{keys.TASK_EXACTLY_ONCE.name}=false",
+        )
+
+
+def _check_standby(config: Config, job: JobConfig, storage: StorageConfig) -> None:
+    if not StandbyConfig.of(config).enabled:
+        return
+    key = keys.JOB_HOT_STANDBY_ENABLED.name
+    if not keys.JOB_HOT_STANDBY_ENABLED.is_set(config):
+        key = keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name
+    if not job.host_affinity_enabled:
+        raise ConfigError(
+            key,
+            config.get_str(key),
+            "hot standby needs host affinity",
+            f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off",
+        )
+    if not any(store.changelog for store in storage.stores.values()):
+        raise ConfigError(
+            key,
+            config.get_str(key),
+            "no store has a changelog, which is what a standby follows",
+            f"set {keys.STORE_CHANGELOG.named('<store>')}, or turn hot standby off",
+        )
+
+
+def _prewarm_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
+    found = []
+    for key in (keys.JOB_HOT_STANDBY_PREWARM, keys.JOB_CONTAINER_PREWARM):
+        if not key.read(config):
+            continue
+        if key is keys.JOB_HOT_STANDBY_PREWARM and not StandbyConfig.of(config).enabled:
+            found.append(f"{key.name} has no effect: hot standby is off")
+        elif task.pipeline_class is None:
+            found.append(f"{key.name} has no effect: without a pipeline no Spark is started")
+    return tuple(found)
+
+
+def _check_prewarmed_standbys(config: Config, task: TaskConfig) -> None:
+    key, enabled = keys.JOB_HOT_STANDBY_PREWARM, StandbyConfig.of(config).enabled
+    if not key.read(config) or not enabled or task.pipeline_class is None:
+        return
+    if not fits_warm_spare(task.memory):
+        container_mb = keys.CONTAINER_MEMORY_MB.read(config)
+        raise ConfigError(
+            key.name,
+            "true",
+            f"a standby and a spare with a Spark need {STANDBY_MB + WARM_SPARE_MB} MB of Python's "
+            f"share, which is {task.memory.python_mb} of {container_mb} MB",
+            f"set {keys.CONTAINER_MEMORY_MB.name} to 1280 or more, or "
+            f"{keys.TASK_SPARK_DRIVER_MEMORY_MB.name} lower",
+        )
+
+
+def _check_prewarmed_containers(config: Config, task: TaskConfig) -> None:
+    key, container_mb = keys.JOB_CONTAINER_PREWARM, keys.CONTAINER_MEMORY_MB.read(config)
+    if not task.memory.warm_spare_mb or not task.memory.is_tight(container_mb):
+        return
+    heap_mb = keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
+    remedy = f"set {keys.CONTAINER_MEMORY_MB.name} to {least_with_warm_spare(heap_mb)} or more"
+    if heap_mb is not None:
+        remedy += f", or {keys.TASK_SPARK_DRIVER_MEMORY_MB.name} lower"
+    raise ConfigError(
+        key.name,
+        "true",
+        f"a spare with a Spark of its own needs {task.memory.warm_spare_mb} MB beside each "
+        f"container, which leaves Python {task.memory.python_mb} of {container_mb} MB, less than a "
+        "quarter",
+        f"{remedy}, or leave the key out",
+    )
+
+
+def _memory_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
+    key = keys.CONTAINER_MEMORY_MB.name
+    container_mb, memory = keys.CONTAINER_MEMORY_MB.read(config), task.memory
+    if not memory.is_tight(container_mb):
+        return ()
+    warning = (
+        f"{key} = {container_mb} leaves Python {memory.python_mb} MB beside a heap of "
+        f"{memory.heap_mb}: YARN may kill containers for their memory"
+    )
+    return (warning,)
+
+
+def _check_sizes(config: Config) -> None:
+    manager = ClusterManagerConfig.of(config)
+    heap_mb = keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
+    if heap_mb is not None and heap_mb >= manager.container_memory_mb:
+        raise ConfigError(
+            keys.TASK_SPARK_DRIVER_MEMORY_MB.name,
+            str(heap_mb),
+            f"it must be below {keys.CONTAINER_MEMORY_MB.name} ({manager.container_memory_mb})",
+            "make it smaller, or the container larger",
+        )
+    if manager.check_in_interval_ms >= manager.lease_ms:
+        raise ConfigError(
+            keys.CONTAINER_CHECK_IN_INTERVAL_MS.name,
+            str(manager.check_in_interval_ms),
+            f"it must be below {keys.CONTAINER_LEASE_MS.name} ({manager.lease_ms})",
+            "make it smaller",
+        )

@@ -1,0 +1,169 @@
+"""ContainerJob: what one stream container needs of the job's configuration, checked as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.records_section import RecordsConfig
+from homeport.config.settings.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    SystemConfig,
+    TaskConfig,
+)
+from homeport.config.settings.stores_section import StorageConfig, StoreConfig
+from homeport.config.settings.used_systems import used_systems
+from homeport.container.classes import load_serde
+from homeport.container.host.lease_memory import SpareKind
+from homeport.container.serde.serdes import Serde
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
+from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
+
+
+@dataclass(frozen=True)
+class ContainerJob:
+    """Typed views of one JobModel, for one of its containers.
+
+    ``systems``: every system that the container reads or writes, by name. ``transaction_systems``:
+    those on the same brokers as the checkpoints, which one transaction can reach.
+    ``active_processor``: of a standby, the container whose state it keeps; its ``stores`` are those
+    with a changelog, and its ``systems`` only what it takes to follow these.
+    """
+
+    config: Config
+    job: JobConfig
+    task: TaskConfig
+    cluster: ClusterManagerConfig
+    stores: tuple[StoreConfig, ...]
+    tasks: tuple[TaskModel, ...]
+    systems: Mapping[str, SystemConfig]
+    transaction_systems: frozenset[str]
+    active_processor: ProcessorId | None = None
+
+    @staticmethod
+    def of(model: JobModel, processor_id: ProcessorId) -> ContainerJob:
+        """The view of ``model`` for one processor.
+
+        Raises:
+            ConfigError: the configuration asks for what a container cannot do.
+        """
+        container = model.containers.get(processor_id)
+        if container is None:
+            raise ConfigError(
+                "processor_id",
+                processor_id,
+                "the JobModel has no such container",
+                f"it has {', '.join(sorted(model.containers)) or 'none'}",
+            )
+        config = model.config
+        job, task = JobConfig.of(config), TaskConfig.of(config)
+        is_standby = container.role is TaskMode.STANDBY
+        stores = tuple(
+            store
+            for store in StorageConfig.of(config).stores.values()
+            if store.changelog or not is_standby
+        )
+        tasks = tuple(model for _, model in sorted(container.tasks.items()))
+        names = {job.coordinator_system, task.checkpoint_system}
+        if not is_standby:
+            names |= _declared(config)
+            names |= {ssp.system for t in tasks for ssp in t.system_stream_partitions}
+        names |= {store.changelog.system for store in stores if store.changelog}
+        systems = {name: SystemConfig.of(config, name) for name in sorted(names)}
+        brokers = systems[task.checkpoint_system].bootstrap_servers
+        reached = frozenset(n for n, s in systems.items() if s.bootstrap_servers == brokers)
+        view = ContainerJob(
+            config,
+            job,
+            task,
+            ClusterManagerConfig.of(config),
+            stores,
+            tasks,
+            systems,
+            reached,
+            container.active_processor,
+        )
+        view.refuse_what_cannot_be()
+        return view
+
+    def refuse_what_cannot_be(self) -> None:
+        """Nothing where the job can run; else ConfigError with the first fault."""
+        for task in self.tasks:
+            if (task.task_mode is TaskMode.STANDBY) is not self.is_standby:
+                raise ConfigError(
+                    "job.hotstandby.enabled",
+                    "true",
+                    f"task {task.task_name!r} shares its container with tasks of the other kind",
+                    "give a container active tasks, or the standbys of one container's, and no "
+                    "others",
+                )
+        for store in self.stores:
+            if store.changelog and store.changelog.system not in self.transaction_systems:
+                raise ConfigError(
+                    f"stores.{store.name}.changelog",
+                    str(store.changelog),
+                    f"it must be on the brokers of {self.task.checkpoint_system}, where the "
+                    "checkpoints are: one transaction holds both",
+                    f"use the system {self.task.checkpoint_system}",
+                )
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether the container only keeps a replica of the state of another one."""
+        return self.active_processor is not None
+
+    @property
+    def spare(self) -> SpareKind:
+        """The kind of spare that shortens the next start on this host."""
+        if self.task.pipeline_class is None:
+            return SpareKind.PLAIN
+        key = keys.JOB_HOT_STANDBY_PREWARM if self.is_standby else keys.JOB_CONTAINER_PREWARM
+        return SpareKind.WARM if key.read(self.config) else SpareKind.SPARK
+
+    @property
+    def records(self) -> RecordsConfig:
+        """How single records are handed to a StreamTask, and what becomes of bad ones."""
+        return RecordsConfig.of(self.config)
+
+    def serdes(self, store: StoreConfig) -> tuple[Serde, Serde]:
+        """Key serde and message serde of ``store``; ConfigError where one cannot be had."""
+        key, msg = (
+            load_serde(f"stores.{store.name}.{part}.serde", name)
+            for part, name in (("key", store.key_serde), ("msg", store.msg_serde))
+        )
+        return key, msg
+
+    def transactional_id(self, incarnation: Incarnation) -> str:
+        """The id under which ``incarnation`` writes."""
+        return transactional_id(self.job.name, self.job.id, incarnation)
+
+    @property
+    def transaction_system(self) -> SystemConfig:
+        """The system whose brokers hold changelogs, checkpoints, and outputs of exactly-once."""
+        return self.systems[self.task.checkpoint_system]
+
+    @property
+    def used_systems(self) -> frozenset[str]:
+        """Those of ``systems`` that it cannot begin without; others it may send to, or never."""
+        if self.is_standby:
+            return frozenset(self.systems)
+        return frozenset(used_systems(self.config))
+
+    @property
+    def output_systems(self) -> frozenset[str]:
+        """Systems that outputs may go to: all, where they are no part of the transaction."""
+        return self.transaction_systems if self.task.exactly_once else frozenset(self.systems)
+
+
+def _declared(config: Config) -> set[str]:
+    """Systems that the configuration gives brokers to."""
+    found = set()
+    for key in config:
+        if key.startswith("systems.") and key.endswith("er.bootstrap.servers"):
+            found.add(key.split(".")[1])
+    return found

@@ -1,0 +1,212 @@
+"""What launcher and child share: until when the child may run, when it last beat, what it tells.
+
+Numbers of eight bytes in anonymous memory, of which two are ms on CLOCK_BOOTTIME, which goes on
+while the machine sleeps; behind them the child's last report, with its length and checksum
+before it. Each is written by one side only. The child watches its deadline from a thread of its own
+and ends the process when it has passed, also where its launcher is stopped (safety C2).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+
+from homeport.config.errors import WireError
+from homeport.container.host.exit_codes import EXIT_LEASE_LOST
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
+
+FD_VARIABLE = "HOMEPORT_LEASE_FD"
+
+LEASE_THREAD = "lease"
+"""Name of the thread that watches the deadline, which has to be in time."""
+
+_DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR, _FINISHED = range(7)
+_NUMBERS = 7 * 8
+_NEVER_MS = 1 << 62
+_HEAD = struct.Struct("=II")
+REPORT_BYTES = 64 * 1024
+"""Room for a report of some hundred stores; of a longer one single stores are left out."""
+_SIZE = _NUMBERS + _HEAD.size + REPORT_BYTES
+_STEP_S = 0.1
+
+
+def boot_ms() -> int:
+    """Milliseconds since the machine started, time asleep included."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+class SpareKind(IntEnum):
+    """How much of a start a spare process has behind it."""
+
+    NONE = 0
+    """There is to be none."""
+    PLAIN = 1
+    """Its imports."""
+    SPARK = 2
+    """Spark's imports too."""
+    WARM = 3
+    """A Spark that has met the pipeline, too."""
+
+
+_SPARE_KINDS = frozenset(SpareKind)
+
+
+class LeaseMemory:
+    """One child's memory. The file descriptor is the launcher's to close."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        memory = memoryview(mmap.mmap(fd, _SIZE))
+        self._numbers = memory[:_NUMBERS].cast("q")
+        self._report = memory[_NUMBERS:]
+        self._told: ContainerReport | None = None
+
+    @classmethod
+    def endless(cls, beat_ms: int) -> LeaseMemory:
+        """New memory of a process that has no permit yet, and so no deadline."""
+        return cls.create(_NEVER_MS, beat_ms)
+
+    @classmethod
+    def create(cls, deadline_ms: int, beat_ms: int) -> LeaseMemory:
+        """New memory with these two numbers; no spare is asked for."""
+        fd = os.memfd_create("homeport-lease")
+        os.ftruncate(fd, _SIZE)
+        memory = cls(fd)
+        memory.deadline_ms = deadline_ms
+        memory.beat_ms = beat_ms
+        return memory
+
+    @property
+    def deadline_ms(self) -> int:
+        """When the child must be gone; the launcher writes it."""
+        return int(self._numbers[_DEADLINE])
+
+    @deadline_ms.setter
+    def deadline_ms(self, at_ms: int) -> None:
+        self._numbers[_DEADLINE] = at_ms
+
+    @property
+    def beat_ms(self) -> int:
+        """When the child last beat; the child writes it."""
+        return int(self._numbers[_BEAT])
+
+    @beat_ms.setter
+    def beat_ms(self, at_ms: int) -> None:
+        self._numbers[_BEAT] = at_ms
+
+    @property
+    def spare(self) -> SpareKind:
+        """The spare that is to be kept beside the child."""
+        asked = self._numbers[_SPARE]
+        return SpareKind(asked) if asked in _SPARE_KINDS else SpareKind.NONE
+
+    @property
+    def spare_share_mb(self) -> int:
+        """The MB that are set apart for that spare; 0: it lives of what the others leave."""
+        return max(int(self._numbers[_SPARE_SHARE]), 0)
+
+    def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
+        """The launcher keeps one of that kind from now on, if it can; the child says so."""
+        self._numbers[_SPARE_SHARE] = share_mb
+        self._numbers[_SPARE] = kind
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a process without a permit has done all that its kind says."""
+        return bool(self._numbers[_READY])
+
+    def say_ready(self, *, is_ready: bool) -> None:
+        """The launcher finds ``is_ready``; the spare says so."""
+        self._numbers[_READY] = is_ready
+
+    @property
+    def is_permit_near(self) -> bool:
+        """Whether the launcher expects a permit soon, which would be this process's."""
+        return bool(self._numbers[_NEAR])
+
+    def expect_permit(self) -> None:
+        """The process finds that its permit is near; the launcher says so."""
+        self._numbers[_NEAR] = 1
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every task has voted for the end and all that they did is committed.
+
+        An exit code cannot say it: code of the job's, or a library of its, can exit with any.
+        """
+        return bool(self._numbers[_FINISHED])
+
+    def say_finished(self) -> None:
+        """The launcher finds it; the child says so as the last thing that it does."""
+        self._numbers[_FINISHED] = 1
+
+    def tell(self, report: ContainerReport) -> None:
+        """The launcher finds ``report`` here; one thread of the child's writes."""
+        data = compact_json(report.to_json())
+        if len(data) > REPORT_BYTES:
+            data = compact_json(report.in_brief().to_json())
+        start = _HEAD.size
+        self._report[start : start + len(data)] = data
+        self._report[:start] = _HEAD.pack(len(data), zlib.crc32(data))
+
+    def told(self) -> ContainerReport | None:
+        """What the child told last; one that is just being written is left for the next look."""
+        length, checksum = _HEAD.unpack(self._report[: _HEAD.size])
+        data = bytes(self._report[_HEAD.size : _HEAD.size + length])
+        if data and zlib.crc32(data) == checksum:
+            try:
+                self._told = ContainerReport.from_json(parse_object(data, "the report"))
+            except WireError:
+                # A child that writes nonsense there is not to cost its launcher the AM's ear.
+                self._told = None
+        return self._told
+
+
+def watch_lease(
+    environment: Mapping[str, str], end: Callable[[int], object] = os._exit
+) -> LeaseMemory | None:
+    """From now on this process ends when its lease does, and beats until then; what it shares.
+
+    Without a launcher, which is how tests start a child, it has no lease and lives on: None.
+    """
+    fd = environment.get(FD_VARIABLE, "")
+    if not fd:
+        return None
+    os.set_inheritable(int(fd), False)  # noqa: FBT003 - the standard library's signature
+    memory = LeaseMemory(int(fd))
+    threading.Thread(target=_watch, args=(memory, end), name=LEASE_THREAD, daemon=True).start()
+    return memory
+
+
+def unheard(_report: ContainerReport) -> None:
+    """What a child without a launcher tells is heard by nobody."""
+
+
+class NoLauncher:
+    """What a child has in the place of a ``LeaseMemory`` where nobody launched it."""
+
+    is_permit_near = False
+
+    def tell(self, report: ContainerReport) -> None:
+        """It is heard by nobody."""
+
+    def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
+        """Nobody can keep one."""
+
+    def say_ready(self, *, is_ready: bool) -> None:
+        """It is heard by nobody."""
+
+
+def _watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:
+    pause = threading.Event()
+    while (now_ms := boot_ms()) < memory.deadline_ms:
+        memory.beat_ms = now_ms
+        pause.wait(_STEP_S)
+    end(EXIT_LEASE_LOST)

@@ -1,0 +1,124 @@
+"""What the launcher gives a stream container: permit and environment; where its state lives."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError, WireError
+from homeport.config.settings.sections import JobConfig
+from homeport.job_coordinator.history.writer import history_directory
+from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
+from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """The right to run one incarnation; ``fence`` are those that must be unable to write first."""
+
+    incarnation: Incarnation
+    model_version: int
+    fence: tuple[Incarnation, ...]
+
+    @staticmethod
+    def from_json(text: str) -> Permit:
+        """The permit that ``text`` holds; WireError where it is not one."""
+        try:
+            body = json.loads(text)
+            return Permit(
+                _incarnation(body),
+                int(body["model_version"]),
+                tuple(_incarnation(item) for item in body["fence"]),
+            )
+        except (KeyError, TypeError, ValueError):
+            raise WireError(f"not a permit: {text[:200]!r}") from None
+
+
+def _incarnation(body: Mapping[str, Any]) -> Incarnation:
+    return Incarnation(ProcessorId(str(body["processor_id"])), int(body["epoch"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The process's surroundings."""
+
+    coordinator_url: str
+    token: str
+    host: Host
+    logged_store_base_dir: str | None
+    work_dir: Path
+
+    @staticmethod
+    def of(environ: Mapping[str, str], work_dir: Path) -> Environment:
+        """What ``environ`` says.
+
+        Raises:
+            ConfigError: a variable is missing, or the token file cannot be read.
+        """
+        url = environ.get("SAMZA_COORDINATOR_URL", "")
+        if not url:
+            raise ConfigError(
+                "SAMZA_COORDINATOR_URL",
+                None,
+                "it names the job coordinator",
+                "stream containers are started by the launcher, which sets it",
+            )
+        token_file = Path(environ.get("HOMEPORT_TOKEN_FILE") or work_dir / TOKEN_FILE_NAME)
+        try:
+            token = token_file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConfigError(
+                "HOMEPORT_TOKEN_FILE",
+                str(token_file),
+                f"it must be the file with the job's token ({error.strerror})",
+                "stream containers are started by the launcher, which sets it",
+            ) from None
+        return Environment(
+            coordinator_url=url,
+            token=token,
+            host=host_of(environ.get("NM_HOST") or socket.gethostname()),
+            logged_store_base_dir=environ.get("LOGGED_STORE_BASE_DIR") or None,
+            work_dir=work_dir,
+        )
+
+    def state_root(self, job: JobConfig) -> Path:
+        """Where the job's stores with a changelog live on this host.
+
+        Source: Samza 1.8 ``SamzaContainer.getLoggedStorageBaseDir``.
+        """
+        if self.logged_store_base_dir is not None:
+            return Path(self.logged_store_base_dir) / job.directory_name
+        if job.logged_store_base_dir is not None:
+            return Path(job.logged_store_base_dir)
+        root = self.work_dir / "state"
+        _LOG.warning(
+            "neither LOGGED_STORE_BASE_DIR nor job.logged.store.base.dir is set: the state in %s "
+            "will not outlive this container",
+            root,
+        )
+        return root
+
+    def scratch_root(self, config: Config) -> Path:
+        """Where the job's stores without a changelog live, no longer than their container does.
+
+        Samza puts them into the configured directory itself, where those of two jobs would meet.
+        """
+        base = keys.JOB_NON_LOGGED_STORE_BASE_DIR.read(config)
+        if base is None:
+            return self.work_dir / "state"
+        return Path(base) / JobConfig.of(config).directory_name
+
+    def history_folder(self, job: JobConfig) -> Path:
+        """Where the history of this process goes."""
+        base = self.logged_store_base_dir or job.logged_store_base_dir or self.work_dir / "state"
+        return history_directory(job.history_dir, base, job.directory_name)

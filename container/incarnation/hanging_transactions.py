@@ -1,0 +1,205 @@
+"""Ends transactions that hang in a partition which a container has to read.
+
+Kafka may leave the end of a transaction out of a partition, for ever (KAFKA-20734: where it has no
+leader at that moment, as when a single broker comes back). What the transaction coordinators have
+written says how it ended; the leader of the partition writes the same end, by the request that the
+coordinator would have sent. No transaction is opened for it: whoever dies at whatever step, or does
+the same at the same time, leaves every outcome as it was decided.
+
+An end counts for all that its producer has open in the partition. So it is written only for the
+last transaction of a superseded incarnation (safety I3), after its id was fenced: from then on no
+later transaction of it can be there without being seen.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+
+from confluent_kafka import KafkaException
+
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.settings.sections import JobConfig
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.stop_flag import StopRequestedError
+from homeport.container.kafka.clients import HangingTransactionError
+from homeport.container.kafka.transactions_in_kafka import TransactionsInKafka
+from homeport.container.progress.transaction_state import Ended, Outcome, Place
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.kafka.clients import error_of
+from homeport.job_coordinator.kafka.open_transactions import abort_command
+from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.model.incarnation import STATE_TOPIC, incarnation_of
+
+_LOG = logging.getLogger(__name__)
+
+_MOST_TOLD = 3
+
+
+class _MovedOnError(UnavailableError):
+    """What was known of an id is not true any more."""
+
+
+@contextmanager
+def ending_what_hangs(
+    job: ContainerJob, stream: CoordinatorStream, pause: Callable[[float], None]
+) -> Iterator[None]:
+    """Where a transaction that hangs is met in the block, it is ended as far as that can be known.
+
+    ``stream``: the coordinator stream, read. ``pause``: waits the seconds given; raises to stop.
+
+    Raises:
+        UnavailableError: one was met; the next start goes on. No failure of this container's.
+        StopRequestedError: the container was told to stop meanwhile.
+    """
+    try:
+        yield
+    except HangingTransactionError as error:
+        _LOG.warning("%s", error)
+        with closing(TransactionsInKafka(job.transaction_system, pause)) as kafka:
+            hanging = HangingTransactions(kafka, partial(is_superseded, job.job, stream))
+            raise hanging.end(error, _places(job)) from None
+
+
+def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: str) -> bool:
+    """Whether an id is one of the job's incarnations that may not run any more."""
+    own = incarnation_of(job.name, job.id, transactional_id)
+    if own is None:
+        return False
+    newest = EpochManager(stream).read_processor_epochs().get(own.processor_id)
+    return newest is not None and own.epoch < newest.epoch
+
+
+class HangingTransactions:
+    """What hangs in partitions, and how it is ended.
+
+    Args:
+        kafka: what Kafka has of transactions.
+        is_superseded: whether an id is one of the job's incarnations that may not run any more.
+    """
+
+    def __init__(self, kafka: TransactionsInKafka, is_superseded: Callable[[str], bool]) -> None:
+        self._kafka = kafka
+        self._is_superseded = is_superseded
+
+    def end(self, cause: HangingTransactionError, places: Iterable[Place]) -> UnavailableError:
+        """What hangs there, and elsewhere of the same transactions, is ended as far as it is known.
+
+        Returns:
+            what is to be said of it: no failure of this container's, whose next start goes on.
+
+        Raises:
+            StopRequestedError: the container was told to stop meanwhile.
+        """
+        told: list[str] = []
+        try:
+            self._end_all(places, told)
+        except StopRequestedError:
+            raise
+        except _MovedOnError as error:
+            told.append(str(error))
+        except (HomeportError, KafkaException) as error:
+            told.append(f"it could not be ended here: {_why(error)}")
+        return UnavailableError(
+            "; ".join([str(cause), *(told or ["by now it is over: start again"])])
+        )
+
+    def _end_all(self, places: Iterable[Place], told: list[str]) -> None:
+        looked: set[Place] = set()
+        while todo := sorted(set(places) - looked):
+            looked.update(todo)
+            held = self._kafka.held(todo)
+            if not held:
+                break
+            since_ms = self._kafka.written_ms(held)
+            ends = self._kafka.ends(since_ms)
+            found = {
+                place: [e for e in ends.in_place(place) if self._is_superseded(e.transactional_id)]
+                for place in held
+            }
+            for place, stable in held.items():
+                at: int | None = stable
+                while at is not None:
+                    at = self._end_in(place, at, found[place], since_ms, told)
+            places = {p for each in found.values() for ended in each for p in ended.places}
+
+    def _end_in(
+        self, place: Place, at: int, known: list[Ended], since_ms: int, told: list[str]
+    ) -> int | None:
+        """What hangs at the offset is ended, if it is known; the offset of the next one there."""
+        refusal = self._kafka.refusal()
+        batch = self._kafka.first_batch(place, at) if refusal is None else None
+        found = [e for e in known if refusal or (batch and e.began_with(batch, place))]
+        if not found:
+            told.append(
+                f"{_shown(place)}, offset {at}: {STATE_TOPIC} has no end of one of this job's in "
+                "it that is certain to be of what is open there"
+            )
+            return None
+        if refusal is not None:
+            told += [self._story(e, place, at, refusal) for e in found[:_MOST_TOLD]]
+            return None
+        ended = found[0]
+        try:
+            left = self._end_one(ended, place, at, since_ms)
+        except (StopRequestedError, _MovedOnError):
+            raise
+        except (HomeportError, KafkaException) as error:
+            told.append(self._story(ended, place, at, _why(error)))
+            return None
+        name = ended.transactional_id
+        done = f"{name}, which was {ended.outcome.value}, has its end in {_shown(place)}"
+        _LOG.warning("%s", done)
+        told.append(f"by now {done}: start again")
+        return left
+
+    def _end_one(self, ended: Ended, place: Place, at: int, since_ms: int) -> int | None:
+        """The end that is missing at the offset is written; the offset of the next one there."""
+        kafka, name = self._kafka, ended.transactional_id
+        kafka.fence(name)
+        if ended not in kafka.ends(since_ms, name).in_place(place):
+            raise _MovedOnError(
+                f"{name} has begun or ended another transaction in {_shown(place)} meanwhile: "
+                "start again"
+            )
+        kafka.write_marker(place, ended)
+        left = kafka.held([place]).get(place)
+        if left == at:
+            raise UnavailableError("its end was written there, and the last stable offset stays")
+        return left
+
+    def _story(self, ended: Ended, place: Place, at: int, why: str) -> str:
+        """What is known of a transaction that is not ended, and what an operator can do."""
+        known = (
+            f"{ended.transactional_id} (producer {ended.producer_id}, epoch "
+            f"{ended.producer_epoch}) was {ended.outcome.value}; if its end is what is missing in "
+            f"{_shown(place)}, it could not be written there: {why}; "
+        )
+        if ended.outcome is Outcome.COMMITTED:
+            return (
+                f"{known}it must not be aborted, that would lose what it committed: the next start "
+                "writes its end, once it can"
+            )
+        command = abort_command(self._kafka.system, *place, at)
+        return f"{known}`{command}` ends it, if describe-producers names that producer there"
+
+
+def _places(job: ContainerJob) -> set[Place]:
+    """The partitions that a start of the container reads committed records of."""
+    places = {
+        (store.changelog.stream, task.changelog_partition)
+        for store in job.stores
+        for task in job.tasks
+        if store.changelog is not None
+    }
+    return places | ({(job.task.checkpoint_topic, 0)} if job.task.checkpoint_enabled else set())
+
+
+def _shown(place: Place) -> str:
+    return f"{place[0]} partition {place[1]}"
+
+
+def _why(error: HomeportError | KafkaException) -> str:
+    return error_of(error).str() if isinstance(error, KafkaException) else str(error)

@@ -1,0 +1,71 @@
+"""Ends a container whose host does not reach Kafka, so that another host may do its work.
+
+A container waits for a Kafka that is away for as long as it takes. Where Kafka is away for the AM
+too, its lease ends: none is renewed then (safety L2). Where it is away for this host alone, the
+lease goes on, and nothing else would end the waiting. So Kafka is asked all the while, and a
+container that has had no answer for longer than it could have kept its lease without one (isolation
+limit, lease and margin) ends, by a thread of its own: others wait in calls of Kafka's library. What
+it leaves is what a SIGKILL leaves.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from confluent_kafka import KafkaException
+
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.lease_memory import boot_ms
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.model.silence import Silence
+
+_ASK_S = 2.0
+_LOOKS = 10
+"""How often Kafka is asked in the time that it may be silent."""
+
+_LOG = logging.getLogger(__name__)
+
+
+def silence_of(job: ContainerJob) -> Silence:
+    """For as long as a container can keep its lease while Kafka answers nobody: G + L + M."""
+    lease_ms = job.cluster.lease_ms
+    return Silence(job.job.isolation_max_ms + lease_ms + lease_ms // 5)
+
+
+def watch_kafka(
+    system: SystemConfig, topic: str, silence: Silence, end: Callable[[str], object]
+) -> None:
+    """``end`` is called, once and with the cause, when this host does not reach the system.
+
+    Args:
+        system: the brokers.
+        topic: what they are asked about: one, as all of them may be many.
+        silence: how long they may be silent.
+        end: is called by a thread of its own.
+    """
+    arguments = (system, topic, silence, end)
+    threading.Thread(target=_watch, args=arguments, name="kafka-watch", daemon=True).start()
+
+
+def _watch(
+    system: SystemConfig, topic: str, silence: Silence, end: Callable[[str], object]
+) -> None:
+    pause, admin = threading.Event(), clients.admin(system)
+    while True:
+        pause.wait(silence.limit_ms / _LOOKS / 1000)
+        try:
+            admin.list_topics(topic, timeout=_ASK_S)
+            is_answered = True
+        except KafkaException as error:
+            if silence.since_ms is None:
+                _LOG.warning("Kafka does not answer: %s", clients.error_of(error).str())
+            is_answered = False
+        if silence.asked(boot_ms(), is_answered=is_answered):
+            end(
+                f"Kafka at {system.bootstrap_servers} has not answered on this host for "
+                f"{silence.limit_ms} ms (isolation limit, lease and margin)"
+            )
+            return

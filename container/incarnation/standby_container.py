@@ -1,0 +1,187 @@
+"""StandbyContainer: one incarnation of a standby: its stores follow their changelogs until told.
+
+It has no task object, no Spark, no producer and no checkpoint: it reads what active containers have
+committed, and keeps it where an active one that starts on this host finds it. Its process gives way
+to the active containers of the host: it is nicer than they are by ten, reads at most a thousand
+records at a time into eight MB of buffers, and asks rarely while nothing comes.
+
+Source: STANDBY, part 1; design, sections 7 and 9.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
+from homeport.container.host.niceness import give_way
+from homeport.container.host.stop_flag import StopFlag, StopRequestedError
+from homeport.container.incarnation import start_up
+from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.incarnation.predecessors import open_stores
+from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.storage.changelog_follower import (
+    ChangelogFollower,
+    next_offset,
+    place_of,
+)
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.messages import Restored, Started
+
+_LOG = logging.getLogger(__name__)
+
+_POLL_S = 0.1
+"""An order to stop waits no longer for what has not come; fetches go by times of their own."""
+_LOOK_S = 1.0
+_QUICKEST_LOOK_S = 0.1
+_LOOKS_IN_A_RETENTION = 10
+_PROGRESS_S = 5.0
+
+
+class StandbyContainer:
+    """``run`` once."""
+
+    def __init__(
+        self,
+        job: ContainerJob,
+        permit: Permit,
+        environment: Environment,
+        client: CoordinatorClient,
+        stop: StopFlag,
+        launcher: LeaseMemory | NoLauncher,
+    ) -> None:
+        """Nothing is begun.
+
+        ``launcher``: is told what the AM and its users are to see of the work, and asked for a
+        process that can take the place of this one, for the active container above all.
+        """
+        self._job = job
+        self._permit = permit
+        self._environment = environment
+        self._client = client
+        self._stop = stop
+        self._tell = launcher.tell
+        self._want_spare = launcher.want_spare
+        self.shutdown_ms = job.task.shutdown_ms
+        self._phases = start_up.Phases()
+        self._restored: dict[str, dict[str, Restored]] = {}
+        self._history = start_up.history_of(job, permit, environment)
+        self._storage = start_up.storage_of(job, permit, environment, stop)
+
+    def run(self) -> bool:
+        """False: it was told to stop; what it has read is on the disk, and OFFSET says how far.
+
+        Raises:
+            HomeportError: the container has failed; what was committed stays.
+            StopRequestedError: told to stop before it followed.
+        """
+        give_way()
+        with start_up.open_coordinator_stream(self._job) as stream:
+            with self._phases.phase("kafka"):
+                start_up.await_kafka(self._job, self._stop)
+            with self._phases.phase("fence"):
+                start_up.fence_and_only_read(self._job, self._permit, self._history, self._stop)
+            with self._phases.phase("coordinator-stream"):
+                stream.bootstrap()
+            start_up.require_newest(stream, self._permit)
+            start_up.report_fenced(stream, self._permit)
+            self._restore()
+            self._stop.check()
+            with self._phases.phase("locality"):
+                host = self._environment.host
+                start_up.write_locality(stream, self._job, self._permit, host, self._history)
+        feed = self._feed()
+        started = Started(self._permit.incarnation, self._restored, self._phases.total())
+        start_up.report_started(self._client, started, self._history, self._stop)
+        self._want_spare(self._job.spare)
+        try:
+            self._follow(ChangelogFollower(self._storage.logged, feed, self._storage.clocks))
+        finally:
+            feed.close()
+        self._commit()
+        self._storage.close()
+        _LOG.info("stopped in order")
+        return False
+
+    def kill_children(self) -> None:
+        """It has none."""
+
+    def _restore(self) -> None:
+        readers = {name: LogReader(s, self._stop.pause) for name, s in self._job.systems.items()}
+        try:
+            with self._phases.phase("stores"):
+                open_stores(self._storage, self._job, self._permit)
+            with self._phases.phase("restore"):
+                self._restored = self._storage.restore(
+                    KafkaChangelogReader(readers),
+                    RestoreReport(self._history, self._tell),
+                    start_up.restore_workers(self._job, self._stop.pause),
+                )
+        finally:
+            for reader in readers.values():
+                reader.close()
+
+    def _feed(self) -> KafkaChangelogFeed:
+        starts = {place_of(store): next_offset(store) for store in self._storage.logged}
+        system = self._job.transaction_system
+        return KafkaChangelogFeed(system, starts, self._stop.pause, self._storage.clocks)
+
+    def _follow(self, follower: ChangelogFollower) -> None:
+        """Until told to stop; commits every ``task.commit.ms``."""
+        commit_s = self._job.task.commit_ms / 1000
+        look_s = self._look_s()
+        progress = _Progress(follower)
+        committed_at = time.monotonic()
+        looked_at = committed_at - look_s
+        try:
+            while not self._stop.is_set():
+                now = time.monotonic()
+                if now - looked_at >= look_s:
+                    looked_at = now
+                    follower.look()
+                    self._tell(ContainerReport.following(follower.lags()))
+                progress.add(follower.step(min(_POLL_S, look_s)))
+                if now - committed_at >= commit_s or self._storage.has_first_changes():
+                    committed_at = now
+                    self._commit()
+        except StopRequestedError:
+            _LOG.info("told to stop")
+
+    def _look_s(self) -> float:
+        """How often the heads are asked: several times in the shortest retention of deletions."""
+        retentions = [s.expected.delete_retention_ms for s in self._storage.logged if s.expected]
+        wanted_s = min(retentions, default=0) / 1000 / _LOOKS_IN_A_RETENTION
+        return min(_LOOK_S, max(_QUICKEST_LOOK_S, wanted_s))
+
+    def _commit(self) -> None:
+        moved = self._storage.commit()
+        if moved:
+            self._history("commit", stores=moved)
+
+
+class _Progress:
+    """One line every few seconds in which something came."""
+
+    def __init__(self, follower: ChangelogFollower) -> None:
+        self._follower = follower
+        self._records = 0
+        self._since = time.monotonic()
+
+    def add(self, records: int) -> None:
+        self._records += records
+        passed = time.monotonic() - self._since
+        if self._records and passed >= _PROGRESS_S:
+            lags = self._follower.lags()
+            _LOG.info(
+                "followed %d records in %.1f s, behind by %d records and %.1f s",
+                self._records,
+                passed,
+                sum(lag.records for lag in lags),
+                max((lag.seconds or 0 for lag in lags), default=0),
+            )
+            self._records = 0
+            self._since = time.monotonic()

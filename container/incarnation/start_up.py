@@ -1,0 +1,367 @@
+"""The start of an incarnation up to its first input, in the one order that is safe.
+
+Source: safety I3: init all listed ids, init the own id, read the coordinator stream to its head and
+go on only if the own epoch still stands; report fenced; then restore, checkpoints, locality, input.
+(Kafka accepts a late init after a fence: reading the head is what stops a permit that was
+overtaken.)
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.stop_flag import OvertakenError, StopFlag
+from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.incarnation.predecessors import longest_stop_s
+from homeport.container.kafka.checkpoint_reader import read_checkpoints
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
+from homeport.container.progress.checkpoint import NOTHING
+from homeport.container.progress.commit import checkpoint_sends
+from homeport.container.progress.input_position import InputRange, first_place, input_position
+from homeport.container.progress.restore_schedule import worker_limits
+from homeport.container.restore.restore_workers import RestoreWorkers
+from homeport.container.storage.container_storage import ContainerStorage
+from homeport.container.storage.directory_lock import Holder, LockWait
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
+from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.model.ids import Host, TaskName
+from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
+
+_LOG = logging.getLogger(__name__)
+
+_AM_PATIENCE_S = 30.0
+_AM_PAUSE_S = 0.5
+_KAFKA_PATIENCE_S = 5.0
+_FENCERS = 8
+_MIB = 1024 * 1024
+
+Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
+History = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where each task goes on reading.
+
+    Shapes: ``starts`` {task: {partition: next offset}}; ``new``: the tasks that have a partition
+    without a checkpoint.
+    """
+
+    starts: Offsets
+    new: frozenset[TaskName] = frozenset()
+
+    def processed(self) -> Offsets:
+        """{task: {partition: last processed}}, which is ``NOTHING`` before offset 0."""
+        return {
+            name: {ssp: NOTHING if offset == 0 else offset - 1 for ssp, offset in own.items()}
+            for name, own in self.starts.items()
+        }
+
+
+class Phases:
+    """Seconds of each phase of a start."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._began = time.monotonic()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """The time in the block is that of ``name``."""
+        began = time.monotonic()
+        yield
+        self.seconds[name] = round(time.monotonic() - began, 3)
+
+    def elapsed_s(self) -> float:
+        """Seconds since the first own step."""
+        return time.monotonic() - self._began
+
+    def total(self) -> dict[str, float]:
+        """Every phase, and the whole under ``total``."""
+        return {**self.seconds, "total": round(self.elapsed_s(), 3)}
+
+
+def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -> JobModel:
+    """The JobModel of the permit's version with the permit's container alone.
+
+    Raises:
+        UnavailableError: the AM did not answer for half a minute.
+        StopRequestedError: told to stop meanwhile.
+    """
+    deadline = time.monotonic() + _AM_PATIENCE_S
+    while True:
+        try:
+            return client.processor_model(permit.incarnation.processor_id, permit.model_version)
+        except UnavailableError as error:
+            if time.monotonic() > deadline:
+                raise
+            _LOG.warning("%s: asking again", error)
+        stop.pause(_AM_PAUSE_S)
+
+
+def report_started(
+    client: CoordinatorClient, message: Started, history: History, stop: StopFlag
+) -> None:
+    """The AM, history and log know that the container has started.
+
+    A driver that is being restarted is waited for. A refusal says nothing of the container, which
+    goes on: whether it may is for its lease to say.
+
+    Raises:
+        UnavailableError: the AM did not answer for half a minute.
+        StopRequestedError: told to stop meanwhile.
+    """
+    deadline = time.monotonic() + _AM_PATIENCE_S
+    while True:
+        try:
+            client.started(message)
+        except UnavailableError as error:
+            if time.monotonic() > deadline:
+                raise
+            _LOG.warning("%s: telling it again", error)
+        except WireError as error:
+            _LOG.error("the AM does not take the report of the start: %s", error)
+            break
+        else:
+            break
+        stop.pause(_AM_PAUSE_S)
+    history("started", seconds=dict(message.seconds))
+    _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in message.seconds.items()))
+
+
+def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> History:
+    """Writes events of this incarnation; a standby's say whose it is, by which they are judged."""
+    writer = HistoryWriter(environment.history_folder(job.job), "container", environment.host)
+    role = {}
+    if job.active_processor is not None:
+        role = {"processor_role": "standby", "active_processor_id": job.active_processor}
+    own = permit.incarnation
+    return functools.partial(writer.event, processor_id=own.processor_id, epoch=own.epoch, **role)
+
+
+def storage_of(
+    job: ContainerJob, permit: Permit, environment: Environment, stop: StopFlag
+) -> ContainerStorage:
+    """The stores of the container, none of them open; predecessors are waited for."""
+    return ContainerStorage(
+        logged_root=environment.state_root(job.job),
+        scratch_root=environment.scratch_root(job.config),
+        stores=job.stores,
+        tasks=job.tasks,
+        memory_bytes=job.task.memory.rocksdb_mb * _MIB,
+        grouper=job.job.ssp_grouper_factory,
+        wait=LockWait(longest_stop_s(job), stop.pause),
+        holder=Holder.of(job.job.directory_name, permit.incarnation, environment.host),
+    )
+
+
+def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
+    """Every system that the job uses in any case answers. Waits for as long as it takes, says so.
+
+    A container that began meanwhile would only fail, again and again.
+
+    Raises:
+        StopRequestedError: told to stop meanwhile.
+    """
+    for name in sorted(job.used_systems):
+        TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S).await_reachable(_LOG, stop.check)
+
+
+def fence_and_begin(
+    job: ContainerJob, permit: Permit, history: History, stop: StopFlag
+) -> TransactionalProducer:
+    """All incarnations of the permit's list are fenced and the own id is initialised."""
+    producer = TransactionalProducer(  # which connects while the others are fenced
+        job.transaction_system, job.transactional_id(permit.incarnation)
+    )
+    _fence_listed(job, permit, stop)
+    producer.initialise()
+    _tell_fenced(job, permit, history)
+    return producer
+
+
+def fence_and_only_read(
+    job: ContainerJob, permit: Permit, history: History, stop: StopFlag
+) -> None:
+    """All incarnations of the permit's list are fenced; who asks will write in no transaction."""
+    _fence_listed(job, permit, stop)
+    _tell_fenced(job, permit, history)
+
+
+def _fence_listed(job: ContainerJob, permit: Permit, stop: StopFlag) -> None:
+    system = job.transaction_system
+    stop.check()
+    # Each costs some time of the broker's, and they do not depend on each other.
+    with ThreadPoolExecutor(_FENCERS) as pool:
+        ids = [job.transactional_id(incarnation) for incarnation in permit.fence]
+        list(pool.map(functools.partial(fence, system), ids))
+    stop.check()
+
+
+def _tell_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
+    fenced = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in permit.fence]
+    history("fenced", fenced=fenced, tasks=[task.task_name for task in job.tasks])
+
+
+def open_coordinator_stream(job: ContainerJob) -> CoordinatorStreamStore:
+    """The coordinator stream, not read yet; it connects, and writes plainly (safety K2)."""
+    stream = CoordinatorStreamStore.of(job.config, source="homeport")
+    stream.connect()
+    return stream
+
+
+def require_newest(stream: CoordinatorStream, permit: Permit) -> None:
+    """Nothing where the permit is the newest of its processor.
+
+    Raises:
+        OvertakenError: a later permit or JobModel has raised the processor's epoch.
+        HomeportError: the stream does not know the permit.
+    """
+    own = permit.incarnation
+    newest = EpochManager(stream).read_processor_epochs().get(own.processor_id)
+    if newest is None or newest.epoch < own.epoch:
+        said = "none" if newest is None else f"only epoch {newest.epoch}"
+        raise HomeportError(
+            f"the coordinator stream knows no permit for processor {own.processor_id} "
+            f"epoch {own.epoch}, {said}: the permit is not from this job's AM"
+        )
+    if newest.epoch > own.epoch:
+        raise OvertakenError(
+            f"processor {own.processor_id} epoch {own.epoch} was overtaken by epoch {newest.epoch}"
+        )
+    if newest.model_version != permit.model_version:
+        raise HomeportError(
+            f"the permit names JobModel {permit.model_version}, the coordinator stream says "
+            f"{newest.model_version}"
+        )
+
+
+def report_fenced(stream: CoordinatorStream, permit: Permit) -> None:
+    """The coordinator stream says that all of the permit's list are fenced for good (safety I3).
+
+    Only after ``require_newest``: one of them that initialises its id later reads there that it was
+    overtaken. Later permits need not list them.
+    """
+    own = permit.incarnation
+    report = FenceReport(own.epoch, permit.fence)
+    EpochManager(stream).write_fenced(own.processor_id, report)
+
+
+def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> RestoreWorkers:
+    """The processes that restore large stores; ``pause`` waits, and raises to stop."""
+    cores = job.cluster.container_cpu_cores
+    limits = worker_limits(job.task.memory, cores, len(job.stores) * len(job.tasks))
+    return RestoreWorkers(job.config, limits, cores, pause)
+
+
+def read_positions(
+    job: ContainerJob, readers: Mapping[str, LogReader], stream: CoordinatorStream
+) -> Positions:
+    """Where each task goes on, and which tasks have a partition that no checkpoint knows yet.
+
+    A partition's start counts as processed up to it, so that what arrives while a job is down is
+    not passed over by ``upcoming`` a second time.
+
+    ``stream``: read to its head; it says how many partitions an input had when the job first read
+    it, and which positions are of a topic that is no more.
+    """
+    first_counts = InputPartitionManager(stream).read()
+    checkpoints: Offsets = {}
+    if job.task.checkpoint_enabled:
+        checkpoints = read_checkpoints(
+            readers[job.task.checkpoint_system],
+            job.task.checkpoint_topic,
+            job.job.ssp_grouper_factory,
+            {task.task_name for task in job.tasks},
+            InputTopicManager(stream).floors(),
+        )
+    ranges = _input_ranges(job, readers)
+    starts: Offsets = {task.task_name: {} for task in job.tasks}
+    for task in job.tasks:
+        known = checkpoints.get(task.task_name, {})
+        for ssp in task.system_stream_partitions:
+            default = job.systems[ssp.system].offset_default(ssp.stream)
+            begin = first_place(ssp, default, first_counts)
+            place = input_position(ssp, known.get(ssp), begin, ranges[ssp])
+            if place.lost:
+                _LOG.warning(
+                    "%s: %d messages after the checkpoint are no longer there", ssp, place.lost
+                )
+            starts[task.task_name][ssp] = place.offset
+    new = {name for name, own in starts.items() if own.keys() - checkpoints.get(name, {}).keys()}
+    return Positions(starts, frozenset(new))
+
+
+def commit_starts(
+    job: ContainerJob,
+    producer: TransactionalProducer,
+    positions: Positions,
+    pause: Callable[[float], None],
+) -> None:
+    """Where every task begins is committed: from then on no record is passed over.
+
+    One transaction of checkpoints alone, and none where every partition has one. Only between the
+    restore and the first input: state and position belong together (safety I3, I6).
+
+    Raises:
+        FencedError, RecordRefusedError, UnavailableError, TransactionError: as the producer's
+            ``commit``; what is not committed begins anew at the next start.
+        StopRequestedError: the container was told to stop while Kafka was away.
+    """
+    if not (job.task.checkpoint_enabled and positions.new):
+        return
+    processed = positions.processed()
+    began = {name: processed[name] for name in positions.new}
+    producer.await_brokers(lambda: {(job.task.checkpoint_topic, None)}, pause, are_all=False)
+    producer.begin()
+    producer.send(checkpoint_sends(began, job.job.ssp_grouper_factory, job.task.checkpoint_topic))
+    producer.deliver()
+    producer.commit()
+    _LOG.info("committed where %d tasks begin", len(began))
+
+
+def _input_ranges(
+    job: ContainerJob, readers: Mapping[str, LogReader]
+) -> dict[SystemStreamPartition, InputRange]:
+    ssps = {ssp for task in job.tasks for ssp in task.system_stream_partitions}
+    found: dict[SystemStreamPartition, InputRange] = {}
+    for system, reader in readers.items():
+        own = sorted(ssp for ssp in ssps if ssp.system == system)
+        ends = reader.ends([(ssp.stream, ssp.partition) for ssp in own])
+        for ssp in own:
+            place = ends[ssp.stream, ssp.partition]
+            found[ssp] = InputRange(place.oldest, place.head)
+    return found
+
+
+def write_locality(
+    stream: CoordinatorStreamStore,
+    job: ContainerJob,
+    permit: Permit,
+    host: Host,
+    history: History,
+) -> None:
+    """The coordinator stream and the history say that the container's tasks are on this host.
+
+    Source: HA-YARN, "every time they start-up successfully".
+    """
+    own, tasks = permit.incarnation, [task.task_name for task in job.tasks]
+    LocalityManager(stream).write(own.processor_id, tasks, host, own.epoch)
+    history("locality-written", tasks=tasks, locality=host)

@@ -1,0 +1,137 @@
+"""GettingReady: what a process of the stream container's program does while it has no permit.
+
+It imports, and where a key asks for it, or a permit is near, it starts a Spark for the job's
+pipeline, which takes the configuration, as the AM tells it, and the job's package. It touches
+nothing else of the job. Which incarnation it will be shows later, and so may a configuration that
+has changed: then the Spark is of no use, and goes. Little is imported here, as nothing is before
+the signal handler stands.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import logging
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homeport.container.host.lease_memory import SpareKind
+
+if TYPE_CHECKING:
+    from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
+    from homeport.container.spark.prepared import PipelineSettings
+    from homeport.container.spark.session import LocalSpark
+
+_LOG = logging.getLogger(__name__)
+
+_NICENESS = 10
+_ROUNDS = 5
+"""How often a JVM that has time is exercised: the first rounds are the slow ones."""
+_LOOK_S = 0.5
+_NEAR_S = 0.05
+
+
+class GettingReady:
+    """``begin``, then ``take`` or ``stop``. Thread-safe.
+
+    ``launcher``: is told when all is done, and when a Spark has died since; says when a permit is
+    near.
+    """
+
+    def __init__(self, launcher: LeaseMemory | NoLauncher) -> None:
+        self._launcher = launcher
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._spark: LocalSpark | None = None
+        self._settings: PipelineSettings | None = None
+
+    def begin(self, kind: SpareKind) -> None:
+        """What ``kind`` says is being done, by threads."""
+        if kind is SpareKind.NONE:
+            return
+        imports = threading.Thread(target=self._import, args=[kind], name="imports", daemon=True)
+        imports.start()
+        if kind in {SpareKind.SPARK, SpareKind.WARM}:
+            # By a thread of its own: a JVM that began nice would stay so for good.
+            threading.Thread(
+                target=self._warm_up, args=[kind, imports], name="warm-up", daemon=True
+            ).start()
+
+    def take(self, wanted: PipelineSettings) -> LocalSpark | None:
+        """The Spark, which is the caller's from now on; None where there is none of use.
+
+        Afterwards there is no other.
+        """
+        with self._lock:
+            self._over.set()
+            spark, settings = self._spark, self._settings
+            if spark is not None and settings is not None:
+                if settings.serves(wanted) and spark.is_sound():
+                    self._spark = None
+                    return spark
+                _LOG.info("the Spark that was made ready is of no use")
+        self.stop()
+        return None
+
+    def stop(self) -> None:
+        """There is no Spark here, and there will be none."""
+        with self._lock:
+            self._over.set()
+            spark, self._spark = self._spark, None
+        if spark is not None:
+            spark.stop()
+
+    def _import(self, kind: SpareKind) -> None:
+        _import_all(kind)
+        if kind is not SpareKind.WARM:
+            self._launcher.say_ready(is_ready=True)
+
+    def _warm_up(self, kind: SpareKind, imports: threading.Thread) -> None:
+        imports.join()
+        if kind is SpareKind.WARM:
+            spark = self._start_spark(_ROUNDS)
+            while spark is not None and not self._over.wait(_LOOK_S):
+                self._launcher.say_ready(is_ready=spark.is_ready())
+            return
+        while not self._launcher.is_permit_near:
+            if self._over.wait(_NEAR_S):
+                return
+        self._start_spark()
+
+    def _start_spark(self, rounds: int = 0) -> LocalSpark | None:
+        from homeport.config.config import Config  # noqa: PLC0415 - little is imported at first
+        from homeport.config.errors import HomeportError  # noqa: PLC0415 - as above
+        from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as above
+        from homeport.container.spark.prepared import (  # noqa: PLC0415 - as above
+            PipelineSettings,
+            start_pipeline,
+        )
+        from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415 - as above
+
+        try:
+            environment = Environment.of(os.environ, Path.cwd())
+            client = CoordinatorClient(environment.coordinator_url, environment.token)
+            work_dir = environment.work_dir / f"spark-spare-{os.getpid()}"
+            settings = PipelineSettings.of(Config(client.config()), work_dir)
+            with self._lock:
+                if settings is not None and not self._over.is_set():
+                    self._spark, self._settings = start_pipeline(settings, rounds), settings
+                return self._spark
+        except HomeportError as error:
+            # Whoever starts here says so too, if it still is so then.
+            _LOG.warning("no Spark is made ready: %s", error)
+            return None
+
+
+def _import_all(kind: SpareKind) -> None:
+    """What a start imports is there. Gives way to all that runs on the host."""
+    os.nice(_NICENESS)  # of this thread alone
+    for module in ("stream_container", "standby_container"):
+        importlib.import_module(f"homeport.container.incarnation.{module}")
+    importlib.import_module("homeport.container.spark.table_order").use_arrow_once()
+    if kind in {SpareKind.SPARK, SpareKind.WARM}:
+        importlib.import_module("pyspark.sql")
+    gc.collect()
+    gc.freeze()  # the start need not look at all this again

@@ -1,0 +1,112 @@
+"""ChildProcess: a process of the stream container's program, from its start to its burial.
+
+It waits for a permit on its standard input, and does nothing of the job before it has one: it has
+no lease, opens no directory and asks Kafka for nothing. One that is kept waiting is a *spare*,
+whose imports are done when its permit comes. An end of that input without a permit ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
+from homeport.container.host.parent_death import die_with_parent
+
+
+class ChildProcess:
+    """To be started from the main thread, with whose end it ends (safety C5)."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], memory: LeaseMemory, log_file: Path, log_fd: int
+    ) -> None:
+        self.memory = memory
+        self.log_file = log_file
+        self.pid_fd = os.pidfd_open(process.pid)
+        self._process = process
+        self._log_fd = log_fd
+
+    @classmethod
+    def start(
+        cls, command: Sequence[str], environment: Mapping[str, str], log_file: Path, beat_ms: int
+    ) -> Self:
+        """A process that waits for its permit; what it says goes to ``log_file``.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        log_fd = os.open(log_file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        memory = LeaseMemory.endless(beat_ms)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log_fd,
+            stderr=log_fd,
+            env={**environment, FD_VARIABLE: str(memory.fd)},
+            pass_fds=(memory.fd,),
+            # Threads of a lease may run: two system calls need none of what these may hold.
+            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - as said above
+        )
+        return cls(process, memory, log_file, log_fd)
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def permit(self, text: str, log_name: str) -> None:
+        """It runs what ``text`` permits, and its log has that name.
+
+        To be called when its lease is in its memory (safety C2). Where it has ended meanwhile, its
+        exit code says so.
+        """
+        log_file = self.log_file.with_name(log_name)
+        # YARN may have removed the folder.
+        with contextlib.suppress(OSError):
+            self.log_file.rename(log_file)
+            self.log_file = log_file
+        stdin = self._process.stdin
+        if stdin is not None:
+            with contextlib.suppress(OSError):
+                stdin.write(text.encode())
+            with contextlib.suppress(OSError):
+                stdin.close()
+
+    def signal(self, number: signal.Signals) -> None:
+        """It gets the signal, if it has not been waited for."""
+        with contextlib.suppress(ProcessLookupError, OSError):
+            signal.pidfd_send_signal(self.pid_fd, number)
+
+    def poll(self) -> int | None:
+        """Its exit code, minus the signal that ended it; None while it runs."""
+        return self._process.poll()
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        return self._process.wait()
+
+    def log_tail(self, size: int) -> bytes:
+        """The last bytes of its log, also where YARN has removed that."""
+        length = os.fstat(self._log_fd).st_size
+        return os.pread(self._log_fd, size, max(0, length - size))
+
+    def close(self) -> None:
+        """It has been waited for, and nothing of it is open here."""
+        stdin = self._process.stdin
+        if stdin is not None:
+            with contextlib.suppress(OSError):
+                stdin.close()
+        for fd in (self.pid_fd, self._log_fd, self.memory.fd):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def _die_with_parent(parent: int) -> Callable[[], None]:
+    return functools.partial(die_with_parent, parent)

@@ -1,0 +1,461 @@
+"""First process in a YARN container: asks the AM what to run, is the stream container's parent.
+
+It polls the AM. On ``run`` it spawns the stream container of that incarnation; on ``stop`` it ends
+it in order; on ``exit`` it goes. What it says of its child it knows, because it has waited for it:
+that word is the evidence of a stop on which the AM starts a successor (safety P1). Rules:
+
+* One child per incarnation. Asked again to run one that has ended, it answers that it has stopped
+  (safety C4).
+* A permit takes effect after one renewal of its lease at the keeper (safety C4), which is then
+  renewed by ``lease_holder``. The driver may be away for as long as it likes. A lease that is lost
+  costs the child its life, not the launcher: it stays and checks in again (safety C6). Only without
+  a child, and without an answer for very long, does it go.
+* Where the AM does not take the report of a stop, or YARN ends this launcher, the stop is told to
+  the coordinator stream too, by ``testimony`` (safety A4).
+* A child that does not beat is killed (safety C3).
+* The child is spawned from the main thread with parent-death signal SIGKILL: the signal follows the
+  thread, not the process (safety C5). Child and launcher share the process group, which is what
+  YARN signals; a standby leaves it (``niceness``) and is signalled by its launcher alone. It gets
+  its permit on its standard input, and so may have been spawned long before, as a ``spare``.
+* Everything is imported at start and the child's log stays open, because YARN may remove both
+  folders early.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.container.host.exit_codes import EXIT_LEASE_LOST, EXIT_TERMINATED
+from homeport.container.host.lease_memory import SpareKind, boot_ms
+from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
+from homeport.container.launcher.child_process import ChildProcess
+from homeport.container.launcher.launcher_settings import LauncherSettings
+from homeport.container.launcher.lease import BeatWatch
+from homeport.container.launcher.lease_holder import LeaseHolder
+from homeport.container.launcher.spare import Spare
+from homeport.container.launcher.stop_reporter import Testimony
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import (
+    CheckIn,
+    Order,
+    OrderKind,
+    Renewal,
+    StopCause,
+    Stopped,
+)
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+PACKAGE_FOLDER = "__package"
+
+_CALL_TIMEOUT_S = 3.0
+_FAREWELL_MS = 5000
+_TAIL_BYTES = 32 * 1024
+
+log = logging.getLogger("launcher")
+
+
+def permit_json(order: Order) -> str:
+    """What a stream container reads on its standard input, from an order to run."""
+    incarnation = order.incarnation
+    if incarnation is None:
+        raise WireError("an order to run names no incarnation")
+    fence = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in order.fence]
+    permit = {
+        "processor_id": incarnation.processor_id,
+        "epoch": incarnation.epoch,
+        "model_version": order.model_version,
+        "fence": fence,
+    }
+    return json.dumps(permit, separators=(",", ":"))
+
+
+@dataclass(slots=True)
+class _Child:
+    """The running stream container."""
+
+    incarnation: Incarnation
+    process: ChildProcess
+    lease: LeaseHolder
+    beats: BeatWatch
+    has_lost_lease: bool = False
+    has_hung: bool = False
+    ordered: bool = False
+    stopping: bool = False
+    kill_at_ms: int | None = None
+
+
+class Launcher:
+    """The launcher of one YARN container. ``run`` must be called from the main thread."""
+
+    def __init__(
+        self,
+        settings: LauncherSettings,
+        client: CoordinatorClient,
+        history: HistoryWriter | None,
+        command: tuple[str, ...] = (
+            sys.executable,
+            "-m",
+            "homeport.container.incarnation.main",
+        ),
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._history = history
+        self._command = command
+        self._testimony = Testimony(settings.shutdown_ms)
+        self._folder = Path.cwd()
+        self._child: _Child | None = None
+        self._ended: dict[Incarnation, Stopped] = {}
+        self._report: Stopped | None = None
+        self._leaving: int | None = (
+            None  # exit code, once we are to go as soon as the child has gone
+        )
+        self._answered_ms = self._buried_ms = boot_ms()
+        self._is_unanswered = False
+        self._next_ms = settings.interval_ms
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        self._wake_out.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake_out, selectors.EVENT_READ)
+        self._started = 0
+        self._spare = Spare(self._start, self._selector, settings.memory_mb)
+
+    def run(self) -> int:
+        """Runs until ordered to exit, signalled, refused, or forsaken; the exit code.
+
+        Afterwards child and spare are gone and have been waited for.
+        """
+        signal.signal(signal.SIGTERM, self._on_sigterm)
+        signal.set_wakeup_fd(self._wake_in.fileno(), warn_on_full_buffer=False)
+        try:
+            while True:
+                self._look_after_child()
+                if self._is_forsaken():
+                    log.error("the AM does not answer: leaving")
+                    return 1 if self._leaving is None else self._leaving
+                if self._leaving is not None and self._is_done():
+                    return self._leaving
+                self._talk()
+                self._look_after_spare()
+                self._wait()
+        finally:
+            self._kill_child("the launcher ends")
+            self._spare.end("the launcher ends")
+            if self._report is not None:
+                self._testimony.of_stopped(self._report)
+
+    def _is_forsaken(self) -> bool:
+        """Whether nothing runs here and nobody has answered for so long that nobody will."""
+        limit_ms = self._settings.lost_ms if self._leaving is None else _FAREWELL_MS
+        return self._child is None and boot_ms() - self._answered_ms >= limit_ms
+
+    def _is_done(self) -> bool:
+        return self._child is None and self._report is None
+
+    # -- talking to the AM
+
+    def _talk(self) -> None:
+        """One report, one check-in, and what its answer asks for; no answer changes nothing."""
+        try:
+            if self._report is not None:
+                self._deliver(self._report)
+                self._report = None
+            self._testimony.is_answered()
+            if self._leaving is None or self._child is not None:
+                self._obey(self._check_in())
+            self._is_unanswered = False
+        except UnavailableError as e:
+            if not self._is_unanswered:
+                log.warning("no answer, trying again: %s", e)
+            self._is_unanswered = True
+            if self._report is not None:
+                self._testimony.is_unanswered(self._report)
+        except WireError as e:
+            log.error("the AM refuses this launcher: %s", e)  # noqa: TRY400 - one line, no traceback
+            self._kill_child("refused")
+            if self._report is not None:
+                self._testimony.of_stopped(self._report)
+            self._report = None
+            self._leaving = 1
+
+    def _deliver(self, report: Stopped) -> None:
+        try:
+            self._client.stopped(replace(report, age_ms=boot_ms() - self._buried_ms))
+        except WireError as e:
+            # Nothing else can be done with it: the AM that it was meant for is another one.
+            log.warning("the AM refuses the report of %s: %s", report.incarnation, e)
+
+    def _check_in(self) -> Order:
+        """One poll. It names the stream container's pid while there is one, else our own."""
+        settings = self._settings
+        sent_ms = boot_ms()
+        order = self._client.check_in(
+            CheckIn(
+                resource_id=settings.resource_id,
+                skein_id=settings.skein_id,
+                attempt=settings.attempt,
+                host=settings.host,
+                pid=self._child.process.pid if self._child else os.getpid(),
+                running=self._child.incarnation if self._child else None,
+                report=self._child.process.memory.told() if self._child else None,
+                spare=self._spare.told(),
+            )
+        )
+        self._answered_ms = sent_ms
+        self._next_ms = max(order.next_ms, 1)
+        return order
+
+    def _obey(self, order: Order) -> None:
+        if order.kind is OrderKind.RUN:
+            self._obey_run(order)
+        elif order.kind is OrderKind.STOP:
+            if order.makes_way:
+                self._spare.expect_permit()
+            self._obey_stop(order.incarnation)
+        elif order.kind is OrderKind.EXIT and self._leaving is None:
+            log.info("ordered to exit")
+            self._leaving = 0
+            self._stop_child(ordered=True)
+
+    def _obey_run(self, order: Order) -> None:
+        incarnation = order.incarnation
+        if incarnation is None:
+            raise WireError("an order to run names no incarnation")
+        if self._leaving is not None or (self._child and self._child.incarnation == incarnation):
+            return
+        if incarnation in self._ended:
+            self._report = self._ended[incarnation]
+        elif self._child is not None:
+            log.error(
+                "ordered to run %s while %s runs: not done", incarnation, self._child.incarnation
+            )
+        else:
+            self._testimony.prepare(self._client)
+            lease = self._lease_for(order, incarnation)
+            if lease is not None:
+                self._event("permit-received", incarnation, model_version=order.model_version)
+                self._run_child(order, incarnation, lease)
+
+    def _lease_for(self, order: Order, incarnation: Incarnation) -> LeaseHolder | None:
+        """The lease of the permit; None where it is not granted now: the permit comes again."""
+        if order.lease_url is None:
+            raise UnavailableError("the AM does not say where leases are renewed")
+        settings = self._settings
+        timeout_s = max(order.lease_ms / 4000, 0.1)
+        keeper = self._client.at(order.lease_url, timeout_s)
+        return LeaseHolder.acquire(keeper, Renewal(settings.attempt, incarnation))
+
+    def _obey_stop(self, incarnation: Incarnation | None) -> None:
+        if self._child is not None and incarnation in {None, self._child.incarnation}:
+            self._stop_child(ordered=True)
+        elif incarnation is not None:
+            # Never started here, or ended already: either way it will not run here any more.
+            never_run = Stopped(incarnation, StopCause.ORDERED, 0)
+            self._report = self._ended.setdefault(incarnation, never_run)
+
+    # -- the child
+
+    def _start(self, kind: SpareKind) -> ChildProcess:
+        """A process that waits for its permit, with what ``kind`` says done meanwhile."""
+        settings = self._settings
+        self._started += 1
+        environment = dict(
+            os.environ,
+            EXECUTION_ENV_CONTAINER_ID=settings.resource_id,
+            HOMEPORT_TOKEN_FILE=str(settings.token_file),
+            PYTHONPATH=_python_path(self._folder / PACKAGE_FOLDER, os.environ),
+        )
+        log_file = settings.log_folder / f"spare-{self._started}.log"
+        command = [*self._command, "--ready", kind.name.lower()]
+        return ChildProcess.start(command, environment, log_file, boot_ms())
+
+    def _run_child(self, order: Order, incarnation: Incarnation, lease: LeaseHolder) -> None:
+        spare = self._spare.take()
+        process = spare or self._start(SpareKind.NONE)
+        beats = BeatWatch.at(boot_ms(), self._settings.hang_ms)
+        child = self._child = _Child(incarnation, process, lease, beats)
+        lease.hold(process.memory, lambda: self._on_lease_lost(child))
+        self._selector.register(process.pid_fd, selectors.EVENT_READ)
+        log_name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
+        process.permit(permit_json(order), log_name)
+        log.info(
+            "processor %s epoch %d runs as pid %d%s, log %s",
+            incarnation.processor_id,
+            incarnation.epoch,
+            process.pid,
+            "" if spare is None else ", which was the spare",
+            process.log_file,
+        )
+        self._event("child-started", incarnation, child_pid=process.pid)
+
+    def _stop_child(self, *, ordered: bool) -> None:
+        """The child, if any, is told to end in order; it is killed after ``task.shutdown.ms``.
+
+        Args:
+            ordered: whether the AM wants it; a signal to the launcher is no order of the AM's.
+        """
+        child = self._child
+        if child is None or child.stopping:
+            return
+        child.ordered = ordered
+        child.stopping = True
+        child.kill_at_ms = boot_ms() + self._settings.shutdown_ms
+        self._signal_child(signal.SIGTERM)
+        log.info("stopping processor %s epoch %d", *_parts(child.incarnation))
+
+    def _look_after_child(self) -> None:
+        """Reaps a child that has ended, and kills one whose time to stop is over."""
+        child = self._child
+        if child is None:
+            return
+        exit_code = child.process.poll()
+        if exit_code is not None:
+            self._bury(child, exit_code)
+        elif self._leaving is not None and not child.stopping:
+            self._stop_child(ordered=False)  # it was being spawned when the signal came
+        elif child.kill_at_ms is not None and boot_ms() >= child.kill_at_ms:
+            log.error(
+                "processor %s epoch %d did not stop in time: killed", *_parts(child.incarnation)
+            )
+            child.kill_at_ms = None
+            self._signal_child(signal.SIGKILL)
+        elif child.beats.is_hung(child.process.memory.beat_ms, boot_ms()) and not child.has_hung:
+            log.error("processor %s epoch %d does not beat: killed", *_parts(child.incarnation))
+            child.has_hung = True
+            self._signal_child(signal.SIGKILL)
+
+    def _bury(self, child: _Child, exit_code: int) -> None:
+        tail = child.process.log_tail(_TAIL_BYTES)
+        child.lease.close()
+        self._buried_ms = boot_ms()
+        signalled = self._leaving == EXIT_TERMINATED
+        finished = child.process.memory.is_finished
+        cause = cause_of(exit_code, finished=finished, ordered=child.ordered, signalled=signalled)
+        lines = last_lines(tail)
+        if exit_code == 0 and cause is StopCause.FAILED:
+            lines = (*lines, EXITED)
+        if child.has_hung:
+            cause = StopCause.FAILED
+            lines = (*lines, f"killed: silent for task.hang.ms ({self._settings.hang_ms})")
+        elif exit_code == EXIT_LEASE_LOST or child.has_lost_lease:
+            cause = StopCause.LEASE_LOST
+            self._event("lease-lost", child.incarnation)
+        self._child = None  # before its descriptors go, which a signal's handler would use
+        self._selector.unregister(child.process.pid_fd)
+        child.process.close()
+        self._report = Stopped(child.incarnation, cause, exit_code, lines)
+        self._ended[child.incarnation] = self._report
+        log.info(
+            "processor %s epoch %d %s, exit code %d",
+            *_parts(child.incarnation),
+            cause.value,
+            exit_code,
+        )
+        self._event("child-stopped", child.incarnation, cause=cause.value, exit_code=exit_code)
+
+    def _kill_child(self, why: str) -> None:
+        """No child runs afterwards."""
+        child = self._child
+        if child is None:
+            return
+        log.warning("killing processor %s epoch %d: %s", *_parts(child.incarnation), why)
+        self._signal_child(signal.SIGKILL)
+        self._bury(child, child.process.wait())
+
+    def _signal_child(self, number: signal.Signals) -> None:
+        if self._child is not None:
+            self._child.process.signal(number)
+
+    def _look_after_spare(self) -> None:
+        if self._child is None or self._leaving is not None:
+            self._spare.look_after(None)
+        else:
+            memory = self._child.process.memory
+            self._spare.look_after(memory.spare, memory.spare_share_mb)
+
+    # -- waking up
+
+    def _wait(self) -> None:
+        """Waits for the child's end, a signal, or the time of the next poll."""
+        if self._leaving is not None and self._is_done():
+            return
+        timeout_ms = self._next_ms
+        if self._child is not None and self._child.kill_at_ms is not None:
+            timeout_ms = min(timeout_ms, max(0, self._child.kill_at_ms - boot_ms()))
+        for key, _ in self._selector.select(timeout_ms / 1000):
+            if key.fileobj is self._wake_out:
+                with contextlib.suppress(BlockingIOError):
+                    self._wake_out.recv(4096)
+
+    def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
+        if self._leaving is None:
+            self._leaving = EXIT_TERMINATED
+            self._stop_child(ordered=False)
+            if self._child is not None:
+                # At once: YARN may kill us long before the child has ended.
+                self._testimony.of_running(self._child.incarnation, self._child.process.pid_fd)
+            elif self._report is not None:
+                self._testimony.of_stopped(self._report)
+
+    def _on_lease_lost(self, child: _Child) -> None:
+        """Called by a thread of the lease, at most once for each child."""
+        child.has_lost_lease = True
+        child.process.signal(signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            self._wake_in.send(b"\0")
+
+    def _event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
+        if self._history is not None:
+            self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
+
+
+def _parts(incarnation: Incarnation) -> tuple[str, int]:
+    return incarnation.processor_id, incarnation.epoch
+
+
+def _python_path(package: Path, environment: Mapping[str, str]) -> str:
+    return os.pathsep.join(p for p in (str(package), environment.get("PYTHONPATH", "")) if p)
+
+
+def main() -> int:
+    """Runs the launcher of this YARN container."""
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        settings = LauncherSettings.from_environment(os.environ)
+        token = settings.token_file.read_text(encoding="utf-8").strip()
+        client = CoordinatorClient(settings.coordinator_url, token, timeout_s=_CALL_TIMEOUT_S)
+        history = None
+        if settings.history_folder is not None:
+            history = HistoryWriter(settings.history_folder, "launcher", settings.host)
+        log.info(
+            "launcher of %s on %s, AM %s",
+            settings.resource_id,
+            settings.host,
+            settings.coordinator_url,
+        )
+        return Launcher(settings, client, history).run()
+    except (HomeportError, OSError) as e:
+        log.error("launcher failed: %s", e)  # noqa: TRY400 - one line says it all
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Keeps one child's lease alive: renews it at the keeper, and says when it is lost.
+
+Two threads: one asks, one watches the deadline, so that a call that hangs delays nothing. The child
+has the deadline in its memory and watches it too.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from homeport.config.errors import HomeportError
+from homeport.container.host.lease_memory import LeaseMemory, boot_ms
+from homeport.container.launcher.lease import Lease
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import LeaseAnswer, Renewal
+
+_PARTS = 5
+"""A lease is renewed five times in its length."""
+_WATCH_STEP_S = 0.5
+
+log = logging.getLogger("launcher")
+
+
+class LeaseHolder:
+    """The lease of one child, between ``acquire`` and ``close``."""
+
+    def __init__(
+        self, client: CoordinatorClient, renewal: Renewal, lease: Lease, lease_ms: int
+    ) -> None:
+        self._client = client
+        self._renewal = renewal
+        self._lease = lease
+        self._lease_ms = lease_ms
+        self._changed = threading.Condition()
+        self._closed = False
+        self._memory: LeaseMemory | None = None
+        self._on_lost: Callable[[], None] = _nobody_cares
+
+    @classmethod
+    def acquire(cls, client: CoordinatorClient, renewal: Renewal) -> LeaseHolder | None:
+        """The lease, after one round trip (safety C4); None where it is not granted now.
+
+        Raises:
+            HomeportError: the keeper did not answer.
+        """
+        sent_ms = boot_ms()
+        grant = client.renew(renewal)
+        if grant.answer is not LeaseAnswer.GRANTED:
+            return None
+        lease = Lease.first(sent_ms, boot_ms(), grant.lease_ms)
+        return None if lease is None else cls(client, renewal, lease, grant.lease_ms)
+
+    def hold(self, memory: LeaseMemory, on_lost: Callable[[], None]) -> None:
+        """Renewed from now on; ``on_lost`` is called once, by a thread, when it is lost.
+
+        Afterwards ``memory``, which is the child's, has its deadline.
+        """
+        self._memory, self._on_lost = memory, on_lost
+        memory.deadline_ms = self._lease.deadline_ms
+        for target in (self._renew, self._watch):
+            threading.Thread(target=target, name=target.__name__, daemon=True).start()
+
+    def close(self) -> None:
+        """It is not renewed any more, and its loss concerns nobody."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            self._changed.notify_all()
+
+    def _renew(self) -> None:
+        was_answered = True
+        while self._pause(self._lease_ms / _PARTS / 1000):
+            sent_ms = boot_ms()
+            try:
+                grant = self._client.renew(self._renewal)
+            except HomeportError as e:
+                if was_answered:
+                    log.warning("the lease is not renewed, trying again: %s", e)
+                was_answered = False
+                continue
+            was_answered = True
+            with self._changed:
+                self._take(sent_ms, grant.answer, grant.lease_ms)
+
+    def _take(self, sent_ms: int, answer: LeaseAnswer, lease_ms: int) -> None:
+        memory = self._memory
+        if self._closed or memory is None:
+            return
+        if answer is LeaseAnswer.GRANTED and self._lease.renewed(sent_ms, boot_ms(), lease_ms):
+            memory.deadline_ms = self._lease.deadline_ms
+        elif answer is LeaseAnswer.NO:
+            self._lease.deadline_ms = memory.deadline_ms = 0
+            self._changed.notify_all()
+
+    def _watch(self) -> None:
+        with self._changed:
+            while not self._closed and not self._lease.is_lost(now_ms := boot_ms()):
+                # Waits are on a clock that stands still while the machine sleeps, hence short.
+                left_s = (self._lease.deadline_ms - now_ms) / 1000
+                self._changed.wait(min(left_s, _WATCH_STEP_S))
+            if self._closed:
+                return
+        self._on_lost()
+
+    def _pause(self, seconds: float) -> bool:
+        """Waits; whether the lease is still to be renewed."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or self._lease.is_lost(boot_ms()), timeout=seconds
+            )
+            return not self._closed and not self._lease.is_lost(boot_ms())
+
+
+def _nobody_cares() -> None:
+    """Of a lease that nobody holds yet."""

@@ -1,0 +1,174 @@
+"""The spare: a process that has its imports done and waits for the permit of the next incarnation.
+
+What runs says, once it has started, which kind is to be kept beside it (``LeaseMemory.spare``), and
+how much memory is set apart for it. A spare that has died, or whose Spark has, is replaced after a
+rest; one that uses memory which the container needs is ended, and made anew when there is room
+(``config.memory_rule``). What no permit has come for when the launcher ends is ended and waited
+for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import selectors
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from homeport.config.settings.memory_rule import has_room_for_spare, must_spare_go
+from homeport.container.host.lease_memory import SpareKind, boot_ms
+from homeport.container.launcher.child_process import ChildProcess
+from homeport.job_coordinator.http.messages import SpareReport
+
+_REST_MS = 3000
+"""From the hand-over, or the end, of one to the start of the next: who starts comes first."""
+_SHORTAGE_MS = 60_000
+"""From the end of one whose memory was needed to the start of the next."""
+_LOOK_MS = 1000
+_MUTE_MS = 2000
+"""One that has not beaten for so long stands still, and is of no use."""
+_TAIL_BYTES = 2048
+_MIB = 1024 * 1024
+
+log = logging.getLogger("launcher")
+
+
+class Spare:
+    """At most one process. To be used from the main thread.
+
+    Args:
+        start: makes a process of that kind; raises OSError.
+        memory_mb: of the YARN container; 0: not known, and no spare is kept.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[SpareKind], ChildProcess],
+        selector: selectors.BaseSelector,
+        memory_mb: int,
+    ) -> None:
+        self._start = start
+        self._selector = selector
+        self._memory_mb = memory_mb
+        self._process: ChildProcess | None = None
+        self._kind = SpareKind.NONE
+        self._was_ready = False
+        self._not_before_ms = 0
+        self._looked_ms = 0
+
+    def take(self) -> ChildProcess | None:
+        """The spare, which is the caller's from now on; None where there is none of use."""
+        process = self._process
+        self._not_before_ms = boot_ms() + _REST_MS
+        if process is None:
+            return None
+        is_mute = boot_ms() - process.memory.beat_ms > _MUTE_MS
+        if process.poll() is not None or is_mute or self._has_lost(process):
+            self.end("it is of no use")
+            return None
+        self._selector.unregister(process.pid_fd)
+        self._process = None
+        return process
+
+    def told(self) -> SpareReport | None:
+        """What the AM is to know of it; None where there is none."""
+        if self._process is None:
+            return None
+        return SpareReport(self._kind.name.lower(), is_ready=self._process.memory.is_ready)
+
+    def expect_permit(self) -> None:
+        """It may begin with what it would else leave to its start: its permit is near."""
+        if self._process is not None:
+            self._process.memory.expect_permit()
+
+    def look_after(self, wanted: SpareKind | None, share_mb: int = 0) -> None:
+        """There is one of the kind wanted, if it may be; None: what there is stays.
+
+        ``share_mb``: what is set apart for it.
+        """
+        process, now_ms = self._process, boot_ms()
+        if process is not None and process.poll() is not None:
+            self.end("it has ended")
+        elif process is not None and self._has_lost(process):
+            self.end("what it had made ready is lost")
+        elif wanted is None or self._memory_mb == 0:
+            return
+        elif process is not None:
+            if self._kind is not wanted:
+                self.end("another kind is wanted")
+            elif self._is_time_to_look(now_ms) and must_spare_go(self._memory_mb, used_mb()):
+                self.end("its memory is needed")
+                self._not_before_ms = now_ms + _SHORTAGE_MS
+        elif (
+            wanted is not SpareKind.NONE
+            and now_ms >= self._not_before_ms
+            and self._is_time_to_look(now_ms)
+            and has_room_for_spare(self._memory_mb, used_mb(), share_mb)
+        ):
+            self._begin(wanted)
+
+    def end(self, why: str) -> None:
+        """There is none, and it has been waited for."""
+        process = self._process
+        if process is None:
+            return
+        self._process = None
+        process.signal(signal.SIGKILL)
+        code = process.wait()
+        said = process.log_tail(_TAIL_BYTES).decode("utf-8", "replace").strip()
+        log.info("spare pid %d is gone: %s, exit code %d %s", process.pid, why, code, said)
+        self._selector.unregister(process.pid_fd)
+        process.close()
+        with contextlib.suppress(OSError):
+            process.log_file.unlink()
+        self._not_before_ms = boot_ms() + _REST_MS
+
+    def _begin(self, kind: SpareKind) -> None:
+        try:
+            process = self._start(kind)
+        except OSError as error:
+            log.warning("no spare can be started: %s", error)
+            self._not_before_ms = boot_ms() + _REST_MS
+            return
+        self._process, self._kind, self._was_ready = process, kind, False
+        self._selector.register(process.pid_fd, selectors.EVENT_READ)
+        log.info("spare pid %d waits", process.pid)
+
+    def _has_lost(self, process: ChildProcess) -> bool:
+        """Whether what it had made ready, as its Spark, has died since."""
+        is_ready = process.memory.is_ready
+        self._was_ready = self._was_ready or is_ready
+        return self._was_ready and not is_ready
+
+    def _is_time_to_look(self, now_ms: int) -> bool:
+        if now_ms - self._looked_ms < _LOOK_MS:
+            return False
+        self._looked_ms = now_ms
+        return True
+
+
+def used_mb() -> int:
+    """What this process and all below it use together, as YARN counts it: resident pages."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    return sum(_resident_pages(pid) for pid in _tree(os.getpid())) * page // _MIB
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = tasks.read_text(encoding="ascii").split()
+        except OSError:
+            continue  # a thread that has ended
+        for child in children:
+            found += _tree(int(child))
+    return found
+
+
+def _resident_pages(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, IndexError):
+        return 0  # it has ended

@@ -1,0 +1,110 @@
+"""A launcher's other way to say that a child has stopped: past the AM, straight to Kafka.
+
+Where the AM's attempt dies, the next one waits long for whoever it has no such word of (safety A4).
+The word is written by ``stop_witness``, a program of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from homeport.container.host.lease_memory import boot_ms
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import StopCause, Stopped
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_PATIENCE_MS = 2000
+"""How long the AM may take to accept a report of a stop."""
+_WAIT_MARGIN_MS = 5000
+
+log = logging.getLogger("launcher")
+
+
+class Testimony:
+    """Which stops have been told to Kafka, and what is needed to tell.
+
+    Args:
+        shutdown_ms: how long a child may take to end.
+    """
+
+    def __init__(
+        self,
+        shutdown_ms: int,
+        command: tuple[str, ...] = (
+            sys.executable,
+            "-m",
+            "homeport.container.launcher.stop_recorder",
+        ),
+    ) -> None:
+        self._wait_ms = shutdown_ms + _WAIT_MARGIN_MS
+        self._command = command
+        self._config: Mapping[str, str] | None = None
+        self._told: set[Incarnation] = set()
+        self._overdue_ms: int | None = None
+        self._witnesses: list[subprocess.Popen[bytes]] = []
+
+    def prepare(self, client: CoordinatorClient) -> None:
+        """How Kafka is reached is known, for the time when the AM is gone.
+
+        Raises:
+            HomeportError: the AM does not say.
+        """
+        if self._config is None:
+            self._config = client.config()
+
+    def of_running(self, incarnation: Incarnation, pid_fd: int) -> None:
+        """The stop will be told once the process of ``pid_fd`` has ended, also without us."""
+        self._tell(incarnation, StopCause.SIGNALLED, pid_fd)
+
+    def of_stopped(self, report: Stopped) -> None:
+        """The stop, which we waited for, is being told."""
+        self._tell(report.incarnation, report.cause, None)
+
+    def is_unanswered(self, report: Stopped) -> None:
+        """The AM did not take the report: after a while it is told to Kafka."""
+        now_ms = boot_ms()
+        if self._overdue_ms is None:
+            self._overdue_ms = now_ms + _PATIENCE_MS
+        elif now_ms >= self._overdue_ms:
+            self.of_stopped(report)
+
+    def is_answered(self) -> None:
+        """The AM takes reports."""
+        self._overdue_ms = None
+
+    def _tell(self, incarnation: Incarnation, cause: StopCause, pid_fd: int | None) -> None:
+        self._witnesses = [w for w in self._witnesses if w.poll() is None]
+        if self._config is None or incarnation in self._told:
+            return
+        # Not a pipe, which nobody may be reading yet: this is called by a signal's handler too.
+        stdin = os.memfd_create("homeport-brief")
+        try:
+            brief = {
+                "config": dict(self._config),
+                "processor_id": incarnation.processor_id,
+                "epoch": incarnation.epoch,
+                "cause": cause.value,
+                "pid_fd": pid_fd,
+                "wait_ms": self._wait_ms,
+            }
+            os.write(stdin, json.dumps(brief).encode())
+            os.lseek(stdin, 0, os.SEEK_SET)
+            witness = subprocess.Popen(
+                self._command,
+                stdin=stdin,
+                cwd="/",  # YARN may remove ours
+                pass_fds=() if pid_fd is None else (pid_fd,),
+                start_new_session=True,
+            )
+        except OSError as e:
+            log.warning("the stop of %s cannot be told to Kafka: %s", incarnation, e)
+        else:
+            self._told.add(incarnation)
+            self._witnesses.append(witness)
+        finally:
+            os.close(stdin)

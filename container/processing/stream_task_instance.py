@@ -1,0 +1,148 @@
+"""StreamTaskInstance: the user's StreamTask of one task, its coordinator and its messages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from itertools import islice
+from traceback import walk_tb
+
+import pyarrow as pa
+
+from homeport.config.errors import HomeportError
+from homeport.config.settings.records_section import ALL_EXCEPTIONS
+from homeport.container.api import StreamTask
+from homeport.container.processing.records import Messages
+from homeport.container.processing.task_instance import Context, Outputs, task_failed
+
+_LOG = logging.getLogger(__name__)
+_PROJECT = "homeport."
+"""With what the names of its modules begin."""
+
+
+@dataclass
+class Requests:
+    """What the tasks of a container have asked of it. ``votes``: names of tasks."""
+
+    votes: set[str] = field(default_factory=set)
+    commit: bool = False
+
+    def has_all_of(self, tasks: Collection[str]) -> bool:
+        """Whether there are tasks, and every one has voted for the end."""
+        return bool(tasks) and self.votes.issuperset(tasks)
+
+
+class Coordinator:
+    """Implements ``homeport.container.api.TaskCoordinator`` for one task."""
+
+    def __init__(self, task_name: str, requests: Requests) -> None:
+        self._task_name = task_name
+        self._requests = requests
+
+    def commit(self) -> None:
+        """The container commits at the end of the micro-batch."""
+        self._requests.commit = True
+
+    def shutdown(self) -> None:
+        """The task has voted for the end of the container."""
+        self._requests.votes.add(self._task_name)
+
+
+@dataclass(frozen=True)
+class StreamTaskParts:
+    """What the StreamTasks of one container share.
+
+    ``ignored``: class names of exceptions that are skipped where the task raises them itself.
+    ``may_go_on`` raises when told to stop.
+    """
+
+    outputs: Outputs
+    requests: Requests
+    messages: Messages
+    ignored: frozenset[str]
+    may_go_on: Callable[[], None]
+
+
+class StreamTaskInstance:
+    """Calls the user's object and says whose fault an exception is."""
+
+    def __init__(
+        self, task_class: type[StreamTask], context: Context, parts: StreamTaskParts
+    ) -> None:
+        """The object is made and initialised.
+
+        Raises:
+            TaskFailedError: it raised.
+        """
+        self._name = context.task_name
+        self._parts = parts
+        self._coordinator = Coordinator(self._name, parts.requests)
+        self.ignored = 0
+        try:
+            self._task = task_class()
+            self._task.init(context)
+        except BaseException as error:  # user code may raise anything, SystemExit too
+            raise task_failed(self._name, "init", error) from error
+
+    def process_batch(self, rows: pa.Table) -> None:
+        """The task has seen every message of ``rows``; TaskFailedError where it raised.
+
+        Raises:
+            UndecodableError: a record cannot be read, and may not be dropped.
+        """
+        parts = self._parts
+        for message in parts.messages.of(rows):
+            parts.may_go_on()
+            try:
+                self._task.process(message, parts.outputs, self._coordinator)
+            except BaseException as error:  # noqa: BLE001 - user code may raise anything
+                place = f"{message.stream} partition {message.partition} offset {message.offset}"
+                self._raised(f"process of {place}", error)
+
+    def end_transaction(self) -> None:
+        """Nothing: a StreamTask sends when it is called."""
+
+    def window(self) -> None:
+        """The task had its window; TaskFailedError where it raised."""
+        try:
+            self._task.window(self._parts.outputs, self._coordinator)
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything
+            self._raised("window", error)
+
+    def end_of_stream(self) -> None:
+        """The task was told that it gets no more; TaskFailedError where it raised."""
+        try:
+            self._task.end_of_stream(self._parts.outputs, self._coordinator)
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything
+            self._raised("end_of_stream", error)
+
+    def close(self) -> None:
+        """The task was closed; TaskFailedError where it raised."""
+        try:
+            self._task.close()
+        except BaseException as error:  # user code may raise anything, SystemExit too
+            raise task_failed(self._name, "close", error) from error
+
+    def _raised(self, step: str, error: BaseException) -> None:
+        kind = type(error)
+        names = {ALL_EXCEPTIONS, kind.__name__, f"{kind.__module__}.{kind.__qualname__}"}
+        failure = task_failed(self._name, step, error)
+        if names.isdisjoint(self._parts.ignored) or not _is_of_the_task(error):
+            raise failure from error
+        self.ignored += 1
+        _LOG.warning("ignored: %s (%d so far)", failure, self.ignored)
+        # A task may raise one object again and again: each time its frames would be added to these.
+        error.__traceback__ = None
+
+
+def _is_of_the_task(error: BaseException) -> bool:
+    """Whether the task's own code raised ``error``; it was called by the first of the frames.
+
+    What was raised below a store, the collector or anything else of this project is no judgement of
+    the task's on its message: to skip that would commit what nobody has read or written.
+    """
+    if not isinstance(error, Exception) or isinstance(error, (HomeportError, MemoryError)):
+        return False
+    below = islice(walk_tb(error.__traceback__), 1, None)
+    return not any(f.f_globals.get("__name__", "").startswith(_PROJECT) for f, _ in below)

@@ -1,0 +1,207 @@
+"""The restore worker's program: fills one store from its changelog, in a process of its own.
+
+The binding of RocksDB holds Python's lock, so that restores run at the same time only in processes.
+The brief comes by standard input, as it has the system's passwords; what is told goes to standard
+output, a JSON object a line, and is read by ``restore_workers``. Every few seconds all is flushed
+and told; whoever reads it writes OFFSET, so that a restore that is cut short goes on from there.
+
+Exit codes: 0 when the store stands at the head, 143 after SIGTERM (what was read is flushed and
+told), 1 after a failure, which is told too. The process never outlives its container (safety C5).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError
+from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.host.parent_death import die_with_parent
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.progress.restore_schedule import worker_memory
+from homeport.container.rocksdb.bulk_store import BulkStore
+
+STOPPED = 143
+FAILED = 1
+TELL_S = 1.0
+
+_KIB = 1024
+
+
+class _StopError(HomeportError):
+    """SIGTERM has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerBrief:
+    """What one worker does: [start, head) of a changelog partition into the store at ``path``.
+
+    ``config``: the job's, for the store's options and the system's properties. ``parent``: process
+    id of the container. ``memory_mb``: of the whole process. ``commit_s``: how often all is
+    flushed.
+    """
+
+    config: Mapping[str, str]
+    store: str
+    system: str
+    topic: str
+    partition: int
+    start: int
+    head: int
+    path: str
+    memory_mb: int
+    cores: int
+    commit_s: float
+    parent: int
+
+    def to_json(self) -> dict[str, Any]:
+        """What the worker reads."""
+        return {name: getattr(self, name) for name in self.__slots__} | {
+            "config": dict(self.config)
+        }
+
+
+class RestoreWorker:
+    """Carries out one brief. ``told``: what is done, since it was last told."""
+
+    def __init__(self, brief: WorkerBrief) -> None:
+        """The store is open.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        self._brief = brief
+        self._memory = worker_memory(brief.memory_mb)
+        config = StorageConfig.of(Config(brief.config)).stores[brief.store]
+        self._store = BulkStore(
+            Path(brief.path),
+            self._memory,
+            brief.cores,
+            config.rocksdb,
+            expires=config.ttl_ms is not None,
+        )
+        self._has_to_stop = False
+        self._records = 0
+        self._bytes = 0
+        self._last: int | None = None
+        self._flushed: int | None = None
+        self._told_s = self._committed_s = time.monotonic()
+
+    def stop(self, _number: int, _frame: FrameType | None) -> None:
+        """The handler of SIGTERM."""
+        self._has_to_stop = True
+
+    def run(self) -> int:
+        """The exit code; the store is closed, and whatever was told as flushed is on the disk.
+
+        Raises:
+            HomeportError: disk, store, or Kafka failed.
+        """
+        store, head = self._store, self._brief.head
+        try:
+            with contextlib.closing(self._reader()) as reader:
+                self._fill(reader)
+            store.write((), (), head - 1)
+            self._last = head - 1
+            self._commit()
+            store.settle(lambda files: _tell({"merging": files}))
+        except _StopError:
+            self._commit()
+            return STOPPED
+        finally:
+            store.close()
+        _tell({"peak_mb": _peak_mb()})
+        return 0
+
+    def _reader(self) -> LogReader:
+        system = SystemConfig.of(Config(self._brief.config), self._brief.system)
+        queue = {"queued.max.messages.kbytes": self._memory.queue_mb * _KIB}
+        return LogReader(system, self._may_go_on, queue)
+
+    def _fill(self, reader: LogReader) -> None:
+        brief = self._brief
+        for records in reader.read(brief.topic, brief.partition, brief.start, brief.head):
+            keys = [record.key() for record in records]
+            values = [record.value() for record in records]
+            last = records[-1].offset()
+            if last is None:
+                raise AssertionError("a record that was read has an offset")
+            self._store.write(keys, values, last)
+            self._last = last
+            self._records += len(records)
+            self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
+
+    def _may_go_on(self, seconds: float) -> None:
+        """Called between any two batches, and while none comes: tells and commits in time."""
+        if self._has_to_stop:
+            raise _StopError
+        now_s = time.monotonic()
+        if now_s - self._committed_s >= self._brief.commit_s:
+            self._commit()
+            self._committed_s = time.monotonic()
+        elif now_s - self._told_s >= TELL_S:
+            self._tell_read()
+        if seconds:
+            time.sleep(seconds)
+
+    def _commit(self) -> None:
+        """All that was read is on the disk, and the container knows."""
+        self._tell_read()
+        if self._last is not None and self._last != self._flushed:
+            self._store.flush()
+            self._flushed = self._last
+            _tell({"flushed": self._last})
+
+    def _tell_read(self) -> None:
+        self._told_s = time.monotonic()
+        if self._last is not None:
+            _tell({"records": self._records, "bytes": self._bytes, "last": self._last})
+            self._records = self._bytes = 0
+
+
+def _peak_mb() -> int:
+    """The most memory that was resident. Not getrusage's, which begins with the parent's."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    (kib,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return int(kib) // _KIB
+
+
+def _tell(fact: Mapping[str, object]) -> None:
+    sys.stdout.write(json.dumps(fact) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> NoReturn:
+    """Carries out the brief on standard input and ends the process."""
+    brief = WorkerBrief(**json.load(sys.stdin))
+    die_with_parent(brief.parent)
+    # Nothing here makes cycles, and each batch would be looked through for some.
+    gc.disable()
+    # A key pressed in a terminal is its container's to judge.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        worker = RestoreWorker(brief)
+        signal.signal(signal.SIGTERM, worker.stop)
+        code = worker.run()
+    except HomeportError as error:
+        _tell({"error": type(error).__name__, "text": " ".join(str(error).split())})
+        code = FAILED
+    sys.stdout.flush()
+    # Not through the interpreter's own end, which waits for threads of the Kafka library.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""RestoreWorkers: fills stores by worker processes, several at once.
+
+To be used on the main thread: a worker is killed when the thread that started it ends (safety C5).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError, StoreError, UnavailableError
+from homeport.container.host.disk_space import DiskForbiddenError, DiskFullError
+from homeport.container.kafka.clients import HangingTransactionError, PartitionError
+from homeport.container.progress.restore_schedule import COMMIT_S, WorkerLimits
+from homeport.container.restore.restore_worker import STOPPED, WorkerBrief
+from homeport.container.storage.store_restore import StoreRestore
+
+_STEP_S = 0.1
+GRACE_S = 5.0
+"""How long workers have to flush what they have read when the container stops."""
+COMMAND = [sys.executable, "-m", "homeport.container.restore.restore_worker"]
+_READ_BYTES = 65_536
+MALLOC_SETTINGS = {
+    # Memory tables come and go: kept, they cost no page faults, and in one arena they are reused.
+    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+}
+"""Environment of a worker beyond its container's."""
+_FAULTS: tuple[type[HomeportError], ...] = (
+    DiskFullError,
+    DiskForbiddenError,
+    UnavailableError,
+    HangingTransactionError,
+    PartitionError,
+)
+_ERRORS = {fault.__name__: fault for fault in _FAULTS}
+
+
+class WorkerStoreError(StoreError):
+    """A worker found that a store cannot be used."""
+
+
+@dataclass
+class _Worker:
+    """One process and what it has told."""
+
+    restore: StoreRestore
+    process: subprocess.Popen[bytes]
+    output: IO[bytes]
+    rest: bytes = b""
+    fault: HomeportError | None = None
+    peak_mb: int | None = None
+
+    def take(self) -> bool:
+        """What has come is passed on; False once nothing will come any more."""
+        data = os.read(self.output.fileno(), _READ_BYTES)
+        lines = (self.rest + data).split(b"\n")
+        self.rest = lines.pop()
+        for line in lines:
+            self._hear(json.loads(line))
+        return bool(data)
+
+    def ended(self) -> int:
+        """Waits for its end; the exit code."""
+        self.output.close()
+        return self.process.wait()
+
+    def _hear(self, fact: dict[str, Any]) -> None:
+        if "records" in fact:
+            self.restore.read(fact["records"], fact["bytes"], fact["last"])
+        elif "flushed" in fact:
+            self.restore.flushed(fact["flushed"])
+        elif "merging" in fact:
+            self.restore.merging(fact["merging"])
+        elif "peak_mb" in fact:
+            self.peak_mb = fact["peak_mb"]
+        elif "error" in fact:
+            self.fault = _ERRORS.get(fact["error"], WorkerStoreError)(fact["text"])
+
+
+def brief_of(
+    restore: StoreRestore, *, config: Config, memory_mb: int, cores: int, commit_s: float
+) -> dict[str, Any]:
+    """What the worker of ``restore`` reads on its standard input."""
+    store, plan = restore.store, restore.plan
+    return WorkerBrief(
+        config=config,
+        store=store.config.name,
+        system=store.changelog.system,
+        topic=store.changelog.stream,
+        partition=store.task.changelog_partition,
+        start=plan.start,
+        head=plan.head,
+        path=str(store.directory.path),
+        memory_mb=memory_mb,
+        cores=cores,
+        commit_s=commit_s,
+        parent=os.getpid(),
+    ).to_json()
+
+
+class RestoreWorkers:
+    """Worker processes of one container.
+
+    Args:
+        config: the job's.
+        limits: how many at once, and the memory of each.
+        cores: of the container.
+        pause: waits the seconds given; raises to stop.
+        commit_s: how often each flushes what it has read.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        limits: WorkerLimits,
+        cores: int,
+        pause: Callable[[float], None],
+        commit_s: float = COMMIT_S,
+    ) -> None:
+        self._commit_s = commit_s
+        self._config = config
+        self._limits = limits
+        self._cores = cores
+        self._pause = pause
+        self.peak_mb: list[int] = []
+
+    def run(self, restores: Sequence[StoreRestore]) -> None:
+        """Every store holds all of its plan; none is open here.
+
+        A store that turns out to be damaged is read anew, alone. Where another fault comes up, or
+        ``pause`` raises, the workers end, and what they had read is on the disk and in OFFSET.
+
+        Raises:
+            HomeportError: the first fault of a worker, in one line.
+        """
+        waiting = deque(restores)
+        running: list[_Worker] = []
+        try:
+            while waiting or running:
+                while waiting and len(running) < self._limits.workers:
+                    running.append(self._started(waiting.popleft()))
+                self._pause(0)
+                for worker in _readable(running):
+                    if not worker.take():
+                        running.remove(worker)
+                        if self._is_to_run_again(worker):
+                            waiting.append(worker.restore)
+        finally:
+            _end(running)
+
+    def _started(self, restore: StoreRestore) -> _Worker:
+        brief = brief_of(
+            restore,
+            config=self._config,
+            memory_mb=self._limits.worker_mb,
+            cores=self._cores,
+            commit_s=self._commit_s,
+        )
+        process = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **MALLOC_SETTINGS},
+            # Should it outlive us by a moment, its directory is still locked.
+            pass_fds=(restore.store.directory.lock_descriptor,),
+        )
+        if process.stdin is None or process.stdout is None:
+            raise AssertionError("a worker's input and output are pipes")
+        with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+            pipe.write(json.dumps(brief).encode())
+        return _Worker(restore, process, process.stdout)
+
+    def _is_to_run_again(self, worker: _Worker) -> bool:
+        """Whether the worker, which has ended, found its store damaged; other faults are raised."""
+        code = worker.ended()
+        name = worker.restore.store.name
+        if isinstance(worker.fault, WorkerStoreError):
+            if worker.restore.again_from_nothing(worker.fault):
+                return True
+            raise worker.fault
+        if worker.fault is not None:
+            raise worker.fault
+        if code in {STOPPED, -signal.SIGTERM}:
+            # The whole process group was told to stop, or this worker alone.
+            self._pause(GRACE_S)
+            raise StoreError(f"the restore of store {name} was ended by SIGTERM: start again")
+        if code != 0:
+            raise StoreError(
+                f"the worker that restored store {name} {_end_of(code)}; what it had committed "
+                "stays, and the next start goes on from there"
+            )
+        if worker.peak_mb is not None:
+            self.peak_mb.append(worker.peak_mb)
+        return False
+
+
+def _end_of(code: int) -> str:
+    if code == -signal.SIGKILL:
+        return "was killed, by hand or for want of memory"
+    if code < 0:
+        return f"was ended by signal {-code}"
+    return f"ended with exit code {code}, for a cause told above"
+
+
+def _readable(workers: Sequence[_Worker]) -> list[_Worker]:
+    """Those of ``workers`` that have told something, or ended; waits a moment for one."""
+    with selectors.DefaultSelector() as selector:
+        for worker in workers:
+            selector.register(worker.output, selectors.EVENT_READ, worker)
+        return [key.data for key, _ in selector.select(_STEP_S)]
+
+
+def _end(workers: Sequence[_Worker]) -> None:
+    """None of ``workers`` runs; what each had read is on the disk where it ended in order."""
+    for worker in workers:
+        worker.process.send_signal(signal.SIGTERM)
+    for worker in workers:
+        try:
+            worker.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            worker.process.kill()
+        while worker.take():
+            pass
+        worker.ended()

@@ -1,0 +1,196 @@
+"""The stores of one container: opened, restored, changed by transactions, committed, closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from homeport.config.errors import StoreError
+from homeport.config.settings.stores_section import StoreConfig
+from homeport.container.host.clocks import read_clocks
+from homeport.container.progress.clock_reading import NEVER, ClockReading
+from homeport.container.progress.commit import Changes, StoreId
+from homeport.container.progress.directories import task_directory
+from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
+from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
+from homeport.container.storage.engine import StorageEngines
+from homeport.container.storage.overlay import Overlay
+from homeport.container.storage.restore_manager import RestoreManager, Workers
+from homeport.container.storage.task_store import (
+    Position,
+    Reached,
+    TaskStore,
+    open_task_store,
+    passed,
+)
+from homeport.job_coordinator.http.messages import Restored
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import TaskModel
+
+
+@dataclass
+class ContainerStorage:
+    """All stores of all tasks of one container.
+
+    ``logged_root`` holds stores with a changelog, ``scratch_root`` those without, which live no
+    longer than their container. ``grouper``: the class that made the tasks of the input. ``wait``:
+    how long other holders of the directories are waited for, of which we say to be ``holder``.
+    """
+
+    logged_root: Path
+    scratch_root: Path
+    stores: Sequence[StoreConfig]
+    tasks: Sequence[TaskModel]
+    memory_bytes: int
+    grouper: str
+    wait: LockWait = NO_WAIT
+    holder: Holder | None = None
+    clocks: Callable[[], ClockReading] = read_clocks
+    _opened: list[TaskStore] = field(default_factory=list)
+    _by_id: dict[StoreId, TaskStore] = field(default_factory=dict)
+    _sending: ClockReading = NEVER
+
+    def open(self) -> None:
+        """Every directory is locked and every store that can be opened is open.
+
+        A store that cannot be is marked for a rebuild.
+
+        Raises:
+            DirectoryHeldError: another process holds a directory, also after the wait.
+            DiskError: the disk is full, or may not be used.
+            StoreError: two tasks would have one directory, or it cannot be made.
+        """
+        paths = self._paths()
+        tasks = len(self.tasks)
+        self._engines = StorageEngines(self.memory_bytes, len(self.stores) * tasks, tasks)
+        for config in self.stores:
+            for task in self.tasks:
+                path = paths[config.name, task.task_name]
+                directory = StoreDirectory(path, self.wait, self.holder)
+                try:
+                    store = open_task_store(config, task, directory, self._engines)
+                except BaseException:
+                    directory.release()
+                    raise
+                self._opened.append(store)
+        self._by_id = {item.id: item for item in self._opened}
+
+    def _paths(self) -> dict[tuple[str, TaskName], Path]:
+        """The directory of each store of each task; StoreError where two have the same one."""
+        paths: dict[tuple[str, TaskName], Path] = {}
+        of: dict[Path, tuple[str, TaskName]] = {}
+        for config in self.stores:
+            root = self.scratch_root if config.changelog is None else self.logged_root
+            for task in self.tasks:
+                own = config.name, task.task_name
+                paths[own] = path = root / task_directory(config.name, task.state_of)
+                other = of.setdefault(path, own)
+                if other != own:
+                    names = " and ".join(f"store {s!r} of task {t!r}" for s, t in (other, own))
+                    raise StoreError(f"{path}: {names} would have this one directory: rename one")
+        return paths
+
+    def restore(
+        self, reader: ChangelogReader, listener: RestoreListener, workers: Workers
+    ) -> dict[str, dict[str, Restored]]:
+        """Every store holds what its changelog holds, up to its head; {store: {task: how}}.
+
+        OFFSET of each names that head, and STORE-META when it stood there.
+        """
+        manager = RestoreManager(self._engines, self.grouper, reader, listener, workers)
+        results = manager.restore(self.logged, self.clocks())
+        for store in self._opened:
+            if store.engine is None:
+                store.engine = self._engines.open(store.config, store.directory.path)
+            store.overlay = Overlay(store.engine)
+        self.commit()
+        return results
+
+    @property
+    def logged(self) -> Sequence[TaskStore]:
+        """The stores that have a changelog."""
+        return [item for item in self._opened if item.config.changelog is not None]
+
+    def overlay(self, store: str, task_name: TaskName) -> Overlay:
+        """The overlay of one store of one task; StoreError before ``restore``."""
+        item = self._of(StoreId(store, task_name))
+        if item.overlay is None:
+            raise StoreError(f"store {item.name} is not restored")
+        return item.overlay
+
+    def ids(self) -> tuple[list[StoreId], list[StoreId]]:
+        """All open stores, and those of them that have a changelog."""
+        logged = [item.id for item in self._opened if item.config.changelog is not None]
+        return [item.id for item in self._opened], logged
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written to all stores by the open transaction."""
+        return sum(item.overlay.size_bytes for item in self._opened if item.overlay)
+
+    def positions(self) -> dict[Position, int]:
+        """{(changelog topic, partition): offset up to which its store holds all, -1 if none}."""
+        return {
+            (item.changelog.stream, item.task.changelog_partition): (
+                -1 if item.position is None else item.position
+            )
+            for item in self._opened
+            if item.config.changelog is not None
+        }
+
+    def changes(self) -> list[Changes]:
+        """What the open transaction changed in stores with a changelog; it is to be sent now.
+
+        Raises:
+            StoreError: a call of a store has failed in it, whatever became of that error.
+        """
+        self._engines.require_sound()
+        self._sending = self.clocks()
+        return [changes for item in self._opened if (changes := item.changes()) is not None]
+
+    def apply(self, store: StoreId, positions: Mapping[Position, int]) -> None:
+        """The open transaction's changes are in the store; it was committed with these positions.
+
+        Shapes: ``positions`` {(changelog topic, partition): offset of the last record}.
+        """
+        item = self._of(store)
+        # A commit shows that nobody else had written by then, to any of these changelogs.
+        item.at_head = self._sending
+        item.apply(positions)
+
+    def drop(self) -> None:
+        """The open transaction's changes are gone."""
+        for item in self._opened:
+            if item.overlay is not None:
+                item.overlay.clear()
+
+    def has_first_changes(self) -> bool:
+        """Whether a store holds something but has no OFFSET yet.
+
+        A crash would have it rebuilt in full, so its first commit is not put off.
+        """
+        return any(item.has_first_changes for item in self._opened)
+
+    def commit(self, reached: Reached = passed) -> int:
+        """Every store that moved is flushed and its OFFSET names where it stood; how many moved.
+
+        Raises:
+            StoreError: one has failed; of one that is damaged its next start is to know.
+        """
+        self._engines.require_sound()
+        return sum([item.commit(reached) for item in self._opened])
+
+    def _of(self, store: StoreId) -> TaskStore:
+        found = self._by_id.get(store)
+        if found is None:
+            raise StoreError(f"store {store} is not open")
+        return found
+
+    def close(self) -> None:
+        """Nothing is open or locked; writes of an open transaction are gone."""
+        for item in self._opened:
+            item.close()
+        self._opened.clear()
+        self._by_id.clear()

@@ -1,0 +1,215 @@
+"""The coordinator stream as its readers see it: the latest record of every key.
+
+``CoordinatorStream`` is what managers need of a stream; ``StreamState`` folds records, in their
+order, into the present state; ``InMemoryCoordinatorStream`` is the stream without Kafka, for tests.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+
+_LOG = logging.getLogger(__name__)
+_LOCALITY = frozenset({MessageType.SET_CONTAINER_HOST, MessageType.SET_TASK_HOST})
+_TOLD_DAMAGES = 100
+"""Of a topic that somebody has filled with something else, not every record is worth a line."""
+
+
+class CoordinatorStream(Protocol):
+    """What managers need: the present state, new records, and a way to write."""
+
+    @property
+    def damaged_count(self) -> int:
+        """How many records were skipped because their bytes are damaged."""
+
+    def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """Reads to the head; the records that are new since the last call, in their order."""
+
+    def latest(self, message_type: str) -> Mapping[str, CoordinatorStreamMessage]:
+        """{key: last record} of one type as of the last catch-up, deleted keys left out."""
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """All messages are in the stream, in their order, when this returns.
+
+        Where it raises, see the class.
+        """
+
+
+class StreamState:
+    """The latest record of every key. Records of unknown types are kept too.
+
+    A locality record of an incarnation that had been succeeded when the record was written (a slow
+    or woken-up one) is left out: what was true before it stays (design, section 4). One that was
+    written in time stays valid when a later incarnation is permitted and has not yet written its
+    own. So it is where a failover has taken a processor from where that incarnation was: the active
+    one to another host, the standby from the place that the active one takes.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[str, dict[str, CoordinatorStreamMessage]] = {}
+        self._text_versions: set[tuple[str, str]] = set()
+        self._moved: dict[str, tuple[int, str | None]] = {}
+        """{processor: last epoch whose word of its host counts no more, the host it has instead}"""
+        self._damaged = 0
+
+    @property
+    def damaged_count(self) -> int:
+        """How many records were skipped because their bytes are damaged."""
+        return self._damaged
+
+    def take(
+        self, offset: int | None, key: bytes | None, value: bytes | None
+    ) -> CoordinatorStreamMessage | None:
+        """The bytes are the stream's next record; None where they are damaged.
+
+        A damaged record is counted and changes nothing: what its key had before stays.
+        """
+        try:
+            message = wire.decode(key, value)
+        except WireError as damage:
+            self._damaged += 1
+            if self._damaged <= _TOLD_DAMAGES:
+                last = "; more will only be counted" if self._damaged == _TOLD_DAMAGES else ""
+                _LOG.warning(
+                    "coordinator stream: damaged record at offset %s skipped: %s%s",
+                    offset,
+                    damage,
+                    last,
+                )
+            return None
+        self.apply(message)
+        return message
+
+    def apply(self, message: CoordinatorStreamMessage) -> None:
+        """``message`` is the next record of the stream."""
+        message_type, key = message.type, message.key
+        if message.has_text_version:
+            self._note_text_version(message)
+        if message_type in _LOCALITY and self._is_late_locality(message):
+            _LOG.info("ignored: %s %r of a succeeded incarnation", message_type, key)
+            return
+        if message_type == MessageType.SET_FAILOVER:
+            self._note_failover(message)
+        records = self._latest.get(message_type)
+        if records is None:
+            records = self._latest[message_type] = {}
+        # taken out first, so that the order of a dict is the order of last writes
+        records.pop(key, None)
+        if message.values is not None:
+            records[key] = message
+
+    def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
+        """{key: last record} of one type, without deleted keys, in the order of writing."""
+        return dict(self._latest.get(message_type, {}))
+
+    def with_text_versions_deleted(
+        self, messages: Iterable[CoordinatorStreamMessage]
+    ) -> tuple[CoordinatorStreamMessage, ...]:
+        """``messages``, each after the tombstone of its twin in the document's form, if any.
+
+        The twin's key has its version as text; to Kafka the two keys have nothing in common.
+        Without the tombstone the twin would come back when one of ours has been compacted away.
+        """
+        found: list[CoordinatorStreamMessage] = []
+        for message in messages:
+            if (message.type, message.key) in self._text_versions and not message.has_text_version:
+                found.append(
+                    CoordinatorStreamMessage(message.type, message.key, None, has_text_version=True)
+                )
+            found.append(message)
+        return tuple(found)
+
+    def _note_text_version(self, message: CoordinatorStreamMessage) -> None:
+        name = (message.type, message.key)
+        if message.is_tombstone:
+            self._text_versions.discard(name)
+        else:
+            self._text_versions.add(name)
+
+    def _is_late_locality(self, message: CoordinatorStreamMessage) -> bool:
+        if message.type == MessageType.SET_CONTAINER_HOST:
+            processor_id: str | None = message.key
+        else:
+            assignment = self._latest.get(MessageType.SET_TASK_CONTAINER, {}).get(message.key)
+            processor_id = assignment.value("containerId") if assignment else None
+        if processor_id is None or message.is_tombstone:
+            return False
+        moved_from, host = self._moved.get(processor_id, (-1, None))
+        try:
+            written_by = wire.epoch(message)
+            if written_by is None:
+                return False
+            is_moved = written_by <= moved_from and wire.host(message) != host
+            return is_moved or written_by < self._epoch_of(processor_id)
+        except WireError:
+            return False  # whoever reads the value reports it
+
+    def _epoch_of(self, processor_id: str) -> int:
+        """The processor's last epoch; -1 where no record tells."""
+        current = self._latest.get(MessageType.SET_PROCESSOR_EPOCH, {}).get(processor_id)
+        return -1 if current is None else wire.number(current, "epoch")
+
+    def _note_failover(self, message: CoordinatorStreamMessage) -> None:
+        if message.is_tombstone:
+            self._moved.pop(message.key, None)
+            return
+        try:
+            self._moved[message.key] = (wire.number(message, "epoch"), wire.host(message))
+            standby = message.value("standby")
+            if standby:
+                self._moved[standby] = (self._epoch_of(standby), None)
+        except WireError:
+            return  # whoever reads the value reports it
+
+
+class InMemoryCoordinatorStream:
+    """A coordinator stream that lives in this process.
+
+    It goes through the same bytes as the real one. ``log``: of a stream that others write too.
+    """
+
+    def __init__(
+        self, source: str = "homeport", log: list[tuple[bytes, bytes | None]] | None = None
+    ) -> None:
+        self.log: list[tuple[bytes, bytes | None]] = [] if log is None else log
+        self._source = source
+        self._state = StreamState()
+        self._position = 0
+
+    @property
+    def damaged_count(self) -> int:
+        """How many records were skipped because their bytes are damaged."""
+        return self._state.damaged_count
+
+    def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """Reads to the head; the records that are new since the last call, in their order.
+
+        Damaged ones are left out and counted.
+        """
+        found: list[CoordinatorStreamMessage] = []
+        for offset in range(self._position, len(self.log)):
+            message = self._state.take(offset, *self.log[offset])
+            if message is not None:
+                found.append(message)
+        self._position = len(self.log)
+        return tuple(found)
+
+    def latest(self, message_type: str) -> Mapping[str, CoordinatorStreamMessage]:
+        """{key: last record} of one type as of the last catch-up, deleted keys left out."""
+        return self._state.latest(message_type)
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """All messages are in the stream, in their order, when this returns."""
+        for message in self._state.with_text_versions_deleted(messages):
+            stamped = message.stamped(
+                source=self._source, host="127.0.0.1", username="user", timestamp_ms=len(self.log)
+            )
+            self.log.append(wire.encode(stamped))

@@ -1,0 +1,494 @@
+"""Exact bytes of the coordinator stream's records.
+
+PURE. Rules for editing: compaction depends on byte-equal keys, so a key is written in one form
+only. Values are written in Samza 1.8's spelling with the document's spelling beside it, and read in
+both. What is not understood is kept, never rewritten. This module knows nothing of topics, time or
+who is writing: a message made here is *unstamped* (no source, host, user, time) until the store
+that writes it stamps it.
+
+Source: COORD, "Coordinator Stream Message Model".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from homeport.config.config import INT_MAX
+from homeport.config.errors import WireError
+from homeport.job_coordinator.coordinator_stream.message_bytes import (
+    LARGEST,
+    TEXT_VERSION,
+    VERSION,
+    decode_foreign_value,
+    decode_key,
+    decode_value,
+    name_of,
+    parse_json,
+    time_of,
+    whole_number,
+)
+from homeport.job_coordinator.model.codec import partition_body, partition_of
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
+from homeport.job_coordinator.model.json_values import as_object
+
+
+class MessageType(StrEnum):
+    """Types that this project or Samza knows; others are kept and ignored."""
+
+    SET_CONFIG = "set-config"
+    SET_CHANGELOG = "set-changelog"
+    SET_CONTAINER_HOST = "set-container-host-assignment"
+    SET_TASK_CONTAINER = "set-task-container-assignment"
+    SET_TASK_MODE = "set-task-mode-assignment"
+    SET_TASK_PARTITION = "set-task-partition-assignment"
+    SET_EXECUTION_ENV_CONTAINER_ID = "set-execution-env-container-id-mapping"
+    SET_JOB_COORDINATOR_METADATA = "set-job-coordinator-metadata"
+    SET_MIGRATION_INFO = "set-migration-info"
+    SET_TASK_HOST = "set-task-host-assignment"
+    SET_SUBMISSION = "set-submission"
+    SET_AM_EPOCH = "set-am-epoch"
+    SET_PROCESSOR_EPOCH = "set-processor-epoch"
+    SET_FENCED = "set-fenced"
+    SET_STOPPED = "set-stopped"
+    SET_JOB_MODEL_VERSION = "set-job-model-version"
+    SET_FAILOVER = "set-failover"
+    SET_RETRY_STATE = "set-retry-state"
+    SET_JOB_END = "set-job-end"
+    SET_STATE_RESET = "set-state-reset"
+    SET_CHANGELOG_TOPIC = "set-changelog-topic"
+    SET_CHECKPOINT_TOPIC = "set-checkpoint-topic"
+    SET_INPUT_TOPIC = "set-input-topic"
+    SET_INPUT_PARTITIONS = "set-input-partitions"
+
+
+class Namespace(StrEnum):
+    """What Samza keeps in the place of a type, with values of a format of their own."""
+
+    PLACE_CONTAINER = "samza-place-container-v1"
+    STARTPOINT = "samza-startpoint-v1"
+    STARTPOINT_FAN_OUT = "samza-startpoint-v1-fan-out"
+    DRAIN = "samza-drain-v1"
+
+
+MIGRATION_INFO_KEY = "migration-info"
+SUBMISSION_KEY = "submission"
+AM_EPOCH_KEY = "am"
+JOB_MODEL_VERSION_KEY = "job-model"
+JOB_END_KEY = "job-end"
+STATE_RESET_KEY = "state-reset"
+_TYPES = {t.value: t.value for t in MessageType}
+"""{type: itself}: all records of a type share one text."""
+
+
+class CoordinatorStreamMessage(NamedTuple):
+    """One record. ``values`` None is a tombstone: the key has no value any more.
+
+    A tuple, because a stream of hundreds of thousands is read at every start.
+
+    Shapes: ``values`` {name: text}, empty where the record has none. ``raw``: the record's value as
+    it is, of every type that is not in ``MessageType``; None for those that are. Units:
+    ``timestamp_ms`` milliseconds since 1970, at most LATEST_MS.
+    """
+
+    type: str
+    key: str
+    values: Mapping[str, str] | None
+    source: str = ""
+    host: str = ""
+    username: str = ""
+    timestamp_ms: int = 0
+    has_text_version: bool = False
+    """Whether the key's version is text, as in the document: other key bytes than ours."""
+    raw: bytes | None = None
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the record deletes its key."""
+        return self.values is None
+
+    def value(self, *names: str) -> str | None:
+        """The first of ``names`` that the values hold, None where they hold none of them."""
+        values = self.values or {}
+        for name in names:
+            if name in values:
+                return values[name]
+        return None
+
+    def stamped(
+        self, *, source: str, host: str, username: str, timestamp_ms: int
+    ) -> CoordinatorStreamMessage:
+        """This message as written by ``source``; a source that it names already stays."""
+        return self._replace(
+            source=self.source or source,
+            host=host,
+            username=username,
+            timestamp_ms=timestamp_ms,
+        )
+
+
+# ------------------------------------------------------------------------------------------- bytes
+
+_CONTROL = re.compile(r"\\\\|\\u00[01][0-9a-f]")
+_to_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+def _json(value: object) -> bytes:
+    """Compact JSON as Jackson writes it: only control characters escaped, in upper-case hex."""
+    text = _to_text(value)
+    if "\\u00" in text:
+        text = _CONTROL.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), text)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise WireError(f"text that is not Unicode cannot be written: {error}") from None
+
+
+def encode(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
+    """The record's key and value, byte for byte as Samza writes them.
+
+    The value is None for a tombstone.
+
+    Raises:
+        WireError: a text holds half of a surrogate pair.
+    """
+    version = TEXT_VERSION if message.has_text_version else VERSION
+    key = _json([version, message.type, message.key])
+    if message.values is None or message.raw is not None:
+        return key, message.raw
+    value = {
+        "host": message.host,
+        "source": message.source,
+        "values": dict(message.values),
+        "username": message.username,
+        "timestamp": message.timestamp_ms,
+    }
+    return key, _json(value)
+
+
+def decode(key: bytes | None, value: bytes | None) -> CoordinatorStreamMessage:
+    """The message that a record's bytes hold.
+
+    Raises:
+        WireError: the bytes are damaged, or the key's version is one that this reader does not
+            know.
+    """
+    version, message_type, name = decode_key(key)
+    has_text_version = version == TEXT_VERSION
+    known_type = _TYPES.get(message_type)
+    if value is None:
+        return CoordinatorStreamMessage(
+            known_type or message_type, name, None, has_text_version=has_text_version
+        )
+    raw = value if known_type is None else None
+    values, envelope = decode_value(value) if raw is None else decode_foreign_value(value)
+    field = envelope.get
+    return CoordinatorStreamMessage(
+        known_type or message_type,
+        name,
+        values,
+        name_of(field("source")),
+        name_of(field("host")),
+        name_of(field("username")),
+        time_of(field("timestamp")),
+        has_text_version,
+        raw,
+    )
+
+
+# ------------------------------------------------------------------------------------ constructors
+
+
+def tombstone(message_type: str, key: str) -> CoordinatorStreamMessage:
+    """``key`` has no value any more."""
+    return CoordinatorStreamMessage(message_type, key, None)
+
+
+def set_config(name: str, value: str) -> CoordinatorStreamMessage:
+    """The configuration key ``name`` has ``value``."""
+    return CoordinatorStreamMessage(MessageType.SET_CONFIG, name, {"value": value})
+
+
+def set_changelog(task_name: str, partition: int) -> CoordinatorStreamMessage:
+    """The task's state is in ``partition`` of every changelog."""
+    number = str(partition)
+    values = {"Partition": number, "partition": number}
+    return CoordinatorStreamMessage(MessageType.SET_CHANGELOG, task_name, values)
+
+
+def set_container_host_assignment(
+    processor_id: str, host: str, epoch: int | None = None
+) -> CoordinatorStreamMessage:
+    """The processor last ran on ``host``, as its incarnation ``epoch`` says.
+
+    None: said by an operator.
+    """
+    values = {"jmx-url": "", "host": host, "jmx-tunneling-url": "", "hostname": host}
+    return CoordinatorStreamMessage(
+        MessageType.SET_CONTAINER_HOST, processor_id, values | _epoch(epoch)
+    )
+
+
+def set_task_host_assignment(
+    task_name: str, host: str, epoch: int | None = None
+) -> CoordinatorStreamMessage:
+    """The task last ran on ``host``, as the incarnation ``epoch`` of its processor says."""
+    return CoordinatorStreamMessage(
+        MessageType.SET_TASK_HOST, task_name, {"host": host} | _epoch(epoch)
+    )
+
+
+def set_task_container_assignment(task_name: str, processor_id: str) -> CoordinatorStreamMessage:
+    """The task belongs to the processor."""
+    return CoordinatorStreamMessage(
+        MessageType.SET_TASK_CONTAINER, task_name, {"containerId": processor_id}
+    )
+
+
+def set_task_mode_assignment(task_name: str, mode: TaskMode) -> CoordinatorStreamMessage:
+    """The task processes its input, or only keeps a replica of another's state."""
+    return CoordinatorStreamMessage(MessageType.SET_TASK_MODE, task_name, {"taskMode": mode.value})
+
+
+def set_task_partition_assignment(
+    ssp: SystemStreamPartition, task_names: Iterable[str]
+) -> CoordinatorStreamMessage:
+    """The input partition is read by these tasks, standby tasks among them.
+
+    The key is JSON inside JSON: the order of its names is the one of Samza's own records, or
+    neither of us could delete what the other wrote.
+    """
+    key = _json(partition_body(ssp)).decode()
+    names = _json(list(task_names)).decode()
+    return CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, key, {"taskNames": names})
+
+
+def set_execution_env_container_id(
+    processor_id: str, container_id: str
+) -> CoordinatorStreamMessage:
+    """The cluster's container ``container_id`` runs the processor; Samza's word, not used here."""
+    return CoordinatorStreamMessage(
+        MessageType.SET_EXECUTION_ENV_CONTAINER_ID,
+        processor_id,
+        {"execution-env-container-id": container_id},
+    )
+
+
+def set_job_coordinator_metadata(
+    cluster_type: str, epoch_id: str, config_id: str, job_model_id: str
+) -> CoordinatorStreamMessage:
+    """What Samza's AM on a ``YARN`` or ``NON_YARN`` cluster last ran with; not used here."""
+    metadata = {"epoch-id": epoch_id, "config-id": config_id, "job-model-id": job_model_id}
+    return CoordinatorStreamMessage(
+        MessageType.SET_JOB_COORDINATOR_METADATA,
+        cluster_type,
+        {"meta-key": _json(metadata).decode()},
+    )
+
+
+def set_migration_info(values: Mapping[str, str]) -> CoordinatorStreamMessage:
+    """Which migrations of the stream Samza has made; nobody writes it any more."""
+    return CoordinatorStreamMessage(MessageType.SET_MIGRATION_INFO, MIGRATION_INFO_KEY, values)
+
+
+def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMessage:
+    """A record whose value is not in the envelope but has a format of its own.
+
+    ``namespace``: one of ``Namespace``, or any text that is no ``MessageType``.
+    """
+    return CoordinatorStreamMessage(namespace, key, {}, raw=value)
+
+
+def set_submission(
+    number: int, application: str | None = None, claim: str | None = None
+) -> CoordinatorStreamMessage:
+    """The job was submitted for the ``number``-th time.
+
+    ``application`` once YARN has named it (safety A1); ``claim``: who wants to submit it.
+    """
+    known = {"application": application, "claim": claim}
+    values = {"number": str(number)} | {k: v for k, v in known.items() if v is not None}
+    return CoordinatorStreamMessage(MessageType.SET_SUBMISSION, SUBMISSION_KEY, values)
+
+
+def set_am_epoch(
+    submission: int, application: str, attempt: int, unfenced: list[dict[str, object]]
+) -> CoordinatorStreamMessage:
+    """An AM attempt has begun.
+
+    ``unfenced`` are the lower ranks not yet reported fenced (safety A1).
+    """
+    values = {
+        "submission": str(submission),
+        "application": application,
+        "attempt": str(attempt),
+        "unfenced": _json(unfenced).decode(),
+    }
+    return CoordinatorStreamMessage(MessageType.SET_AM_EPOCH, AM_EPOCH_KEY, values)
+
+
+def set_processor_epoch(
+    processor_id: str,
+    epoch: int,
+    model_version: int,
+    fence: list[dict[str, object]],
+    permitted: int | None = None,
+    unseen_ms: int | None = None,
+) -> CoordinatorStreamMessage:
+    """The incarnation ``epoch`` of the processor is permitted, and is to fence ``fence``.
+
+    With ``permitted``, the last epoch that was permitted: a model has raised the epoch, which
+    nobody uses, and whoever comes next is to fence those (safety I1, I2). ``unseen_ms``: how long
+    the one with the permit can run on under a higher rank (safety A4).
+    """
+    fenced = _json(fence).decode()
+    known = {"epoch": epoch, "model-version": model_version, "fence": fenced}
+    known |= {"permitted": permitted, "unseen-ms": unseen_ms}
+    values = {name: str(value) for name, value in known.items() if value is not None}
+    return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
+
+
+def set_fenced(
+    processor_id: str, epoch: int, fenced: list[dict[str, object]]
+) -> CoordinatorStreamMessage:
+    """The incarnation ``epoch``, then the newest, has fenced ``fenced`` for good (safety I3)."""
+    values = {"epoch": str(epoch), "fenced": _json(fenced).decode()}
+    return CoordinatorStreamMessage(MessageType.SET_FENCED, processor_id, values)
+
+
+def set_stopped(processor_id: str, epoch: int, cause: str) -> CoordinatorStreamMessage:
+    """The incarnation ``epoch`` of the processor has stopped: it was waited for (safety P1)."""
+    values = {"epoch": str(epoch), "cause": cause}
+    return CoordinatorStreamMessage(MessageType.SET_STOPPED, processor_id, values)
+
+
+def set_retry_state(processor_id: str, count: int, since_ms: int) -> CoordinatorStreamMessage:
+    """So many failures of the processor are charged; the last one was then, in ms since 1970."""
+    values = {"count": str(count), "since": str(since_ms)}
+    return CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, processor_id, values)
+
+
+def set_failover(
+    active: str,
+    epoch: int,
+    standby: str | None,
+    host: str | None,
+    *,
+    step: str,
+    used: Iterable[str] = (),
+    cause: str = "",
+) -> CoordinatorStreamMessage:
+    """The active processor, last permitted as ``epoch``, is on its way to ``host``.
+
+    There it takes the place of ``standby``; both are left out where no standby could be taken.
+    ``used``: the standbys that have been chosen so far.
+    """
+    known = {"standby": standby, "host": host}
+    values = {
+        "epoch": str(epoch),
+        **{name: text for name, text in known.items() if text is not None},
+        "step": step,
+        "used": _json(list(used)).decode(),
+        "cause": cause,
+    }
+    return CoordinatorStreamMessage(MessageType.SET_FAILOVER, active, values)
+
+
+def set_job_end(submission: int, result: str, diagnostics: str) -> CoordinatorStreamMessage:
+    """That submission of the job ends with the result: what runs is being stopped."""
+    values = {"submission": str(submission), "result": result, "diagnostics": diagnostics}
+    return CoordinatorStreamMessage(MessageType.SET_JOB_END, JOB_END_KEY, values)
+
+
+def set_state_reset(submission: int, phase: str) -> CoordinatorStreamMessage:
+    """That submission resets the job's state, and has got as far as ``phase``."""
+    values = {"submission": str(submission), "phase": phase}
+    return CoordinatorStreamMessage(MessageType.SET_STATE_RESET, STATE_RESET_KEY, values)
+
+
+def set_topic(
+    message_type: MessageType, topic: str, topic_id: str, **more: str
+) -> CoordinatorStreamMessage:
+    """``topic``, as system.stream, has that id at the broker; ``more``: what else its type says."""
+    return CoordinatorStreamMessage(message_type, topic, {"topic-id": topic_id, **more})
+
+
+def set_job_model_version(version: int, digest: str) -> CoordinatorStreamMessage:
+    """The job model in force, and the digest of its JSON."""
+    values = {"version": str(version), "digest": digest}
+    return CoordinatorStreamMessage(
+        MessageType.SET_JOB_MODEL_VERSION, JOB_MODEL_VERSION_KEY, values
+    )
+
+
+def _epoch(epoch: int | None) -> dict[str, str]:
+    return {} if epoch is None else {"epoch": str(epoch)}
+
+
+# ----------------------------------------------------------------------------------------- readers
+
+
+def number(message: CoordinatorStreamMessage, *names: str, maximum: int = LARGEST) -> int:
+    """The whole number from 0 to ``maximum`` under the first of ``names`` that is there.
+
+    Raises:
+        WireError: none is there, or it is not such a number.
+    """
+    value = whole_number(text := message.value(*names), maximum)
+    if value is None:
+        rule = f"{names[0]!r} is not a number from 0 to {maximum}"
+        raise WireError(f"{message.type} {message.key!r:.200}: {rule}: {text!r:.200}")
+    return value
+
+
+def changelog_partition(message: CoordinatorStreamMessage) -> int:
+    """The partition of a set-changelog record, in Samza's spelling or the document's."""
+    return number(message, "Partition", "partition", maximum=INT_MAX)
+
+
+def task_mode(message: CoordinatorStreamMessage) -> TaskMode:
+    """The mode of a set-task-mode-assignment record.
+
+    Raises:
+        WireError: it is missing, or one that this reader does not know.
+    """
+    text = message.value("taskMode")
+    try:
+        return TaskMode(text)
+    except ValueError:
+        raise WireError(f"{message.type} {message.key!r}: unknown taskMode {text!r}") from None
+
+
+def task_partition(
+    message: CoordinatorStreamMessage,
+) -> tuple[SystemStreamPartition, tuple[str, ...]]:
+    """The input partition of a set-task-partition-assignment record, and the tasks that read it.
+
+    Raises:
+        WireError: the key is not an input partition, or the value not a list of texts.
+    """
+    try:
+        ssp = partition_of(as_object(parse_json(message.key, "key"), "key"))
+        names = parse_json(message.value("taskNames") or "", "list taskNames")
+    except WireError as error:
+        raise WireError(f"{message.type} {message.key[:200]!r}: {error}") from None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise WireError(f"{message.type} {message.key!r}: taskNames is no list: {names!r:.200}")
+    return ssp, tuple(names)
+
+
+def host(message: CoordinatorStreamMessage) -> str | None:
+    """The host of a locality record, in Samza's spelling or the document's.
+
+    None where it is missing or blank.
+    """
+    text = message.value("host", "hostname")
+    return text.strip() or None if text else None
+
+
+def epoch(message: CoordinatorStreamMessage) -> int | None:
+    """The epoch of the incarnation that wrote a locality record; None where it knew none."""
+    return None if message.value("epoch") is None else number(message, "epoch")

@@ -1,0 +1,67 @@
+"""How managers read records of a kind, and how they turn what the stream says into what is so.
+
+A manager reads from the state of the stream's last catch-up and catches up itself only where it
+says so. Its methods named ``messages`` give records without writing them, for a writer that puts
+several kinds into one transaction. A record that its manager cannot read is left out with a
+warning: one bad record must not stop a job.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+def read_all(
+    stream: CoordinatorStream,
+    message_type: MessageType,
+    read: Callable[[CoordinatorStreamMessage], _T | None],
+) -> dict[str, _T]:
+    """{key: value} of the records that ``read`` understands.
+
+    None from it leaves a record out without a word.
+    """
+    found: dict[str, _T] = {}
+    for key, message in stream.latest(message_type).items():
+        try:
+            value = read(message)
+        except WireError as error:
+            _LOG.warning("coordinator stream: record left out: %s", error)
+            continue
+        if value is not None:
+            found[key] = value
+    return found
+
+
+def exactly(
+    stream: CoordinatorStream,
+    message_type: MessageType,
+    wanted: Iterable[CoordinatorStreamMessage],
+) -> tuple[CoordinatorStreamMessage, ...]:
+    """Records that turn what the stream says of one type into exactly ``wanted``.
+
+    Deletions first, as Samza has it; what the stream says already is not written again.
+    """
+    said = stream.latest(message_type)
+    messages = {message.key: message for message in wanted}
+    gone = sorted(key for key in said if key not in messages)
+    return (
+        *(wire.tombstone(message_type, key) for key in gone),
+        *(
+            message
+            for key, message in sorted(messages.items())
+            if key not in said or said[key].values != message.values
+        ),
+    )

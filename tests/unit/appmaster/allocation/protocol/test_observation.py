@@ -1,0 +1,120 @@
+"""Two snapshots of Skein's containers and the hosts into the events between them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeport.appmaster.allocation.protocol.events import (
+    HostReport,
+    HostsObserved,
+    ResourceAllocated,
+    ResourceEnded,
+)
+from homeport.appmaster.allocation.protocol.observation import (
+    SkeinContainer,
+    SkeinContainerState,
+    Snapshot,
+    events_between,
+)
+from homeport.job_coordinator.model.ids import Host, RequestId
+
+A, B = Host("a"), Host("b")
+REQUESTED, RUNNING, ENDED = (
+    SkeinContainerState.REQUESTED,
+    SkeinContainerState.RUNNING,
+    SkeinContainerState.ENDED,
+)
+
+
+def seen(**states: SkeinContainerState) -> Snapshot:
+    """Requests as ``r1=RUNNING``, all on host a, which is live."""
+    containers = tuple(
+        SkeinContainer(f"a_{name}", RequestId(int(name.removeprefix("r"))), state, A)
+        for name, state in states.items()
+    )
+    return Snapshot(containers, (A,))
+
+
+def ended(request: int) -> ResourceEnded:
+    """Skein's word that this request's container ended."""
+    return ResourceEnded(request_id=RequestId(request))
+
+
+def test_compared_with_nothing_all_that_is_so_is_told() -> None:
+    """Hosts first, then by request, whatever the order of the snapshot; a request is no news."""
+    after = seen(r3=RUNNING, r2=ENDED, r1=REQUESTED)
+    assert events_between(None, after) == (
+        HostsObserved((A,)),
+        ended(2),
+        ResourceAllocated(RequestId(3)),
+    )
+
+
+def test_nothing_new_is_no_event() -> None:
+    """Levels, not edges: the order of hosts and of containers is nothing."""
+    before = Snapshot(seen(r1=RUNNING, r2=ENDED).containers, (A, B))
+    after = Snapshot(seen(r2=ENDED, r1=RUNNING).containers, (B, A))
+    assert events_between(before, after) == ()
+
+
+def test_each_change_is_one_event() -> None:
+    """Granted; ended at any stage; come and gone between two polls."""
+    before = seen(r1=REQUESTED, r2=REQUESTED, r3=RUNNING)
+    after = seen(r1=RUNNING, r2=ENDED, r3=ENDED, r4=ENDED, r5=RUNNING)
+    assert events_between(before, after) == (
+        ResourceAllocated(RequestId(1)),
+        ended(2),
+        ended(3),
+        ended(4),
+        ResourceAllocated(RequestId(5)),
+    )
+
+
+def test_a_container_that_vanished_has_ended() -> None:
+    """Once; one that had ended before is no news."""
+    assert events_between(seen(r1=RUNNING, r2=ENDED), seen()) == (ended(1),)
+
+
+def test_hosts_are_told_whole_and_sorted() -> None:
+    """Not the change; and not twice the same host."""
+    assert events_between(Snapshot(), Snapshot((), (B, A, B))) == (HostsObserved((A, B)),)
+    assert events_between(Snapshot((), (A, B)), Snapshot()) == (HostsObserved(()),)
+
+
+def test_containers_that_were_not_requested_are_left_alone() -> None:
+    """The AM's own, say."""
+    foreign = SkeinContainer("a_0", None, RUNNING)
+    assert events_between(Snapshot(), Snapshot((foreign,))) == ()
+
+
+def test_the_story_of_an_end_goes_with_it() -> None:
+    """And whether it was the container's own fault."""
+    story = SkeinContainer("a_1", RequestId(1), ENDED, A, "too much", is_own_fault=True)
+    told = events_between(seen(r1=RUNNING), Snapshot((story,), (A,)))
+    assert told == (ResourceEnded(RequestId(1), None, "too much", is_own_fault=True),)
+
+
+def test_an_end_that_the_cluster_wanted_is_told_as_such() -> None:
+    """Preempted: the container is taken back, which is nobody's fault."""
+    taken = SkeinContainer("a_1", RequestId(1), ENDED, A, "preempted", is_taken_back=True)
+    told = events_between(seen(r1=RUNNING), Snapshot((taken,), (A,)))
+    assert told == (ResourceEnded(RequestId(1), story="preempted", is_taken_back=True),)
+
+
+def test_what_a_host_has_free_is_news_only_where_it_decides() -> None:
+    """Containers come and go all the time; whether one of ours fits changes now and then."""
+    size = {"memory_mb": 512, "cores": 1}
+    roomy = HostReport(A, "/r1", 4096, 8, 2048, 4)
+    before = Snapshot((), (A,), (roomy,))
+
+    def news(report: HostReport) -> bool:
+        return bool(events_between(before, Snapshot((), (A,), (report,)), **size))
+
+    assert not news(replace(roomy, free_memory_mb=512, free_cores=1))
+    assert news(replace(roomy, free_memory_mb=511))
+    assert news(replace(roomy, free_cores=0))
+    assert news(replace(roomy, rack="/r2"))
+    assert news(replace(roomy, memory_mb=8192))
+    lost = replace(roomy, is_live=False, free_memory_mb=0, free_cores=0)
+    after = Snapshot((), (), (lost,))
+    assert events_between(before, after, **size) == (HostsObserved((), (lost,)),)

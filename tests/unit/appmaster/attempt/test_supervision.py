@@ -1,0 +1,116 @@
+"""What the supervisor makes of a child's end, its silence and its restarts. Times are given."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.appmaster.attempt.supervision import (
+    EXIT_ENDED,
+    EXIT_FINAL,
+    HANG_LIMIT_MS,
+    SHORT_LIVES_LIMIT,
+    START_LIMIT_MS,
+    Verdict,
+    Vitals,
+    verdict_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "verdict"),
+    [
+        (EXIT_ENDED, Verdict.END),
+        (EXIT_FINAL, Verdict.END),
+        (1, Verdict.RESTART),
+        (-9, Verdict.RESTART),
+        (-15, Verdict.RESTART),
+        (143, Verdict.RESTART),
+    ],
+)
+def test_only_a_final_word_ends_the_application(exit_code: int, verdict: Verdict) -> None:
+    """Signals and faults lead to another start."""
+    assert verdict_of(exit_code, has_told_end=True) is verdict
+
+
+def test_exit_code_0_without_the_word_of_the_child_is_a_fault() -> None:
+    """Any code that runs in a process can exit so; 70 is a code of ours alone."""
+    assert verdict_of(EXIT_ENDED, has_told_end=False) is Verdict.RESTART
+    assert verdict_of(EXIT_FINAL, has_told_end=False) is Verdict.END
+
+
+def test_a_child_that_beats_does_not_hang() -> None:
+    """However long it lives."""
+    vitals = Vitals.at(0)
+    for now in range(200, 60_000, 200):
+        vitals.beaten(now)
+        assert not vitals.is_hung(now)
+
+
+def test_a_child_that_is_silent_for_the_limit_hangs() -> None:
+    """At the limit, not before."""
+    vitals = Vitals.at(0)
+    vitals.beaten(0)
+    hung = [now for now in range(200, 2 * HANG_LIMIT_MS, 200) if vitals.is_hung(now)]
+    assert hung[0] == HANG_LIMIT_MS
+
+
+def test_the_first_beat_may_take_long() -> None:
+    """Imports on a busy machine are no hang; to be killed for them would make it busier."""
+    vitals = Vitals.at(0)
+    hung = [now for now in range(0, 2 * START_LIMIT_MS, 200) if vitals.is_hung(now)]
+    assert hung[0] == START_LIMIT_MS
+    vitals.started(0)
+    vitals.beaten(200)
+    vitals.started(300)
+    assert not vitals.is_hung(300)
+
+
+def test_a_supervisor_that_stood_still_blames_nobody() -> None:
+    """Waking up together, the child has the whole limit again."""
+    vitals = Vitals.at(0)
+    vitals.beaten(0)
+    assert not vitals.is_hung(60_000)
+    assert not vitals.is_hung(60_200)
+
+
+def test_the_first_start_is_at_once_and_the_next_ones_within_a_bound() -> None:
+    """Short lives in a row make the pause longer, up to a second; a healthy life resets it."""
+    vitals = Vitals.at(0)
+    pauses = []
+    for start in range(10):
+        vitals.started(start)
+        pauses.append(vitals.died(start))
+    assert pauses[0] == 0
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 1000
+    vitals.started(100)
+    vitals.served()
+    assert vitals.died(60_000) == 0
+
+
+def test_after_so_many_short_lives_in_a_row_there_is_no_hope() -> None:
+    """At the limit, not before; one life that served for a while starts the count again."""
+    vitals = Vitals.at(0)
+    for _ in range(SHORT_LIVES_LIMIT - 1):
+        vitals.started(0)
+        vitals.served()
+        vitals.died(1000)
+    assert not vitals.is_hopeless
+    vitals.started(0)
+    vitals.served()
+    vitals.died(5000)
+    assert not vitals.is_hopeless
+    for _ in range(SHORT_LIVES_LIMIT - 1):
+        vitals.started(0)
+        vitals.died(1000)
+    assert vitals.is_hopeless
+
+
+def test_a_life_that_never_served_is_short_however_long_it_was() -> None:
+    """Each of its starts waits ten seconds for a Kafka that never comes."""
+    vitals = Vitals.at(0)
+    for _ in range(SHORT_LIVES_LIMIT):
+        assert not vitals.is_hopeless
+        vitals.started(0)
+        vitals.died(12_000)
+    assert vitals.is_hopeless

@@ -1,0 +1,100 @@
+"""The records of a decision, as the coordinator stream gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from homeport.appmaster.allocation.job_state.state import ContainerState
+from homeport.appmaster.allocation.protocol.events import FailoverStep
+from homeport.appmaster.allocation.protocol.instructions import (
+    DeleteLocality,
+    EndFailover,
+    Record,
+    WriteFailover,
+    WriteLocality,
+    WriteProcessorEpoch,
+)
+from homeport.appmaster.driver.decided_records import messages
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.metadata.failover import FailoverManager
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+P0, S0 = ProcessorId("0"), ProcessorId("0-0")
+NM2 = Host("nm2")
+TASKS = {P0: ["t1", "t0"], S0: ["Standby-t0-0"]}
+
+
+class After:
+    """What the messages need of a state: the containers of it."""
+
+    def __init__(self, *containers: ContainerState) -> None:
+        self._containers = {c.processor_id: c for c in containers}
+
+    def container(self, processor_id: ProcessorId) -> ContainerState | None:
+        """The container of that processor."""
+        return self._containers.get(processor_id)
+
+
+def written(*records: Record, after: After | None = None) -> list[CoordinatorStreamMessage]:
+    """The messages of these records."""
+
+    def tasks_of(processor_id: ProcessorId) -> Iterable[TaskName]:
+        return (TaskName(name) for name in TASKS.get(processor_id, ()))
+
+    return list(messages(records, after or After(), tasks_of, 7, 42_000))
+
+
+def test_a_permit_names_whom_it_fences() -> None:
+    """With its epoch, its version, and how long it can run on under a higher rank."""
+    permit = WriteProcessorEpoch(P0, 5, 2, (Incarnation(P0, 4),))
+    fence: list[dict[str, object]] = [{"processor_id": "0", "epoch": 4}]
+    assert written(permit) == [wire.set_processor_epoch("0", 5, 2, fence, unseen_ms=42_000)]
+
+
+def test_a_failover_moves_the_active_and_takes_its_standby_away() -> None:
+    """Its record, and the localities of both and of all their tasks; in the order of the records.
+
+    Source: STANDBY, part 3; design 7, "records first".
+    """
+    failover = WriteFailover(P0, 4, S0, NM2, FailoverStep.STANDBY, (S0,), "LauncherSilent r0")
+    assert written(DeleteLocality(S0), WriteLocality(P0, NM2, 4), failover) == [
+        wire.set_failover(
+            "0", 4, "0-0", "nm2", step="standby", used=("0-0",), cause="LauncherSilent r0"
+        ),
+        wire.tombstone("set-task-host-assignment", "Standby-t0-0"),
+        wire.tombstone("set-container-host-assignment", "0-0"),
+        wire.set_task_host_assignment("t0", "nm2", 4),
+        wire.set_task_host_assignment("t1", "nm2", 4),
+        wire.set_container_host_assignment("0", "nm2", 4),
+    ]
+
+
+def test_the_host_where_the_active_was_found_counts_with_the_end_of_its_failover() -> None:
+    """Its launcher had been thought gone; its incarnation is the one that was moved."""
+    stream = InMemoryCoordinatorStream()
+    failover = WriteFailover(P0, 4, S0, NM2, FailoverStep.STANDBY, (S0,))
+    stream.write(written(WriteLocality(P0, NM2, 4), failover))
+    stream.write(written(WriteLocality(P0, Host("nm1"), 4), EndFailover(P0)))
+    stream.catch_up()
+    assert FailoverManager(stream).read() == {}
+    assert LocalityManager(stream).read_processors() == {P0: "nm1"}
+
+
+def test_a_locality_is_not_older_than_the_epoch_that_a_model_has_raised() -> None:
+    """It would pass for that of an incarnation that has been succeeded, and be ignored."""
+    for floor, epoch in ((0, 4), (6, 6)):
+        after = After(ContainerState(P0, epoch=4, floor=floor))
+        (*_, last) = written(WriteLocality(P0, NM2, 4), after=after)
+        assert last == wire.set_container_host_assignment("0", "nm2", epoch)
+
+
+def test_who_is_in_no_model_has_no_tasks_to_write_of() -> None:
+    """Its own record alone goes."""
+    gone = wire.tombstone("set-container-host-assignment", "9")
+    assert written(DeleteLocality(ProcessorId("9"))) == [gone]

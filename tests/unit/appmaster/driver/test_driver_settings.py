@@ -1,0 +1,31 @@
+"""What the configuration says to the allocator."""
+
+from __future__ import annotations
+
+from homeport.appmaster.driver.driver_settings import allocator_settings
+from homeport.config.config import Config
+from homeport.job_coordinator.model.ids import Host
+
+JOB = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "job.host-affinity.enabled": "true",
+}
+
+
+def test_a_standby_may_take_as_long_as_its_launcher_can_need_to_end_it() -> None:
+    """The time for its shutdown; a launcher that says nothing is silent after lease and margin."""
+    keys = {"task.shutdown.ms": "7000", "cluster-manager.container.lease.ms": "3000"}
+    settings = allocator_settings(Config({**JOB, **keys}), None)
+    assert (settings.silence_ms, settings.stop_timeout_ms) == (3600, 10600)
+
+
+def test_racks_are_looked_at_only_where_the_configuration_says_so() -> None:
+    """Soft by Samza's key, hard by ours; the hosts that can be asked by name are sorted."""
+    plain = allocator_settings(Config(JOB), (Host("b"), Host("a")))
+    assert (plain.racks_are_preferred, plain.racks_are_apart) == (False, False)
+    assert plain.strict_hosts == ("a", "b")
+    prefix = "cluster-manager.fault-domain-aware.standby."
+    keys = {f"{prefix}enabled": "true", f"{prefix}required": "true"}
+    aware = allocator_settings(Config({**JOB, **keys}), None)
+    assert (aware.racks_are_preferred, aware.racks_are_apart) == (True, True)

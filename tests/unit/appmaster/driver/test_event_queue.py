@@ -1,0 +1,154 @@
+"""The driver's queue: events one after the other, and work that leads to one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from homeport.appmaster.allocation.container_process_manager import Decision, step
+from homeport.appmaster.allocation.job_state.state import initial_state
+from homeport.appmaster.allocation.protocol.events import (
+    ContainerStarted,
+    Event,
+    HostsObserved,
+    JobModelPublished,
+    LauncherCheckedIn,
+)
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.driver import event_queue
+from homeport.appmaster.driver.event_queue import EventQueue
+from homeport.config.errors import FencedError, UnavailableError
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+SETTINGS = AllocatorSettings(
+    host_affinity_enabled=True,
+    retry_count=0,
+    retry_window_ms=1,
+    fail_job_after_retries=True,
+    request_timeout_ms=1,
+    check_in_timeout_ms=1,
+)
+EARLY, LATE = HostsObserved((Host("a"),)), HostsObserved((Host("b"),))
+MODEL = JobModelPublished(1, {})
+
+
+async def decide(queue: EventQueue, count: int) -> list[Event]:
+    """The next events of the queue, each decided on."""
+    taken: list[Event] = []
+    while len(taken) < count:
+        item = await queue.take()
+        event = await item.event()
+        if event is None:
+            item.decided(None)
+        else:
+            taken.append(event)
+            item.decided(step(initial_state(SETTINGS), event))
+    return taken
+
+
+def play(story: Callable[[EventQueue], Coroutine[Any, Any, None]]) -> None:
+    """The story with a queue of its own."""
+
+    async def playing() -> None:
+        async with asyncio.timeout(10):
+            await story(EventQueue())
+
+    asyncio.run(playing())
+
+
+def test_nothing_comes_between_work_and_its_event() -> None:
+    """What is posted while the work goes on waits until its event has been taken."""
+
+    async def story(queue: EventQueue) -> None:
+        async def work() -> Event:
+            queue.post(LATE)
+            await asyncio.sleep(0)
+            return MODEL
+
+        queue.post(EARLY)
+        waiting = asyncio.create_task(queue.carry_out(work))
+        await asyncio.sleep(0)
+        assert await decide(queue, 3) == [EARLY, MODEL, LATE]
+        assert isinstance(await waiting, Decision)
+
+    play(story)
+
+
+def test_work_may_lead_to_no_event() -> None:
+    """Who waits is told so."""
+
+    async def story(queue: EventQueue) -> None:
+        async def work() -> Event | None:
+            return None
+
+        waiting = asyncio.create_task(queue.carry_out(work))
+        await asyncio.sleep(0)
+        queue.post(EARLY)
+        assert await decide(queue, 1) == [EARLY]
+        assert await waiting is None
+
+    play(story)
+
+
+def test_events_that_are_there_are_taken_together_and_work_by_itself() -> None:
+    """In order and no more than the limit; an event behind work waits for what comes of that."""
+
+    async def story(queue: EventQueue) -> None:
+        async def work() -> Event:
+            return MODEL
+
+        for _ in range(3):
+            queue.post(EARLY)
+        waiting = asyncio.create_task(queue.carry_out(work))
+        await asyncio.sleep(0)
+        queue.post(LATE)
+        taken = [[await i.event() for i in await queue.take_all(2)] for _ in range(4)]
+        assert taken == [[EARLY, EARLY], [EARLY], [MODEL], [LATE]]
+        waiting.cancel()
+
+    play(story)
+
+
+def test_who_waits_is_told_of_the_end() -> None:
+    """Work that fails for good ends the attempt."""
+
+    async def story(queue: EventQueue) -> None:
+        async def work() -> Event:
+            raise FencedError("somebody newer is there")
+
+        waiting = asyncio.create_task(queue.carry_out(work))
+        item = await queue.take()
+        with pytest.raises(FencedError) as fenced:
+            await item.event()
+        item.failed(fenced.value)
+        with pytest.raises(UnavailableError, match="somebody newer"):
+            await waiting
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("event", "is_taken"),
+    [
+        (LauncherCheckedIn(ResourceId("r1"), Host("a"), None, RequestId(1)), False),
+        (ContainerStarted(Incarnation(ProcessorId("0"), 1)), True),
+    ],
+)
+def test_a_check_in_that_nobody_waits_for_any_more_is_left_out(
+    event: Event, *, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its launcher asks again; a report is taken all the same, as it says what has happened."""
+    monkeypatch.setattr(event_queue, "_ANSWER_LIMIT_S", 0.01)
+
+    async def story(queue: EventQueue) -> None:
+        with pytest.raises(UnavailableError, match="busy"):
+            await queue.ask(event)
+        queue.post(LATE)
+        first = await queue.take()
+        assert await first.event() == (event if is_taken else LATE)
+
+    play(story)

@@ -1,0 +1,73 @@
+"""How often launchers ask: as configured, and less often where they are many."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.appmaster.driver.polling import (
+    CHECK_INS_PER_S,
+    HURRIED_MS,
+    HURRIES_PER_S,
+    Hurry,
+    is_overdue,
+    lease_pause_ms,
+    poll_interval_ms,
+)
+from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
+from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+
+LEASE_MS = 10_000
+
+
+@pytest.mark.parametrize("launchers", [0, 1, CHECK_INS_PER_S // 2])
+def test_few_launchers_ask_as_often_as_is_configured(launchers: int) -> None:
+    """Twice a second, as long as that is not too often for the driver."""
+    assert poll_interval_ms(500, launchers, LEASE_MS) == 500
+
+
+def test_many_launchers_share_what_the_driver_can_answer() -> None:
+    """Twice as many ask half as often."""
+    for launchers in (CHECK_INS_PER_S, 2 * CHECK_INS_PER_S, 4 * CHECK_INS_PER_S):
+        interval_ms = poll_interval_ms(500, launchers, LEASE_MS)
+        assert launchers * 1000 / interval_ms == CHECK_INS_PER_S
+
+
+def test_nobody_waits_longer_than_half_a_lease_unless_it_is_configured() -> None:
+    """However many there are: one poll that is lost must not make a launcher silent."""
+    assert poll_interval_ms(500, 1_000_000, LEASE_MS) == LEASE_MS // 2
+    assert poll_interval_ms(8_000, 1_000_000, LEASE_MS) == 8_000
+
+
+def test_the_table_counts_the_launchers_that_are_not_gone() -> None:
+    """A second check-in of one counts once."""
+    table = LauncherTable(LEASE_MS, 0)
+    for number in (1, 2, 2):
+        entry = LauncherEntry(ResourceId(f"r{number}"), RequestId(number), Host("h"), 1, None, 0)
+        table.heard(entry)
+    assert len(table) == 2
+    table.forget(ResourceId("r1"))
+    assert len(table) == 1
+
+
+def test_a_launcher_that_is_awaited_comes_sooner_while_there_are_few() -> None:
+    """Beyond what the driver can answer they come as always, until a second has passed."""
+    hurry = Hurry()
+    given = [hurry.next_ms(500, n) for n in range(HURRIES_PER_S + 2)]
+    assert given == [HURRIED_MS] * HURRIES_PER_S + [500, 500]
+    assert hurry.next_ms(500, 999) == 500
+    assert hurry.next_ms(500, 1000) == HURRIED_MS
+    assert Hurry().next_ms(HURRIED_MS // 2, 0) == HURRIED_MS // 2
+
+
+def test_a_launcher_is_overdue_a_quarter_of_a_lease_after_its_time() -> None:
+    """Long before its lease has run out, and not for one poll that was late."""
+    assert not is_overdue(0, 500 + LEASE_MS // 4, 500, LEASE_MS)
+    assert is_overdue(0, 501 + LEASE_MS // 4, 500, LEASE_MS)
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "pause_ms"), [(None, 250), (9000, 250), (250, 250), (40, 40), (3, 10), (0, 10)]
+)
+def test_the_keeper_is_asked_when_a_lease_can_run_out(due_ms: int | None, pause_ms: int) -> None:
+    """Often enough to tell it of those who may run, and not without a pause."""
+    assert lease_pause_ms(due_ms) == pause_ms

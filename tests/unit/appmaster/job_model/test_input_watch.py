@@ -1,0 +1,78 @@
+"""What has become of a job's inputs since its JobModel was made."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.appmaster.job_model.input_watch import InputsSeen, InputWatch, counts_in_force
+from homeport.config.config import Config
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStream,
+    SystemStreamPartition,
+    TaskModel,
+)
+
+IN, WIDE = SystemStream("kafka", "in"), SystemStream("kafka", "wide")
+
+
+def model() -> JobModel:
+    """Two tasks read the partitions of ``in``, and both read partition 1 of ``wide``."""
+    every = SystemStreamPartition("kafka", "wide", 1)
+    tasks = {
+        TaskName(f"T{n}"): TaskModel(
+            TaskName(f"T{n}"), (SystemStreamPartition("kafka", "in", n), every), n
+        )
+        for n in range(2)
+    }
+    return JobModel(Config({}), {ProcessorId("0"): ContainerModel(ProcessorId("0"), tasks)})
+
+
+def seen(count: int | None, topic_id: str = "a") -> InputsSeen:
+    """``in`` has so many partitions, None: it is gone; ``wide`` has four."""
+    counts, ids = {WIDE: 4}, {WIDE: "w"}
+    if count is not None:
+        counts[IN], ids[IN] = count, topic_id
+    return InputsSeen(counts, ids)
+
+
+def test_the_model_tells_what_was_there() -> None:
+    """The highest partition that a task reads, and one."""
+    assert counts_in_force(model()) == {IN: 2, WIDE: 2}
+
+
+def test_inputs_that_are_as_they_were_are_no_news() -> None:
+    """Partitions of a broadcast stream that nobody asked for are none either."""
+    watch = InputWatch()
+    assert watch.fault(model(), seen(2)) is None
+    assert watch.fault(model(), seen(2)) is None
+    assert InputWatch.grown(model(), seen(2), [IN]) is None
+
+
+def test_growth_is_told_with_its_numbers() -> None:
+    """H6: what follows from it depends on the job's state."""
+    assert InputWatch().fault(model(), seen(4)) is None
+    told = InputWatch.grown(model(), seen(4), [IN])
+    assert told == "input stream kafka.in has grown from 2 to 4 partitions"
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (seen(None), "kafka.in does not exist any more"),
+        (seen(1), "kafka.in has 1 partitions and had 2"),
+        (seen(2, "b"), "kafka.in was deleted and made anew"),
+        (seen(4, "b"), "kafka.in was deleted and made anew"),
+    ],
+)
+def test_an_input_that_is_another_topic_is_a_fault(now: InputsSeen, told: str) -> None:
+    """Its offsets are not those that the job has committed."""
+    watch = InputWatch()
+    assert watch.fault(model(), seen(2)) is None
+    fault = watch.fault(model(), now)
+    assert fault is not None
+    assert told in fault
+    assert "job.id" in fault
+    assert "job.input.recreated=begin" in fault

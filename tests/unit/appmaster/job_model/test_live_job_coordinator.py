@@ -1,0 +1,485 @@
+"""The job coordinator of a running job: what changes its JobModel, and what does not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeport.appmaster.allocation.protocol.events import ShutdownRequested
+from homeport.appmaster.job_model import live_job_coordinator
+from homeport.appmaster.job_model.input_watch import InputsSeen
+from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.live_configuration import LiveConfiguration
+from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.job_model.model_change import ModelChange, ModelDesk
+from homeport.appmaster.yarn.submission_file import Submitted
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskPartitionManager,
+)
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+
+IN = SystemStream("kafka", "in")
+COUNT = "job.container.count"
+MONITOR = "job.coordinator.monitor-partition-change.frequency.ms"
+LIMIT_S = 10.0
+FILE = Config(
+    {
+        "job.name": "j",
+        "job.default.system": "kafka",
+        "job.host-affinity.enabled": "true",
+        COUNT: "3",
+        MONITOR: "1",
+        "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+        "systems.kafka.consumer.bootstrap.servers": "b:1",
+        "task.class": "m:C",
+        "task.inputs": "kafka.in",
+    }
+)
+STORE = {
+    "stores.s.factory": "rocksdb",
+    "stores.s.changelog": "kafka.s",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "json",
+}
+
+
+class Job:
+    """A running job: its coordinator, its Kafka, and what the coordinator did to it."""
+
+    def __init__(self, folder: Path, file: Config = FILE) -> None:
+        self.is_changeable = True
+        self.rounds = 0
+        self.changes: list[ModelChange] = []
+        self.configured_with: list[Config] = []
+        self.ends: list[ShutdownRequested] = []
+        self.partitions = 6
+        self.is_away = False
+        self.write_fault: WireError | None = None
+        self.stream = InMemoryCoordinatorStream()
+        self.shelf = ModelShelf(folder)
+        self.folder = folder
+        first = calculate_job_model(file, {IN: 6}, NOTHING)
+        self._told(first)
+        self.shelf.enter(1, first)
+        self.configuration = LiveConfiguration(Submitted(file, file))
+        self.live = self.coordinator()
+
+    def coordinator(self, look: Callable[[Config], InputsSeen] | None = None) -> LiveJobCoordinator:
+        """Made of what is there now."""
+        return LiveJobCoordinator(
+            configuration=self.configuration,
+            shelf=self.shelf,
+            desk=ModelDesk(self.stream, self.shelf, self.counts, lambda *_: None),
+            look=look or self.look,
+            history=HistoryWriter(self.folder / "history", "driver", "nm1"),
+            topics=InputTopicManager(self.stream, 1),
+        )
+
+    def _told(self, model: JobModel) -> None:
+        """The stream says who has what."""
+        tasks = {t: (p, task) for p, c in model.containers.items() for t, task in c.tasks.items()}
+        self.stream.write(
+            [
+                *TaskAssignmentManager(self.stream).messages({t: p for t, (p, _) in tasks.items()}),
+                *TaskPartitionManager(self.stream).messages(model),
+                *ChangelogPartitionManager(self.stream).messages(
+                    {t: task.changelog_partition for t, (_, task) in tasks.items()}
+                ),
+            ]
+        )
+        self.stream.catch_up()
+
+    def counts(self, _: Config) -> Mapping[SystemStream, int]:
+        """What Kafka says."""
+        if self.is_away:
+            raise UnavailableError("Kafka is away")
+        return {IN: self.partitions}
+
+    def look(self, config: Config) -> InputsSeen:
+        """What the monitor sees."""
+        return InputsSeen(self.counts(config), {IN: "id"})
+
+    @property
+    def may_change(self) -> bool:
+        """As the driver says; asked once in each round of the coordinator."""
+        self.rounds += 1
+        return self.is_changeable
+
+    async def publish(self, change: ModelChange) -> bool:
+        """As the driver does, unless the job ends."""
+        if not self.is_changeable:
+            return False
+        if self.write_fault is not None:
+            raise self.write_fault
+        self._told(change.model)
+        self.shelf.enter(change.version, change.model)
+        self.changes.append(change)
+        return True
+
+    def configured(self, config: Config) -> None:
+        """Remembered."""
+        self.configured_with.append(config)
+
+    def end_job(self, request: ShutdownRequested) -> None:
+        """Remembered; nothing is changed any more."""
+        self.ends.append(request)
+        self.is_changeable = False
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Returns when the condition holds."""
+        async with asyncio.timeout(LIMIT_S):
+            while not condition():  # noqa: ASYNC110 - the coordinator tells nobody
+                await asyncio.sleep(0.01)
+
+    async def some_rounds(self) -> None:
+        """The coordinator has looked at everything twice at least."""
+        last = self.rounds + 3
+        await self.until(lambda: self.rounds >= last)
+
+    def play(self, scene: Callable[[], Awaitable[None]]) -> None:
+        """The coordinator runs while the scene is played."""
+
+        async def playing() -> None:
+            running = asyncio.create_task(self.live.run(self))
+            try:
+                await scene()
+                assert not running.done(), running
+            finally:
+                running.cancel()
+                self.live.close()
+
+        asyncio.run(playing())
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The history's events of that name."""
+        files = (self.folder / "history").glob("*.jsonl")
+        lines = (json.loads(x) for f in files for x in f.read_text().splitlines())
+        return [line for line in lines if line["event"] == name]
+
+
+@pytest.fixture(autouse=True)
+def _quick_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coordinator looks more often, so that what it does not do shows at once."""
+    monkeypatch.setattr(live_job_coordinator, "_POLL_S", 0.01)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """Six tasks in three containers, without state."""
+    return Job(tmp_path)
+
+
+def count_of(change: ModelChange) -> int:
+    """How many containers it gives."""
+    return len(change.model.containers)
+
+
+def test_more_containers_are_the_next_version(job: Job) -> None:
+    """The key is in the model, and who gets other tasks is written down."""
+    before = job.shelf.model
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await job.until(lambda: bool(job.configured_with))
+
+    job.play(scene)
+    (change,) = job.changes
+    assert (change.version, count_of(change), change.restarts_all) == (2, 4, False)
+    assert change.model.config[COUNT] == "4"
+    (event,) = job.events("model-change")
+    assert event["version"] == 2
+    assert set(event["changed"]) == {
+        p
+        for p in {*before.containers, *change.model.containers}
+        if before.containers.get(p) != change.model.containers.get(p)
+    }
+    assert event["changed"]["3"]["before"] is None
+    assert ModelShelf(job.folder).get(2) is None
+    assert (job.folder / "job-model-2.json").exists()
+
+
+def test_what_is_written_while_a_change_is_under_way_is_the_next(job: Job) -> None:
+    """Many keys in a row end in the last state, in as few versions as there was time for."""
+
+    async def scene() -> None:
+        for count in "45652":
+            job.live.heard(FILE.merged({COUNT: count}))
+            await asyncio.sleep(0)
+        await job.until(lambda: bool(job.changes) and count_of(job.changes[-1]) == 2)
+
+    job.play(scene)
+    assert [c.version for c in job.changes] == list(range(2, 2 + len(job.changes)))
+
+
+def test_a_key_that_containers_read_when_they_start_restarts_all(job: Job) -> None:
+    """Their tasks stay what they are."""
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({"task.commit.ms": "77"}))
+        await job.until(lambda: bool(job.changes))
+
+    before = job.shelf.model.containers
+    job.play(scene)
+    (change,) = job.changes
+    assert change.restarts_all
+    assert change.model.containers == before
+
+
+def test_a_key_of_the_driver_is_applied_and_touches_nobody(job: Job) -> None:
+    """It is in the model that the AM serves, which is a new version that changes no container."""
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({"cluster-manager.container.retry.count": "3"}))
+        await job.until(lambda: bool(job.configured_with))
+
+    job.play(scene)
+    (change,) = job.changes
+    assert not change.restarts_all
+    assert job.events("model-change")[0]["changed"] == {}
+    assert job.configured_with == [change.model.config]
+
+
+def test_what_cannot_be_done_changes_nothing_and_is_said(job: Job) -> None:
+    """More containers than tasks, then a pending key; a sound value ends the fault."""
+
+    async def scene() -> None:
+        memory = {"cluster-manager.container.memory.mb": "640"}
+        job.live.heard(FILE.merged({COUNT: "7"}))
+        await job.until(lambda: job.live.to_json()["fault"] is not None)
+        assert job.live.to_json()["fault"].startswith(f"{COUNT} = '7'")
+        job.live.heard(FILE.merged(memory))
+        await job.until(lambda: job.live.to_json()["fault"] is None)
+        assert [p["key"] for p in job.live.to_json()["pending"]] == [*memory]
+
+    job.play(scene)
+    assert job.changes == []
+    (event,) = job.events("key-pending")
+    assert (event["in_force"], event["wanted"]) == (None, "640")
+
+
+def test_a_model_that_cannot_be_written_is_refused(job: Job) -> None:
+    """As one whose record is too large; the next sound configuration is applied."""
+    job.write_fault = WireError("a record is too large")
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await job.until(lambda: job.live.to_json()["fault"] == "a record is too large")
+        job.write_fault = None
+        job.live.heard(FILE.merged({COUNT: "5"}))
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    assert [(c.version, count_of(c)) for c in job.changes] == [(2, 5)]
+    assert job.live.to_json()["fault"] is None
+
+
+def test_a_stream_that_hides_a_changelog_partition_is_refused(job: Job) -> None:
+    """Going on would give a task another task's state."""
+
+    async def scene() -> None:
+        job.stream.write([CoordinatorStreamMessage("set-changelog", "Partition 0", {"a": "b"})])
+        job.stream.catch_up()
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await job.until(lambda: job.live.to_json()["fault"] is not None)
+
+    job.play(scene)
+    assert "Partition 0" in job.live.to_json()["fault"]
+    assert job.changes == []
+
+
+def test_nothing_is_published_before_it_may_be(job: Job) -> None:
+    """What runs is not known yet, or the job ends."""
+    job.is_changeable = False
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await job.some_rounds()
+        assert job.changes == []
+        job.is_changeable = True
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+
+
+def test_without_kafka_the_model_stays_until_it_is_back(job: Job) -> None:
+    """What is known without it is done; what has become of the inputs is seen then."""
+    job.is_away = True
+    job.partitions = 8
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({COUNT: "4"}))
+        await job.until(lambda: len(job.changes) == 1)
+        await job.some_rounds()
+        assert len(job.changes) == 1
+        job.is_away = False
+        await job.until(lambda: len(job.changes) == 2)
+
+    job.play(scene)
+    assert job.ends == []
+
+
+def test_h6_new_partitions_get_tasks_where_there_is_no_state(job: Job) -> None:
+    """H6: without a durable store the job goes on, with a task for each new partition."""
+
+    async def scene() -> None:
+        await job.some_rounds()
+        assert job.changes == []
+        job.partitions = 8
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    tasks = [t for c in job.changes[0].model.containers.values() for t in c.tasks]
+    assert len(tasks) == 8
+    assert "grown from 6 to 8" in job.changes[0].why
+    assert job.ends == []
+
+
+def test_h6_growth_that_state_cannot_follow_ends_the_job(tmp_path: Path) -> None:
+    """H6: with a durable store the job is FAILED, with one line that says why."""
+    job = Job(tmp_path, FILE.merged(STORE))
+
+    async def scene() -> None:
+        job.partitions = 7
+        await job.until(lambda: bool(job.ends))
+
+    job.play(scene)
+    assert job.changes == []
+    (end,) = job.ends
+    assert end.result == "FAILED"
+    assert "grown from 6 to 7 partitions, and the job has state" in end.diagnostics
+    assert "\n" not in end.diagnostics
+
+
+def test_an_input_that_was_made_anew_ends_the_job(job: Job) -> None:
+    """Fewer partitions than before: it is not the topic that was read."""
+
+    async def scene() -> None:
+        job.partitions = 5
+        await job.until(lambda: bool(job.ends))
+
+    job.play(scene)
+    assert job.ends[0].result == "FAILED"
+    assert "made anew" in job.ends[0].diagnostics
+
+
+def test_a_driver_that_follows_knows_the_topics_of_the_one_before(job: Job) -> None:
+    """A topic of as many partitions, made anew when no driver looked, is not the one read."""
+    seen: list[str] = []
+    topic_id = "first"
+
+    def look(_: Config) -> InputsSeen:
+        seen.append(topic_id)
+        return InputsSeen({IN: 6}, {IN: topic_id})
+
+    async def some_looks() -> None:
+        seen.clear()
+        await job.until(lambda: len(seen) > 1 or bool(job.ends))
+
+    job.live = job.coordinator(look)
+    job.play(some_looks)
+    job.stream.catch_up()
+    assert InputTopicManager(job.stream).ids() == {IN: "first"}
+    topic_id = "second"
+    job.live = job.coordinator(look)
+    job.play(some_looks)
+    assert [end.result for end in job.ends] == ["FAILED"]
+    assert "was deleted and made anew" in job.ends[0].diagnostics
+
+
+def test_an_input_that_is_gone_for_a_moment_ends_nothing(job: Job) -> None:
+    """A broker that has just begun may not know it yet: the fault is told when it is seen twice."""
+    looks: list[int] = []
+
+    def look(_: Config) -> InputsSeen:
+        looks.append(len(looks))
+        return InputsSeen({} if len(looks) == 1 else {IN: 6}, {IN: "id"})
+
+    job.live = job.coordinator(look)
+
+    async def scene() -> None:
+        await job.until(lambda: len(looks) > 2)
+
+    job.play(scene)
+    assert job.ends == []
+
+
+def test_what_is_settled_is_not_looked_at_again(job: Job) -> None:
+    """Neither what is in force already nor what cannot be: a configuration may be large."""
+    looked: list[Config] = []
+    wanted = LiveConfiguration.wanted
+
+    class Counting(LiveConfiguration):
+        def wanted(self, stream: Config) -> Config | None:
+            looked.append(stream)
+            return wanted(self, stream)
+
+    job.configuration = Counting(Submitted(FILE, FILE))
+    job.live = job.coordinator()
+
+    async def scene() -> None:
+        for count, stream in enumerate((FILE, FILE.merged({COUNT: "many"}))):
+            job.live.heard(stream)
+            await job.until(partial(_has_more_than, looked, count))
+            await job.some_rounds()
+
+    job.play(scene)
+    assert len(looked) == 2
+
+
+def _has_more_than(found: list[Config], count: int) -> bool:
+    return len(found) > count
+
+
+def test_a_key_that_changes_while_inputs_have_grown_does_not_pull_them_in(tmp_path: Path) -> None:
+    """Between two looks of the monitor the partitions of the model stay as they are."""
+    job = Job(tmp_path, FILE.merged({MONITOR: "3600000"}))
+
+    async def scene() -> None:
+        await job.some_rounds()
+        job.partitions = 8
+        job.live.heard(job.shelf.model.config.merged({COUNT: "4"}))
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    tasks = [t for c in job.changes[0].model.containers.values() for t in c.tasks]
+    assert len(tasks) == 6
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "1" + "0" * 5_000, "3600000"])
+def test_an_interval_that_would_make_the_driver_deaf_is_not_applied(job: Job, value: str) -> None:
+    """Samza's tools can write it: the one in force stays; status and history say so, once."""
+    key = "job.coordinator.catch-up.interval.ms"
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({key: value}))
+        await job.until(lambda: job.live.to_json()["fault"] is not None)
+        job.live.heard(FILE.merged({key: value, "other.key": "1"}))
+        rounds = job.rounds
+        await job.until(lambda: job.rounds > rounds + 2)
+        job.live.heard(FILE.merged({key: "500"}))
+        await job.until(lambda: job.live.to_json()["fault"] is None)
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    (change,) = job.changes
+    assert change.model.config[key] == "500"
+    (event,) = job.events("configuration-refused")
+    assert event["fault"].startswith(f"{key} = '{value[:40]}")

@@ -1,0 +1,209 @@
+"""What the driver fences by itself, and what becomes of it as events."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from homeport.appmaster.allocation.protocol.events import FencedByDriver, FencesReported
+from homeport.appmaster.lease.fencing import FencingDesk, fence_everybody
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.kafka import fencing
+from homeport.job_coordinator.metadata.epochs import (
+    EpochManager,
+    FenceReport,
+    ProcessorEpoch,
+    processor_epoch_message,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+P0, P1 = ProcessorId("0"), ProcessorId("1")
+ONE, TWO = Incarnation(P0, 1), Incarnation(P0, 2)
+DEADLINE_S = 5.0
+
+
+class Kafka:
+    """Fences at once, or is away."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+        self.asked: list[Incarnation] = []
+        self.posted: list[FencedByDriver | FencesReported] = []
+
+    def fence(self, incarnation: Incarnation) -> None:
+        """Remembered."""
+        self.asked.append(incarnation)
+        if self.is_away:
+            raise UnavailableError("Kafka is away")
+
+
+def on(kafka: Kafka, story: Callable[[FencingDesk], Awaitable[None]]) -> None:
+    """Runs ``story`` with a desk on an event loop."""
+
+    async def run() -> None:
+        desk = FencingDesk(kafka.fence, kafka.posted.append)
+        try:
+            await story(desk)
+        finally:
+            desk.close()
+
+    asyncio.run(run())
+
+
+async def settled() -> None:
+    """All that was begun has ended."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*others)
+
+
+def test_who_is_lost_is_fenced_without_a_word() -> None:
+    """It may begin again: permits go on listing it."""
+    kafka = Kafka()
+
+    async def story(desk: FencingDesk) -> None:
+        desk.lost(ONE)
+        await settled()
+
+    on(kafka, story)
+    assert kafka.asked == [ONE]
+    assert kafka.posted == []
+
+
+def test_who_has_stopped_is_fenced_once_and_told() -> None:
+    """Two stops at once are two fences, not three."""
+    kafka = Kafka()
+
+    async def story(desk: FencingDesk) -> None:
+        desk.stopped(ONE)
+        desk.stopped(TWO)
+        await settled()
+
+    on(kafka, story)
+    assert sorted(kafka.asked) == [ONE, TWO]
+    assert set(kafka.posted) == {FencedByDriver(ONE), FencedByDriver(TWO)}
+
+
+def test_with_kafka_away_it_is_tried_again_at_the_next_stop() -> None:
+    """Meanwhile nothing is told, and nothing fails."""
+    kafka = Kafka()
+
+    async def story(desk: FencingDesk) -> None:
+        kafka.is_away = True
+        desk.stopped(ONE)
+        await settled()
+        assert kafka.posted == []
+        kafka.is_away = False
+        desk.stopped(TWO)
+        await settled()
+
+    on(kafka, story)
+    assert sorted(kafka.asked) == [ONE, ONE, TWO]
+    assert set(kafka.posted) == {FencedByDriver(ONE), FencedByDriver(TWO)}
+
+
+def test_a_report_is_told_once() -> None:
+    """The stream is read again and again; an older report, or an empty one, says nothing new."""
+    kafka = Kafka()
+
+    async def story(desk: FencingDesk) -> None:
+        reports = {P0: FenceReport(2, (ONE,)), P1: FenceReport(1)}
+        desk.reported(reports)
+        desk.reported(reports)
+        desk.reported({P0: FenceReport(1, (Incarnation(P0, 0),))})
+
+    on(kafka, story)
+    assert kafka.posted == [FencesReported(TWO, (ONE,))]
+
+
+def test_a_report_of_a_first_epoch_is_posted() -> None:
+    """A processor that is new takes over tasks of others: its epoch 1 reports what it fenced."""
+    kafka = Kafka()
+
+    async def story(desk: FencingDesk) -> None:
+        desk.reported({P1: FenceReport(1, (ONE,))})
+
+    on(kafka, story)
+    assert kafka.posted == [FencesReported(Incarnation(P1, 1), (ONE,))]
+
+
+def test_an_incarnation_that_is_fenced_is_not_fenced_at_the_next_stop() -> None:
+    """Each fence costs the broker a request."""
+    kafka = Kafka()
+
+    async def story(desk: FencingDesk) -> None:
+        desk.stopped(ONE)
+        await settled()
+        desk.stopped(TWO)
+        await settled()
+
+    on(kafka, story)
+    assert kafka.asked == [ONE, TWO]
+
+
+def test_closing_waits_for_no_fence_and_begins_none() -> None:
+    """The driver ends at once: what Kafka has not answered yet is left to the successors."""
+    may_answer = threading.Event()
+    are_asked = threading.Semaphore(0)
+
+    class SlowKafka(Kafka):
+        def fence(self, incarnation: Incarnation) -> None:
+            super().fence(incarnation)
+            are_asked.release()
+            may_answer.wait()
+
+    kafka = SlowKafka()
+
+    async def run() -> None:
+        desk = FencingDesk(kafka.fence, kafka.posted.append)
+        for epoch in range(1, 9):
+            desk.stopped(Incarnation(P0, epoch))
+        for _ in range(4):
+            assert await asyncio.to_thread(are_asked.acquire, timeout=DEADLINE_S)
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        desk.close()
+        await asyncio.wait(under_way, timeout=DEADLINE_S)
+        assert all(task.cancelled() for task in under_way)
+
+    try:
+        asyncio.run(run())
+    finally:
+        may_answer.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("fencing"):
+            thread.join()
+    assert len(kafka.asked) == 4
+    assert kafka.posted == []
+
+
+def test_epochs_are_raised_before_anything_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An incarnation that begins in between finds that it is not permitted any more."""
+    stream = InMemoryCoordinatorStream()
+    stream.write([processor_epoch_message(P0, ProcessorEpoch(2, 0, (ONE,)))])
+    stream.catch_up()
+    fenced: list[tuple[str, int]] = []
+
+    def fence(_system: SystemConfig, transactional_id: str, _timeout_s: float) -> None:
+        fenced.append((transactional_id, EpochManager(stream).read_processor_epochs()[P0].epoch))
+
+    monkeypatch.setattr(fencing, "fence", fence)
+    config = Config(
+        {
+            "job.name": "flights",
+            "job.id": "1",
+            "job.default.system": "kafka",
+            "systems.kafka.producer.bootstrap.servers": "localhost:1",
+            "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+        }
+    )
+    fence_everybody(stream, config)
+    assert sorted(fenced) == [
+        ("homeport.flights.1.processor.0.1", 3),
+        ("homeport.flights.1.processor.0.2", 3),
+    ]

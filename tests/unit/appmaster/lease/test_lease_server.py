@@ -1,0 +1,88 @@
+"""What is said to the lease keeper's doors: an answer, or 400 in one line; never 500."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from odd_bodies import bodies
+
+from homeport.appmaster.lease.lease_server import LeaseServer
+from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
+from homeport.job_coordinator.http.messages import Renewal
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+TOKEN = "a-token-of-a-test"  # noqa: S105 - opens a server of this test only
+ONE = Incarnation(ProcessorId("0"), 1)
+LIST = {"incarnations": [{"processor_id": "0", "epoch": 1}]}
+Ask = Callable[[str, bytes], Coroutine[Any, Any, tuple[int, bytes]]]
+
+
+def _with_keeper(story: Callable[[Ask, str], Coroutine[Any, Any, None]]) -> None:
+    """The story with both doors of a keeper open; it asks by route and body."""
+
+    async def play() -> None:
+        table, guard = LeaseTable(1000, 0), RenewalGuard(1000, 0)
+        keeper = LeaseServer(table, guard, lease_ms=1000, attempt=1, token=TOKEN)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "k"
+            url = await keeper.start("127.0.0.1", 0, path)
+            local = aiohttp.UnixConnector(path=str(path))
+            async with (
+                aiohttp.ClientSession() as public,
+                aiohttp.ClientSession(connector=local) as private,
+            ):
+
+                async def ask(route: str, body: bytes) -> tuple[int, bytes]:
+                    session = public if route == "v1/lease" else private
+                    headers = {"Authorization": f"Bearer {TOKEN}"}
+                    async with session.post(url + route, data=body, headers=headers) as answer:
+                        return answer.status, await answer.read()
+
+                await story(ask, url)
+            await keeper.stop()
+
+    asyncio.run(play())
+
+
+@pytest.mark.search
+@settings(max_examples=20)
+@given(st.lists(bodies(Renewal(1, ONE).to_json()), max_size=15), st.lists(bodies(LIST), max_size=9))
+def test_a_word_is_taken_or_refused_in_one_line(leases: list[bytes], lists: list[bytes]) -> None:
+    """Of launchers and of the driver."""
+
+    async def story(ask: Ask, _: str) -> None:
+        said = [("v1/lease", body) for body in leases]
+        said += [(r, body) for body in lists for r in ("register", "revoked", "stopped")]
+        for route, body in said:
+            status, content = await ask(route, body)
+            assert status in {200, 400}
+            if status == 400:
+                assert "\n" not in json.loads(content)["error"]
+
+    _with_keeper(story)
+
+
+def test_a_token_that_is_no_text_is_refused() -> None:
+    """As any other that is wrong."""
+
+    async def story(_: Ask, url: str) -> None:
+        address = urlsplit(url)
+        for token in (b"x", b"\xe4", "ä".encode()):
+            reader, writer = await asyncio.open_connection(address.hostname, address.port)
+            head = b"POST /v1/lease HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n"
+            writer.write(head + b"Authorization: Bearer " + token + b"\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
+            writer.close()
+
+    _with_keeper(story)

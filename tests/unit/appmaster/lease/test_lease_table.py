@@ -1,0 +1,152 @@
+"""Leases as the keeper sees them, by a clock that the test moves. L is 10 s, M 2 s."""
+
+from __future__ import annotations
+
+from homeport.appmaster.lease.lease_table import (
+    LeaseTable,
+    RenewalGuard,
+    margin_ms,
+    unseen_ms,
+)
+from homeport.job_coordinator.http.messages import LeaseAnswer
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+LEASE_MS = 10_000
+SPAN_MS = 12_000
+A, B = Incarnation(ProcessorId("0"), 1), Incarnation(ProcessorId("1"), 1)
+
+
+def tick(table: LeaseTable, from_ms: int, until_ms: int) -> None:
+    """The keeper looks every second."""
+    for now in range(from_ms, until_ms + 1, 1000):
+        table.tick(now)
+
+
+def test_the_margin_is_a_fifth() -> None:
+    """The AM's side waits longer than the launcher (C1)."""
+    assert margin_ms(LEASE_MS) == SPAN_MS - LEASE_MS
+
+
+def test_what_is_not_registered_is_answered_later_never_no() -> None:
+    """L3."""
+    table = LeaseTable(LEASE_MS, 0)
+    assert table.renew(A, 0) is LeaseAnswer.LATER
+    assert table.register(A, 0)
+    assert table.renew(A, 0) is LeaseAnswer.GRANTED
+
+
+def test_a_lease_runs_out_a_margin_after_the_last_answer() -> None:
+    """Not a moment earlier, and each by itself."""
+    table = LeaseTable(LEASE_MS, 0)
+    table.register(A, 0)
+    table.register(B, 0)
+    tick(table, 0, 5000)
+    table.renew(B, 5000)
+    tick(table, 5000, SPAN_MS - 1)
+    assert table.revoked([A, B], SPAN_MS - 1) == ()
+    assert table.revoked([A, B], SPAN_MS) == (A,)
+
+
+def test_the_last_sign_of_life_is_the_last_renewal_that_was_granted() -> None:
+    """Also once it has run out; registering is none, nor is a renewal that is refused."""
+    table = LeaseTable(LEASE_MS, 0)
+    assert table.renewed_ms(A) is None
+    table.register(A, 0)
+    assert table.renewed_ms(A) is None
+    table.renew(A, 700)
+    tick(table, 0, 700 + SPAN_MS)
+    assert table.revoked([A], 700 + SPAN_MS) == (A,)
+    assert table.renew(A, 700 + SPAN_MS) is LeaseAnswer.NO
+    assert table.renewed_ms(A) == 700
+
+
+def test_running_out_is_no_evidence_before_somebody_asks() -> None:
+    """A renewal that comes before the question saves the lease; one after it does not (L1)."""
+    table = LeaseTable(LEASE_MS, 0)
+    table.register(A, 0)
+    tick(table, 0, SPAN_MS + 5000)
+    assert table.renew(A, SPAN_MS + 5000) is LeaseAnswer.GRANTED
+    assert table.revoked([A], SPAN_MS + 5000) == ()
+    tick(table, SPAN_MS + 5000, 2 * SPAN_MS + 5000)
+    assert table.revoked([A], 2 * SPAN_MS + 5000) == (A,)
+    assert table.renew(A, 2 * SPAN_MS + 5000) is LeaseAnswer.NO
+    assert not table.register(A, 2 * SPAN_MS + 5000)
+    assert table.revoked([A], 2 * SPAN_MS + 6000) == (A,)
+
+
+def test_a_table_that_is_new_gives_everyone_the_whole_span() -> None:
+    """L4: it learns of A by being asked, and expires it only L + M later."""
+    table = LeaseTable(LEASE_MS, 50_000)
+    assert table.revoked([A], 50_000) == ()
+    tick(table, 50_000, 50_000 + SPAN_MS - 1)
+    assert table.revoked([A], 50_000 + SPAN_MS - 1) == ()
+    assert table.renew(A, 50_000 + SPAN_MS - 1) is LeaseAnswer.GRANTED
+
+
+def test_a_keeper_that_stood_still_gives_everyone_the_whole_span() -> None:
+    """L4: late by more than half a lease, it expires nobody."""
+    table = LeaseTable(LEASE_MS, 0)
+    table.register(A, 0)
+    assert table.revoked([A], 60_000) == ()
+    tick(table, 60_000, 60_000 + SPAN_MS)
+    assert table.revoked([A], 60_000 + SPAN_MS) == (A,)
+
+
+def test_what_has_stopped_is_never_renewed_again() -> None:
+    """Its launcher's word counts at once, whatever is left of the lease."""
+    table = LeaseTable(LEASE_MS, 0)
+    table.register(A, 0)
+    table.stopped(A)
+    assert table.renew(A, 1) is LeaseAnswer.NO
+    assert table.revoked([A, B], 1) == (A,)
+
+
+def test_renewals_depend_on_rank_and_on_a_fetch_within_the_limit() -> None:
+    """L2: counted from when the fetch was sent; a higher rank ends them."""
+    guard = RenewalGuard(isolation_ms=30_000)
+    assert not guard.may_renew(0)
+    guard.fetched_ms = 1000
+    assert guard.may_renew(30_999)
+    assert not guard.may_renew(31_000)
+    guard.fetched_ms = 31_000
+    guard.is_outranked = True
+    assert not guard.may_renew(31_000)
+
+
+def test_it_says_when_the_next_lease_can_run_out() -> None:
+    """Of those asked for that still have one; what is past is due now."""
+    table = LeaseTable(LEASE_MS, 0)
+    assert table.due_ms([A, B], 0) is None
+    table.register(A, 0)
+    table.register(B, 3000)
+    assert table.due_ms([A, B], 4000) == SPAN_MS - 4000
+    assert table.due_ms([B], 4000) == SPAN_MS - 1000
+    assert table.due_ms([A], SPAN_MS + 1) == 0
+    table.stopped(A)
+    assert table.due_ms([A, B], 4000) == SPAN_MS - 1000
+    assert table.due_ms([A], 4000) is None
+
+
+def test_a_late_keeper_gives_no_grace_to_who_is_revoked() -> None:
+    """L1: once told it is told for good, also where L4 then gives everybody L + M."""
+    table = LeaseTable(LEASE_MS, 0)
+    table.register(A, 0)
+    tick(table, 0, SPAN_MS)
+    assert table.revoked([A], SPAN_MS) == (A,)
+    late_ms = SPAN_MS + LEASE_MS
+    assert table.tick(late_ms)
+    assert table.revoked([A], late_ms) == (A,)
+    assert table.renew(A, late_ms) is LeaseAnswer.NO
+
+
+def test_a_container_that_nobody_reaches_can_live_for_g_l_and_m() -> None:
+    """The keeper renews for G, the launcher lets run for L, and clocks differ by M."""
+    assert unseen_ms(30_000, LEASE_MS) == 30_000 + SPAN_MS
+
+
+def test_a_keeper_is_late_by_more_than_half_a_lease() -> None:
+    """L4: at half a lease it is not yet."""
+    table = LeaseTable(LEASE_MS, 0)
+    assert not table.tick(LEASE_MS // 2)
+    assert table.tick(LEASE_MS + 1)

@@ -1,0 +1,122 @@
+"""When the keeper ends its attempt: outranked, or both Kafka and the ResourceManager are silent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from homeport.appmaster.lease.lease_table import RenewalGuard
+from homeport.appmaster.programs import lease_keeper
+from homeport.appmaster.programs.lease_keeper import look, watch
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.metadata.epochs import AmEpoch, Rank, am_epoch_message
+
+UNREACHED_MS = 5000
+LOOK_MS = 1000
+
+
+@dataclass
+class Outside:
+    """What answers at each look in turn: letters of Kafka (K, or R for a rank) and the manager (m).
+
+    ``asked``: how often the ResourceManager was.
+    """
+
+    answers: Sequence[str]
+    now_ms: int = 0
+    asked: int = 0
+    looked: int = 0
+    guard: RenewalGuard = field(default_factory=lambda: RenewalGuard(4000))
+
+    def look(self, *_: object) -> None:
+        """A second passes with each."""
+        self.now_ms += LOOK_MS
+        said = self.answers[self.looked]
+        self.looked += 1
+        if "K" in said or "R" in said:
+            self.guard.fetched_ms = self.now_ms
+        self.guard.is_outranked = "R" in said
+
+    def setting(self, _key: str) -> str:
+        """YARN's limit for a silent node is the shorter one."""
+        return "1"
+
+    def require_reachable(self) -> None:
+        """UnavailableError where it does not answer now."""
+        self.asked += 1
+        if "m" not in self.answers[self.looked - 1]:
+            raise UnavailableError("no answer")
+
+
+def _watched(patch: pytest.MonkeyPatch, *answers: str) -> tuple[str, Outside]:
+    outside = Outside(answers)
+    patch.setattr(lease_keeper, "_WATCH_S", 0)
+    patch.setattr(lease_keeper, "boot_ms", lambda: outside.now_ms)
+    patch.setattr(lease_keeper, "look", outside.look)
+    manager = SimpleNamespace(from_folder=lambda _: outside)
+    patch.setattr(lease_keeper, "ResourceManagerRest", manager)
+    container: Any = SimpleNamespace(folder=None, rank=None)
+    stream: Any = None
+    return asyncio.run(watch(container, stream, outside.guard, UNREACHED_MS)), outside
+
+
+def test_the_manager_is_asked_only_while_kafka_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has better things to do."""
+    why, outside = _watched(monkeypatch, "K", "m", "K", "R")
+    assert why.startswith("a higher rank has taken over")
+    assert outside.asked == 1
+
+
+def test_one_of_them_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either may be away for any time: the attempt is what the job comes back to."""
+    why, outside = _watched(monkeypatch, *"m" * 12, *"K" * 12, "R")
+    assert why.startswith("a higher rank has taken over")
+    assert outside.asked == 12
+
+
+def test_where_both_are_silent_the_attempt_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After what a container can live unreached, counted from the first look without an answer."""
+    why, outside = _watched(monkeypatch, "K", *("" for _ in range(9)))
+    assert why == (
+        "neither Kafka nor the ResourceManager has answered for 5000 ms: this attempt is over"
+    )
+    assert outside.looked == 1 + 1 + UNREACHED_MS // LOOK_MS
+
+
+class Stream(InMemoryCoordinatorStream):
+    """A second passes while it is read; ``is_silent``: Kafka does not answer."""
+
+    now_ms = 10_000
+    is_silent = False
+
+    def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """What was written since."""
+        self.now_ms += LOOK_MS
+        if self.is_silent:
+            raise UnavailableError("no answer")
+        return super().catch_up()
+
+
+def test_a_look_finds_a_higher_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Safety L2; what was found is of the time when Kafka was asked, not when it had answered."""
+    stream, guard, own = Stream(), RenewalGuard(4000), Rank(2, "application_1_0001", 1)
+    monkeypatch.setattr(lease_keeper, "boot_ms", lambda: stream.now_ms)
+    look(stream, guard, own)
+    assert (guard.fetched_ms, guard.is_outranked) == (10_000, False)
+    for attempt, is_outranked in ((1, False), (2, True)):
+        stream.write([am_epoch_message(AmEpoch(replace(own, attempt=attempt), ()))])
+        look(stream, guard, own)
+        assert guard.is_outranked is is_outranked
+    assert guard.fetched_ms == 12_000
+    stream.is_silent = True
+    look(stream, guard, own)
+    assert (guard.fetched_ms, guard.is_outranked) == (12_000, True)

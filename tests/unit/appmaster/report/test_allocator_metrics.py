@@ -1,0 +1,446 @@
+"""The allocator in numbers, from sequences of its own decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from homeport.appmaster.allocation.container_process_manager import Decision, step
+from homeport.appmaster.allocation.job_state.state import standby_stop_timer
+from homeport.appmaster.allocation.protocol.events import (
+    Event,
+    FailoverRecord,
+    FailoverStep,
+    LauncherSilent,
+    ResourceEnded,
+    SettingsChanged,
+    ShutdownRequested,
+    TimerFired,
+)
+from homeport.appmaster.allocation.protocol.instructions import EndFailover, WriteFailover
+from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
+from homeport.appmaster.report.allocator_metrics import (
+    MANAGER,
+    AllocatorMetrics,
+    samza_name,
+)
+from homeport.appmaster.report.recovery import Recovery, RecoveryKind, RecoveryPhase
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.placement import ANY_HOST
+from tests.unit.appmaster.allocation.conftest import (
+    SETTINGS,
+    Machine,
+    allocated,
+    check_in,
+    expired,
+    inc,
+    job,
+    live,
+    model,
+    started,
+    stopped,
+)
+from tests.unit.appmaster.allocation.placement_words import wants
+
+SAMZA = "samza_ContainerProcessManagerMetrics"
+
+
+class Counted(Collector):
+    """A machine whose decisions are counted."""
+
+    def __init__(self) -> None:
+        self.machine = Machine(
+            replace(SETTINGS, container_memory_mb=1024, container_cores=2, retry_count=1)
+        )
+        self.metrics = AllocatorMetrics()
+
+    def feed(self, *events: Event) -> None:
+        """One decision each."""
+        for event in events:
+            self.metrics.decided(event, self.machine.decide(event))
+
+    def deploy(self) -> None:
+        """Processors 0 and 1 run on a and b, of three hosts."""
+        self.feed(model({"0": "a", "1": "b"}), live("a", "b", "c"))
+        self.feed(check_in("r0", "a", request=1), started("0", 1))
+        self.feed(check_in("r1", "b", request=2), started("1", 1))
+
+    def collect(self) -> Iterator[Metric]:
+        """Prometheus' protocol."""
+        return self.metrics.collect(self.machine.state)
+
+    def samples(self) -> dict[str, float]:
+        """{name, label values in the order of their names, with blanks between: value}."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return {
+            " ".join([s.name, *(s.labels[label] for label in sorted(s.labels))]): s.value
+            for family in text_string_to_metric_families(generate_latest(registry).decode())
+            for s in family.samples
+        }
+
+    def manager(self) -> dict[str, float]:
+        """Samza's of the container process manager, by Samza's names."""
+        return {
+            name.removeprefix(f"{SAMZA}_").removesuffix("_total").replace("_", "-"): value
+            for name, value in self.samples().items()
+            if name.startswith(f"{SAMZA}_")
+        }
+
+
+@pytest.fixture
+def counted() -> Counted:
+    """Nothing decided yet."""
+    return Counted()
+
+
+def test_a_deployment_in_samzas_names(counted: Counted) -> None:
+    """Every metric of the group is there from the beginning; names are Samza's, spelled back."""
+    before = counted.manager()
+    assert before["container-count"] == before["job-healthy"] == 0
+    counted.deploy()
+    told = counted.manager()
+    assert set(told) == set(before)
+    assert told == before | {
+        "running-containers": 2,
+        "container-count": 2,
+        "job-healthy": 1,
+        "preferred-host-requests": 2,
+        "host-affinity-match-pct": 100,
+        "container-memory-mb": 1024,
+        "container-cpu-cores": 2,
+    }
+
+
+def test_c3_a_command_that_fails_is_counted_with_its_request(counted: Counted) -> None:
+    """C3: preferred 3, any 0, one failed action; C6: to any host counts as a request for any."""
+    counted.deploy()
+    counted.feed(wants(to="c"), expired(3), wants(to=ANY_HOST, uuid="u2"), wants("9", uuid="u3"))
+    told = counted.manager()
+    assert told["failed-container-placements-actions"] == 1
+    assert (told["preferred-host-requests"], told["any-host-requests"]) == (3, 1)
+    assert told["failed-containers"] == 0
+
+
+def test_the_help_has_group_and_name_as_samza_spells_them(counted: Counted) -> None:
+    """What the Prometheus name cannot hold."""
+    assert samza_name(MANAGER, "job-healthy") == f"{SAMZA}_job_healthy"
+    about = {metric.name: metric.documentation for metric in counted.collect()}
+    assert about[f"{SAMZA}_job_healthy"].startswith(f"{MANAGER} job-healthy. ")
+
+
+def test_requests_that_expire(counted: Counted) -> None:
+    """Home, then another host: each counts as what it was."""
+    counted.feed(model({"0": "a"}), live("a", "b"), expired(1), expired(2), expired(3))
+    told = counted.manager()
+    assert told["preferred-host-requests"] == 2
+    assert told["expired-preferred-host-requests"] == 1
+    assert told["any-host-requests"] == 2
+    assert told["expired-any-host-requests"] == 2
+    assert told["host-affinity-match-pct"] == 50
+    assert told["needed-containers"] == 1
+    assert told["job-healthy"] == 0
+
+
+def test_a_request_that_was_made_early_is_one_for_the_preferred_host(counted: Counted) -> None:
+    """Also when it runs out."""
+    counted.deploy()
+    counted.feed(ResourceEnded(RequestId(1)))
+    assert counted.manager()["preferred-host-requests"] == 3
+    counted.feed(expired(3))
+    assert counted.manager()["expired-preferred-host-requests"] == 1
+
+
+def test_failures_by_role_and_whether_they_are_charged(counted: Counted) -> None:
+    """One that is charged, one that is not; completed and given up ones count among neither."""
+    counted.deploy()
+    counted.feed(stopped("0", 1, StopCause.FAILED), LauncherSilent(ResourceId("r1")))
+    samples = counted.samples()
+    assert samples["homeport_container_failures_total true active"] == 1
+    assert samples["homeport_container_failures_total false active"] == 1
+    assert samples["homeport_container_failures_total true standby"] == 0
+    assert counted.manager()["failed-containers"] == 2
+    counted.feed(check_in("r0", "a", request=1), started("0", 2))
+    counted.feed(stopped("0", 2, StopCause.FINISHED, 0))
+    assert counted.manager()["completed-containers"] == 1
+    assert counted.manager()["failed-containers"] == 2
+
+
+def test_a_launch_that_no_launcher_came_of_is_a_failure(counted: Counted) -> None:
+    """YARN ended its container before a launcher spoke; nothing had run in it."""
+    counted.feed(model({"0": "a"}), live("a"), allocated(1))
+    counted.feed(ResourceEnded(RequestId(1), None))
+    assert counted.samples()["homeport_container_failures_total true active"] == 1
+    assert counted.manager()["failed-containers"] == 1
+
+
+def test_what_nobody_needs_is_released(counted: Counted) -> None:
+    """And what came for nothing is redundant."""
+    counted.deploy()
+    counted.feed(check_in("r9", "c"), started("1", 1), LauncherSilent(ResourceId("none")))
+    told = counted.manager()
+    assert told["released-containers"] == 1
+    assert told["redundant-notifications"] == 1
+    assert counted.samples()["samza_SamzaAppMasterMetrics_allocated_containers_in_buffer"] == 0
+
+
+def test_a_container_that_is_found_running(counted: Counted) -> None:
+    """By a driver that starts anew."""
+    counted.feed(model({"0": "a"}, p0=3), live("a"), check_in("r0", "a", inc("0", 3)))
+    name = "samza_SamzaAppMasterMetrics_container_from_previous_attempt_total"
+    assert counted.samples()[name] == 1
+
+
+def test_leases_that_run_out(counted: Counted) -> None:
+    """The keeper's word."""
+    counted.metrics.lease_expired()
+    assert counted.samples()["samza_SamzaAppMasterMetrics_heartbeats_expired_total"] == 1
+
+
+def _failover(step: FailoverStep, standby: str | None) -> WriteFailover:
+    host = None if standby is None else Host("b")
+    return WriteFailover(
+        ProcessorId("0"), 1, None if standby is None else ProcessorId(standby), host, step
+    )
+
+
+def test_failovers_by_kind(counted: Counted) -> None:
+    """STANDBY's additional metrics: to a standby, to none; and choices that came to nothing."""
+    counted.feed(model({"0": "a"}))
+    state = counted.machine.state
+    for records in (
+        (_failover(FailoverStep.STANDBY, "0-0"),),
+        (_failover(FailoverStep.OTHER_HOST, None), _failover(FailoverStep.STANDBY_HOST, "0-1")),
+        (_failover(FailoverStep.OTHER_HOST, None),),
+        (replace(_failover(FailoverStep.OTHER_HOST, None), used=(ProcessorId("0-0"),)),),
+        (EndFailover(ProcessorId("0")),),
+        (_failover(FailoverStep.STANDBY, "0-0"),),
+    ):
+        counted.metrics.decided(ShutdownRequested(), Decision(state, records, ()))
+    told, samples = counted.manager(), counted.samples()
+    assert told["failovers-to-standby"] == 3
+    assert told["failovers-to-any-host"] == 1
+    assert samples["homeport_failovers_total standby"] == 2
+    assert samples["homeport_failovers_total standby-host"] == 1
+    assert samples["homeport_failovers_total other-host"] == 1
+    assert samples["homeport_failed_failovers_total"] == 2
+
+
+def test_a_choice_of_an_earlier_driver_that_is_lost(counted: Counted) -> None:
+    """That driver has counted the choice; this one counts that it came to nothing."""
+    record = FailoverRecord(1, ProcessorId("0-0"), Host("b"), FailoverStep.STANDBY)
+    published = job({"0": "b", "0-0": None}, p0=1)
+    counted.feed(replace(published, failovers={ProcessorId("0"): record}), live("c"))
+    told, samples = counted.manager(), counted.samples()
+    assert told["failovers-to-standby"] == 0
+    assert told["failovers-to-any-host"] == 1
+    assert samples["homeport_failed_failovers_total"] == 1
+
+
+def test_a_failover_from_beginning_to_end(counted: Counted) -> None:
+    """The active's host is lost, it takes its standby's place: one failover, one failure."""
+    counted.feed(job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
+    counted.feed(check_in("r0", "a", request=1), started("0", 1))
+    counted.feed(check_in("r1", "b", request=2), started("0-0", 1))
+    counted.feed(LauncherSilent(ResourceId("r0")))
+    assert counted.manager()["job-healthy"] == 0
+    counted.feed(stopped("0-0", 1, StopCause.ORDERED, 143))
+    counted.feed(check_in("r1", "b", request=2))
+    counted.feed(started("0", 2))
+    told, samples = counted.manager(), counted.samples()
+    assert told["failovers-to-standby"] == 1
+    assert told["failovers-to-any-host"] == told["failed-standby-allocations"] == 0
+    assert samples["homeport_failed_failovers_total"] == 0
+    assert samples["homeport_container_failures_total false active"] == 1
+    assert samples["homeport_container_failures_total false standby"] == 0
+
+
+@dataclass(frozen=True)
+class OfStandbys:
+    """STANDBY's additional metrics; ``lost``: choices of a standby's place that came to nothing."""
+
+    active_failures: int = 0
+    standby_failures: int = 0
+    to_standby: int = 0
+    to_nobody: int = 0
+    lost: int = 0
+
+
+def _of_standbys(counted: Counted) -> OfStandbys:
+    samples = counted.samples()
+    failures = [
+        sum(samples[f"homeport_container_failures_total {c} {role}"] for c in ("true", "false"))
+        for role in ("active", "standby")
+    ]
+    failovers = [
+        samples[f"{SAMZA}_failovers_to_{where}_total"] for where in ("standby", "any_host")
+    ]
+    lost = samples["homeport_failed_failovers_total"]
+    return OfStandbys(*(int(n) for n in (*failures, *failovers, lost)))
+
+
+def _with_standbys(counted: Counted, homes: dict[str, str | None], *hosts: str) -> None:
+    """Each of them runs at home, in r0, r1 and so on."""
+    counted.feed(job(homes), live(*hosts))
+    for number, (processor, host) in enumerate(homes.items()):
+        counted.feed(check_in(f"r{number}", str(host), request=number + 1), started(processor, 1))
+
+
+def test_two_failovers_of_one_container(counted: Counted) -> None:
+    """Each host it runs on is lost: each is a failure and a failover, and the standby's none."""
+    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c", "d")
+    assert _of_standbys(counted) == OfStandbys()
+    counted.feed(LauncherSilent(ResourceId("r0")), stopped("0-0", 1, StopCause.ORDERED, 143))
+    counted.feed(check_in("r1", "b", request=2), started("0", 2))
+    counted.feed(check_in("r3", "c", request=3), started("0-0", 2))
+    once = OfStandbys(active_failures=1, to_standby=1)
+    assert _of_standbys(counted) == once
+    counted.feed(LauncherSilent(ResourceId("r1")))
+    counted.feed(LauncherSilent(ResourceId("r1")))  # a second time it is stale
+    counted.feed(stopped("0-0", 2, StopCause.ORDERED, 143), check_in("r3", "c", request=3))
+    counted.feed(started("0", 3))
+    assert _of_standbys(counted) == OfStandbys(active_failures=2, to_standby=2)
+
+
+def test_a_failover_to_a_second_standby(counted: Counted) -> None:
+    """The first chosen does not stop in time: two choices of a standby's place, of which one lost.
+
+    An active that could not be failed to a standby there was none.
+    """
+    _with_standbys(counted, {"0": "a", "0-0": "b", "0-1": "c"}, "a", "b", "c", "d")
+    counted.feed(LauncherSilent(ResourceId("r0")))
+    counted.feed(TimerFired(standby_stop_timer(ProcessorId("0"))))
+    counted.feed(stopped("0-1", 1, StopCause.ORDERED, 143))
+    counted.feed(check_in("r2", "c", request=3), started("0", 2))
+    assert _of_standbys(counted) == OfStandbys(active_failures=1, to_standby=2, lost=1)
+
+
+def test_a_failover_whose_standby_vanishes(counted: Counted) -> None:
+    """Its host falls silent while it makes way: the active could not be failed to it after all.
+
+    It was ordered to stop: what ends it then is no failure of a standby.
+    """
+    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c", "d")
+    counted.feed(LauncherSilent(ResourceId("r0")), LauncherSilent(ResourceId("r1")))
+    counted.feed(check_in("r3", "c", request=3), started("0", 2))
+    counted.feed(check_in("r4", "d", request=4), started("0-0", 2))
+    assert _of_standbys(counted) == OfStandbys(active_failures=1, to_standby=1, to_nobody=1, lost=1)
+
+
+def test_a_standby_that_fell_before_its_active(counted: Counted) -> None:
+    """Both have failed, and there was no standby to go to."""
+    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c", "d")
+    counted.feed(LauncherSilent(ResourceId("r1")))
+    assert _of_standbys(counted) == OfStandbys(standby_failures=1)
+    counted.feed(LauncherSilent(ResourceId("r0")))
+    assert _of_standbys(counted) == OfStandbys(1, 1, to_nobody=1)
+
+
+@pytest.mark.parametrize(
+    ("standby_home", "right"),
+    [("b", OfStandbys(to_standby=1)), (None, OfStandbys(to_nobody=1))],
+)
+def test_a_failover_that_begins_with_the_job_model(
+    counted: Counted, standby_home: str | None, right: OfStandbys
+) -> None:
+    """An AM attempt follows one whose host was lost: who cannot go home is its own choice."""
+    counted.feed(live("b", "c"), job({"0": "a", "0-0": standby_home}, p0=1))
+    assert _of_standbys(counted) == right
+
+
+def test_an_active_that_comes_home_is_no_failover(counted: Counted) -> None:
+    """Nor is one whose home has no room, until it is given up for a standby's place."""
+    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c")
+    counted.feed(stopped("0", 1, StopCause.SIGNALLED, 143))
+    counted.feed(check_in("r0", "a", request=1), started("0", 2))
+    assert _of_standbys(counted) == OfStandbys(active_failures=1)
+    counted.feed(ResourceEnded(resource_id=ResourceId("r0")))
+    assert _of_standbys(counted) == OfStandbys(active_failures=2)
+    counted.feed(expired(3))
+    assert _of_standbys(counted) == OfStandbys(active_failures=2, to_standby=1)
+
+
+def test_an_active_that_has_no_standby_to_go_to(counted: Counted) -> None:
+    """STANDBY, the third of the additional metrics."""
+    counted.feed(job({"0": "a", "0-0": None}), live("a", "b"))
+    counted.feed(check_in("r0", "a", request=1), started("0", 1))
+    counted.feed(LauncherSilent(ResourceId("r0")))
+    assert counted.manager()["failovers-to-any-host"] == 1
+    assert counted.samples()["homeport_failovers_total other-host"] == 1
+
+
+def test_requests_of_standbys_where_racks_count(counted: Counted) -> None:
+    """Samza's names for those that a rack may refuse; actives are not among them."""
+    settings = replace(counted.machine.state.settings, racks_are_preferred=True)
+    counted.feed(SettingsChanged(settings), job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
+    counted.feed(expired(2), check_in("r1", "c", request=3), started("0-0", 1))
+    told = counted.manager()
+    assert told["fault-domain-aware-container-requests"] == 2
+    assert told["expired-fault-domain-aware-container-requests"] == 1
+    assert told["fault-domain-aware-containers-started"] == 1
+    assert told["failed-fault-domain-aware-container-requests"] == 0
+
+
+def test_refusals_and_commands_that_fail(counted: Counted) -> None:
+    """By the reasons that tell of them."""
+    counted.feed(job({"0": "a", "0-0": "b"}))
+    for kind in (ReasonKind.KEPT_APART, ReasonKind.COMMAND_FAILED):
+        reason = Reason(kind, ProcessorId("0-0"), Host("a"))
+        decision = Decision(counted.machine.state, (), (), (reason,))
+        counted.metrics.decided(ShutdownRequested(), decision)
+    assert counted.manager()["failed-standby-allocations"] == 1
+    assert counted.manager()["failed-container-placements-actions"] == 1
+
+
+def test_how_long_recoveries_take(counted: Counted) -> None:
+    """Whole ones by cause, their phases by kind; none is there before the first."""
+    assert not any(name.startswith("homeport_recovery") for name in counted.samples())
+    told = Recovery(
+        ProcessorId("0"),
+        "killed",
+        Host("a"),
+        1_000,
+        0,
+        None,
+        4_500,
+        {RecoveryPhase.DETECT: 60, RecoveryPhase.RESTORE: 3_440},
+        kind=RecoveryKind.HOME,
+    )
+    counted.metrics.recovered(told)
+    counted.metrics.recovered(replace(told, cause="finished", kind=None, spent_ms={}))
+    samples = counted.samples()
+    assert samples["homeport_recovery_seconds_count killed"] == 1
+    assert samples["homeport_recovery_seconds_sum killed"] == 3.5
+    assert samples["homeport_recovery_seconds_bucket killed 2.0"] == 0
+    assert samples["homeport_recovery_seconds_bucket killed 5.0"] == 1
+    assert samples["homeport_recovery_seconds_bucket killed +Inf"] == 1
+    assert samples["homeport_recovery_seconds_count finished"] == 1
+    phase = "homeport_recovery_phase_seconds"
+    assert samples[f"{phase}_sum home restore"] == 3.44
+    assert samples[f"{phase}_bucket home 0.05 detect"] == 0
+    assert samples[f"{phase}_bucket home 0.1 detect"] == 1
+    assert f"{phase}_count home fence" not in samples
+
+
+def test_every_decision_is_counted_by_its_kind(counted: Counted) -> None:
+    """All kinds, so that a rate can be taken of any."""
+    counted.deploy()
+    samples = counted.samples()
+    assert samples["homeport_decisions_total permitted"] == 2
+    assert samples["homeport_decisions_total given-up"] == 0
+
+
+def test_a_decision_without_reasons_counts_nothing(counted: Counted) -> None:
+    """A launcher that goes on."""
+    counted.deploy()
+    before = counted.samples()
+    event = check_in("r0", "a", inc("0", 1), request=1)
+    counted.metrics.decided(event, step(counted.machine.state, event))
+    assert counted.samples() == before

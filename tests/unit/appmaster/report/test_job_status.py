@@ -1,0 +1,401 @@
+"""What the status tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeport.appmaster.allocation.container_process_manager import step
+from homeport.appmaster.allocation.job_state.state import (
+    AllocatorState,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+    Failover,
+    expiry_timer,
+    initial_state,
+)
+from homeport.appmaster.allocation.protocol.events import (
+    ContainerStarted,
+    ContainerStopped,
+    Event,
+    FailoverStep,
+    HostReport,
+    HostsObserved,
+    JobModelPublished,
+    LauncherCheckedIn,
+    LauncherSilent,
+    ResourceAllocated,
+    ResourceEnded,
+    TimerFired,
+)
+from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
+from homeport.appmaster.report.job_status import JobIdentity, JobStatus
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.messages import (
+    Restored,
+    RestoreKind,
+    SpareReport,
+    Started,
+    StopCause,
+    Stopped,
+)
+from homeport.job_coordinator.metadata.epochs import Rank
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+P0, NM1, R1 = ProcessorId("0"), Host("nm1"), ResourceId("container_1_1_01_000002")
+FIRST = Incarnation(P0, 1)
+IDENTITY = JobIdentity("j", "1", Rank(3, "application_1_0001", 2), 10, "http://rm/proxy/a/")
+SETTINGS = AllocatorSettings(
+    host_affinity_enabled=True,
+    retry_count=8,
+    retry_window_ms=1,
+    fail_job_after_retries=True,
+    request_timeout_ms=1,
+    check_in_timeout_ms=1,
+)
+
+
+class World:
+    """A status with the allocator and the launchers that it tells of."""
+
+    def __init__(self) -> None:
+        self.state: AllocatorState = initial_state(SETTINGS)
+        self.launchers = LauncherTable(10_000, 0)
+        self.now_ms = 1000
+        foreseen = step(self.state, JobModelPublished(7, {P0: NM1}, {P0: 4})).state
+        self.status = JobStatus(IDENTITY, lambda: self.now_ms, foreseen)
+
+    def take(self, *events: Event) -> None:
+        """The allocator takes these; each a second after the other."""
+        for event in events:
+            self.now_ms += 1000
+            decision = step(self.state, event)
+            self.state = decision.state
+            self.status.entered(decision, self.launchers)
+
+    def check_in(
+        self, running: Incarnation | None, request: int = 1, spare: SpareReport | None = None
+    ) -> None:
+        """The launcher on nm1 checks in."""
+        self.launchers.heard(LauncherEntry(R1, RequestId(request), NM1, 42, running, 0, spare))
+        self.take(LauncherCheckedIn(R1, NM1, running, RequestId(request)))
+
+
+def running_world() -> World:
+    """One processor that runs on nm1, its store restored."""
+    world = World()
+    published = JobModelPublished(7, {P0: NM1})
+    world.take(HostsObserved((NM1,)), published, ResourceAllocated(RequestId(1)))
+    world.check_in(None)
+    world.check_in(FIRST)
+    restored = {"counts": {"Partition 0": Restored(RestoreKind.TAIL, 3, 5, 3)}}
+    world.status.started(Started(FIRST, restored, {"restore": 0.5}))
+    world.take(ContainerStarted(FIRST))
+    return world
+
+
+def test_stores_that_were_not_used_are_counted_by_kind() -> None:
+    """Each once, though a container may report its start again."""
+    world = running_world()
+    refused = Restored(RestoreKind.FULL, 0, 5, 6, "stale", "stale")
+    ahead = Restored(RestoreKind.NONE, None, None, 0, "ahead", "ahead")
+    stores = {"counts": {"Partition 0": refused, "Partition 1": ahead}, "s": {"t": refused}}
+    for _ in range(2):
+        world.status.started(Started(FIRST, stores))
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["stores_refused"] == {"ahead": 1, "stale": 2}
+    sums = Restored(RestoreKind.FULL, None, None, 60, "stale", "stale", tasks=10)
+    world.status.started(Started(Incarnation(P0, 2), {"counts": {"10 tasks, full, stale": sums}}))
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["stores_refused"] == {"ahead": 1, "stale": 12}
+
+
+def test_a_running_job_is_told_in_full() -> None:
+    """Job, rank, container with host, phase, its time, pid, resource and what was restored."""
+    world = running_world()
+    world.status.coordinator_url = "http://am/"
+    world.status.begun(13_200, (Incarnation(ProcessorId("0"), 4),))
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["job"] == {
+        "name": "j",
+        "id": "1",
+        "application": "application_1_0001",
+        "attempt": 2,
+        "attempts_max": 10,
+        "rank": [3, "application_1_0001", 2],
+        "state": "running",
+        "health": "deployed",
+        "model_version": 7,
+        "held_back": {"ms": 13_200, "unheard": ["0@4"]},
+    }
+    assert body["coordinator_url"] == "http://am/"
+    assert body["hosts"] == ["nm1"]
+    (container,) = body["containers"]
+    assert container["phase"] == "running"
+    assert container["since_ms"] == world.now_ms
+    told = ("processor_id", "host", "epoch", "pid", "resource", "role")
+    assert tuple(container[name] for name in told) == ("0", "nm1", 1, 42, R1, "active")
+    assert container["restored"]["counts"]["Partition 0"]["records"] == 3
+    assert container["seconds"] == {"restore": 0.5}
+
+
+def test_a_driver_that_has_just_begun_tells_of_every_container() -> None:
+    """Before the allocator has the JobModel too: who asks then finds what is known, not nothing."""
+    world = World()
+    world.now_ms += 5000
+    body = world.status.to_json(world.state, world.launchers, None)
+    told = ("state", "health", "model_version", "held_back")
+    assert [body["job"][name] for name in told] == ["new", "recovering", 7, None]
+    (container,) = body["containers"]
+    shown = ("processor_id", "phase", "since_ms", "epoch", "host", "last_host", "pid")
+    assert [container[name] for name in shown] == ["0", "queued", 1000, 4, None, NM1, None]
+
+
+def test_a_phase_keeps_the_time_of_its_beginning() -> None:
+    """Events that change nothing do not move ``since_ms``."""
+    world = running_world()
+    since = world.now_ms
+    world.check_in(FIRST)
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["containers"][0]["since_ms"] == since
+
+
+def test_failures_are_told_and_orders_are_none() -> None:
+    """A stop that was ordered is no failure; another names its log and has its last lines."""
+    world = running_world()
+    world.status.stopped(Stopped(FIRST, StopCause.ORDERED, 143, ("bye",)))
+    world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("Traceback", "KeyError: 1")))
+    world.status.failed("CancelRequest 1: no answer")
+    body = world.status.to_json(world.state, world.launchers, "Kafka is away")
+    assert [f["cause"] for f in body["failures"]] == ["failed", "CancelRequest 1: no answer"]
+    assert body["coordinator_stream"] == "Kafka is away"
+    assert body["failures"][0] == {
+        "processor_id": "0",
+        "epoch": 1,
+        "cause": "failed",
+        "exit_code": 1,
+        "host": "nm1",
+        "at_ms": world.now_ms,
+        "log": f"container-0-1.log of {R1}",
+        "last_lines": ["Traceback", "KeyError: 1"],
+    }
+
+
+def test_what_yarn_shows_of_a_failed_job_has_no_log_lines() -> None:
+    """YARN's page is open to everybody: it has the cause, and where the log of the last one is."""
+    world = running_world()
+    cause = "processor 0 failed 1 times"
+    assert world.status.diagnostics(EndJob(JobResult.FAILED, cause)) == cause
+    world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("password is hunter2",)))
+    world.status.failed("CancelRequest 1: no answer")
+    assert world.status.diagnostics(EndJob(JobResult.FAILED, cause)) == (
+        f"{cause}; the log of 0@1 is container-0-1.log of {R1} on nm1"
+    )
+    assert world.status.diagnostics(EndJob(JobResult.KILLED, "on request")) == "on request"
+
+
+def test_a_job_without_containers_running_is_starting() -> None:
+    """New before the JobModel, starting until all containers run."""
+    world = World()
+    assert world.status.to_json(world.state, world.launchers, None)["job"]["state"] == "new"
+    world.take(HostsObserved((NM1,)), JobModelPublished(7, {P0: None}))
+    assert world.status.to_json(world.state, world.launchers, None)["job"]["state"] == "starting"
+
+
+def test_a_failure_that_no_launcher_reported_is_told_once() -> None:
+    """YARN's word of its end is the cause; what a launcher reported is not told twice."""
+    world = running_world()
+    world.status.stopped(Stopped(FIRST, StopCause.SIGNALLED, 143, ("bye",)))
+    world.take(ContainerStopped(FIRST, StopCause.SIGNALLED, 143))
+    world.take(ResourceEnded(RequestId(1), story="killed for its memory", is_own_fault=True))
+    world.take(HostsObserved((NM1,)))
+    body = world.status.to_json(world.state, world.launchers, None)
+    story = "0@1 on nm1: its YARN container ended: killed for its memory"
+    assert [(f["cause"], f["exit_code"]) for f in body["failures"]] == [
+        ("signalled", 143),
+        (story, None),
+    ]
+    assert body["containers"][0]["last_failure"] == story
+    end = EndJob(JobResult.FAILED, "it failed")
+    assert world.status.diagnostics(end) == (
+        f"it failed; the log of 0@1 is container-0-1.log of {R1} on nm1"
+    )
+
+
+def test_a_failure_that_is_reported_again_stands_once() -> None:
+    """A launcher repeats its report until the driver takes it, and later where it is asked again.
+
+    Other failures keep their places.
+    """
+    world = running_world()
+    second = Stopped(Incarnation(P0, 2), StopCause.FAILED, 1, ("second",))
+    world.status.failed("something else")
+    for _ in range(30):
+        world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("first",), age_ms=5))
+    world.status.stopped(second)
+    world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("first",), age_ms=9))
+    failures = world.status.to_json(world.state, world.launchers, None)["failures"]
+    told = [(f["cause"], f.get("last_lines")) for f in failures]
+    assert told == [("something else", None), ("failed", ["first"]), ("failed", ["second"])]
+
+
+def test_restarts_are_counted_from_the_first_epoch_seen() -> None:
+    """A container that came back twice has two, whatever its epoch was before."""
+    world = running_world()
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert body["containers"][0]["restarts"] == 0
+    for epoch in (1, 2):
+        world.take(ContainerStopped(Incarnation(P0, epoch), StopCause.FAILED, 1))
+        world.check_in(None)
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert (body["containers"][0]["epoch"], body["containers"][0]["restarts"]) == (3, 2)
+
+
+def test_silent_hosts_are_told() -> None:
+    """Which are not asked, and whether the fault may be ours."""
+    world = running_world()
+    world.take(HostsObserved((NM1, Host("nm2"))), LauncherSilent(R1))
+    body = world.status.to_json(world.state, world.launchers, None)
+    assert (body["excluded_hosts"], body["suspects_itself"]) == (["nm1"], False)
+    assert "fell silent" in body["failures"][0]["cause"]
+
+
+def test_a_change_under_way_says_who_stops_and_who_waits_for_whom() -> None:
+    """Until the last one runs; who is not affected goes on under the version it has."""
+    world = running_world()
+
+    def change() -> object:
+        return world.status.to_json(world.state, world.launchers, None)["change"]
+
+    assert change() is None
+    p1 = ProcessorId("1")
+    world.take(
+        JobModelPublished(
+            8,
+            {P0: NM1, p1: NM1},
+            epochs={P0: 1},
+            floors={P0: 2},
+            unfenced={P0: (FIRST,), p1: (FIRST,)},
+            gainers=frozenset({p1}),
+        )
+    )
+    assert change() == {"to_version": 8, "must_stop": ["0@1"], "waits": {"1": ["0@1"]}}
+    (old, new) = world.status.to_json(world.state, world.launchers, None)["containers"]
+    assert (old["phase"], old["model_version"], new["model_version"]) == ("stopping", 7, None)
+    world.take(ContainerStopped(FIRST, StopCause.ORDERED, 143))
+    assert change() is None
+    world.check_in(None)
+    old = world.status.to_json(world.state, world.launchers, None)["containers"][0]
+    assert (old["epoch"], old["restarts"]) == (3, 1)
+
+
+def test_what_a_container_reports_is_shown_while_that_incarnation_runs() -> None:
+    """As its last check-in had it; another incarnation has told nothing yet."""
+    world = running_world()
+
+    def shown() -> tuple[Any, Any]:
+        (container,) = world.status.to_json(world.state, world.launchers, None)["containers"]
+        return container["report"], container["lag_seconds"]
+
+    assert shown() == (None, None)
+    report = ContainerReport(lag=3, lag_seconds=1.5)
+    world.status.reported(FIRST, report)
+    assert shown() == (report.to_json(), 1.5)
+    world.status.reported(Incarnation(P0, FIRST.epoch + 1), report)
+    assert shown() == (None, None)
+    world.status.reported(FIRST, report)
+    world.status.reported(FIRST, None)
+    assert shown() == (None, None)
+
+
+def test_a_spare_is_shown_beside_its_container() -> None:
+    """As its launcher's last check-in had it: whether the next start would be a fast one."""
+    world = running_world()
+    for spare in (None, SpareReport("warm", is_ready=False), SpareReport("warm", is_ready=True)):
+        world.check_in(FIRST, spare=spare)
+        (container,) = world.status.to_json(world.state, world.launchers, None)["containers"]
+        assert container["spare"] == (spare and {"kind": "warm", "ready": spare.is_ready})
+
+
+def test_a_failover_under_way_says_how_far_it_has_come() -> None:
+    """Whose place the active takes, where, and whose stop it waits for; roles, lags and health."""
+    world = running_world()
+    standby = ProcessorId("0-0")
+    failover = Failover(FailoverStep.STANDBY, standby, NM1, (standby,))
+    active = ContainerState(P0, phase=ContainerPhase.FAILING_OVER, epoch=1, failover=failover)
+    stopping = ContainerState(standby, P0, ContainerPhase.STOPPING, epoch=3, lag=7)
+
+    def told(*containers: ContainerState) -> Mapping[str, Any]:
+        state = replace(world.state, containers=Containers(containers))
+        return world.status.to_json(state, world.launchers, None)
+
+    body = told(active, stopping)
+    assert body["failovers"] == [
+        {
+            "active": "0",
+            "phase": "failing-over",
+            "step": "standby",
+            "standby": "0-0",
+            "host": "nm1",
+            "used": ["0-0"],
+            "waits_for": "0-0@3",
+        }
+    ]
+    assert body["job"]["health"] == "recovering"
+    assert body["change"] is None
+    told_of_each = [(c["role"], c["replica_of"], c["lag"]) for c in body["containers"]]
+    assert told_of_each == [("active", None, None), ("standby", "0", 7)]
+    (shown,) = told(active, replace(stopping, phase=ContainerPhase.QUEUED))["failovers"]
+    assert shown["waits_for"] is None
+    other = replace(active, failover=Failover(FailoverStep.OTHER_HOST))
+    (shown,) = told(other)["failovers"]
+    assert (shown["standby"], shown["waits_for"]) == (None, None)
+
+
+def test_the_version_of_who_was_found_running_is_that_of_its_permit() -> None:
+    """A driver that starts anew learns it from the coordinator stream."""
+    world = World()
+    world.take(HostsObserved((NM1,)), JobModelPublished(7, {P0: NM1}, epochs={P0: 1}))
+    world.check_in(FIRST)
+
+    def version() -> object:
+        body = world.status.to_json(world.state, world.launchers, None)
+        return body["containers"][0]["model_version"]
+
+    assert version() is None
+    world.status.versions[P0] = (2, 7)
+    assert version() is None
+    world.status.versions[P0] = (1, 6)
+    assert version() == 6
+
+
+def test_what_waits_is_told_with_how_long_it_has_waited() -> None:
+    """Through all requests and hosts that it tries; what runs has waited no longer."""
+    world = World()
+    full = HostReport(NM1, None, 4096, 8, 0, 8)
+    settings = replace(SETTINGS, container_memory_mb=1024, container_cores=1)
+    world.state = initial_state(settings)
+    assert world.status.waiting(world.state, (full,)) is None
+    world.take(JobModelPublished(7, {P0: NM1}), HostsObserved((NM1,), (full,)))
+    since_ms = world.now_ms - 1000
+    world.take(*(TimerFired(expiry_timer(RequestId(n))) for n in (1, 2, 3)))
+    body = world.status.waiting(world.state, (full,))
+    assert body is not None
+    assert body["processors"][0]["since_ms"] == since_ms
+    assert body["hosts"] == {"nm1": "has 0 of 4096 MB and 8 of 8 cores free"}
+    assert body["says"].startswith(
+        "waiting for 1 container of 1024 MB and 1 cores: processor 0; nm1"
+    )
+    world.check_in(None, request=4)
+    world.check_in(FIRST, request=4)
+    world.take(ContainerStarted(FIRST))
+    assert world.status.waiting(world.state, (full,)) is None
+    world.take(LauncherSilent(R1))
+    body = world.status.waiting(world.state, ())
+    assert body is not None
+    assert body["processors"][0]["since_ms"] == world.now_ms

@@ -1,0 +1,445 @@
+"""The phases of recoveries, from the allocator's own decisions at times that the test sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, standby_stop_timer
+from homeport.appmaster.allocation.protocol.events import (
+    ContainerStopped,
+    Event,
+    JobModelPublished,
+    LauncherSilent,
+    ResourceEnded,
+    ShutdownRequested,
+    TimerFired,
+)
+from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
+from homeport.appmaster.report.recovery import (
+    RecoveryKind,
+    RecoveryPhase,
+    cause_of,
+)
+from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from tests.unit.appmaster.allocation.conftest import (
+    check_in,
+    expired,
+    inc,
+    job,
+    live,
+    model,
+    rest_over,
+    started,
+    stopped,
+)
+from tests.unit.appmaster.allocation.placement_words import wants
+from tests.unit.appmaster.allocation.recovery_words import START_S, WALL_MS, Watched
+
+
+@pytest.fixture
+def watched() -> Watched:
+    """Active 0 runs on a, its standby 0-0 on b; c is live, too."""
+    watched = Watched()
+    watched.at(0, job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
+    watched.at(0, check_in("r0", "a", request=1), check_in("r1", "b", request=2))
+    watched.at(0, started("0", 1), started("0-0", 1))
+    return watched
+
+
+@pytest.fixture
+def alone() -> Watched:
+    """Active 0 runs on a, 1 on b, without standbys; c is live, too."""
+    watched = Watched()
+    watched.at(0, model({"0": "a", "1": "b"}), live("a", "b", "c"))
+    watched.at(0, check_in("r0", "a", request=1), check_in("r1", "b", request=2))
+    watched.at(0, started("0", 1), started("1", 1))
+    return watched
+
+
+def test_a_first_start_is_no_recovery(watched: Watched) -> None:
+    """Nobody ran before; nor is what a first incarnation commits the end of one."""
+    watched.works("0", 1, 500)
+    assert watched.recoveries.last(ProcessorId("0")) is None
+    assert watched.ended == []
+
+
+def test_a_failover_from_end_to_end(watched: Watched) -> None:
+    """Each phase begins where the one before ends; the standby that made way recovers too."""
+    watched.recoveries.seen(inc("0", 1), 1_000)
+    watched.at(4_600, LauncherSilent(ResourceId("r0")))
+    assert watched.machine.phase("0") is ContainerPhase.FAILING_OVER
+    assert watched.phases(4_700) == {"detect": 3_600, "decide": 10, "stop": 90}
+    watched.at(5_000, stopped("0-0", 1, StopCause.ORDERED, 143))
+    assert watched.phases(5_100)["resource"] == 100
+    watched.at(5_200, check_in("r1", "b", request=2))
+    assert watched.told(5_210)["kind"] == "failover"
+    watched.runs(8_000, "0", 2)
+    watched.works("0", 2, 1_900)
+    assert watched.told(99_999) == {
+        "cause": "launcher-silent",
+        "kind": "failover",
+        "from": "a",
+        "to": "b",
+        "began_ms": WALL_MS + 1_000,
+        "phases_ms": {
+            "detect": 3_600,
+            "decide": 10,
+            "stop": 390,
+            "resource": 210,
+            "start": 1_390,
+            "fence": 500,
+            "restore": 900,
+            "first-batch": 400,
+        },
+        "total_ms": 7_400,
+        "is_over": True,
+    }
+    assert watched.ended == [watched.last()]
+    assert watched.last("0-0").cause == "ordered"
+
+
+def test_what_fails_at_home_comes_back_on_its_launcher(alone: Watched) -> None:
+    """No stop has to be waited for; the launcher tells how long ago it saw the end."""
+    alone.recoveries.seen(inc("0", 1), 980)
+    alone.at(1_000, stopped("0", 1, StopCause.KILLED))
+    alone.at(1_500, check_in("r0", "a", request=1))
+    alone.runs(4_000, "0", 2)
+    alone.works("0", 2, 1_600)
+    body = alone.told(4_500)
+    assert (body["kind"], body["from"], body["to"], body["cause"]) == ("home", "a", "a", "killed")
+    assert body["phases_ms"] == {
+        "detect": 20,
+        "decide": 10,
+        "stop": 0,
+        "resource": 500,
+        "start": 1_090,
+        "fence": 500,
+        "restore": 900,
+        "first-batch": 100,
+    }
+
+
+def test_where_the_host_is_gone_it_comes_back_elsewhere(alone: Watched) -> None:
+    """There is no standby to take the place of."""
+    alone.recoveries.seen(inc("0", 1), 500)
+    alone.at(1_000, LauncherSilent(ResourceId("r0")))
+    alone.at(2_000, check_in("r3", "c", request=3))
+    assert alone.last().kind is RecoveryKind.ELSEWHERE
+
+
+def test_a_launcher_that_is_there_before_the_stop_costs_no_time(watched: Watched) -> None:
+    """Stop and resource overlap: only what comes after the stop is the resource's."""
+    watched.recoveries.seen(inc("0", 1), 0)
+    watched.at(100, LauncherSilent(ResourceId("r0")))
+    watched.at(200, check_in("r1", "b", inc("0-0", 1), request=2))
+    watched.at(900, stopped("0-0", 1, StopCause.ORDERED, 143))
+    watched.at(900, check_in("r1", "b", request=2))
+    assert watched.phases(910) == {
+        "detect": 100,
+        "decide": 10,
+        "stop": 790,
+        "resource": 10,
+        "start": 0,
+    }
+
+
+def test_home_is_asked_before_a_standby(watched: Watched) -> None:
+    """Its host has no room for it any more: resource, then stop, then resource."""
+    watched.recoveries.seen(inc("0", 1), 0)
+    watched.at(100, ResourceEnded(resource_id=ResourceId("r0")))
+    assert watched.machine.phase("0") is ContainerPhase.REQUESTED
+    watched.at(5_000, expired(3))
+    assert watched.machine.phase("0") is ContainerPhase.FAILING_OVER
+    watched.at(5_500, stopped("0-0", 1, StopCause.ORDERED, 143))
+    assert watched.phases(5_600) == {
+        "detect": 100,
+        "decide": 10,
+        "stop": 490,
+        "resource": 4_900 + 100,
+    }
+
+
+def test_a_standby_that_does_not_stop_is_given_up(watched: Watched) -> None:
+    """Its place cannot be had: what was waited for it is stop, and then another place is sought."""
+    watched.recoveries.seen(inc("0", 1), 0)
+    watched.at(100, LauncherSilent(ResourceId("r0")))
+    watched.at(9_000, TimerFired(standby_stop_timer(ProcessorId("0"))))
+    watched.at(9_500, check_in("r3", "c", request=3))
+    assert watched.phases(9_510)["stop"] == 8_890
+    assert watched.last().kind is RecoveryKind.ELSEWHERE
+
+
+def test_a_failover_to_a_second_standby_is_one_recovery() -> None:
+    """The first one chosen does not stop in time: who stops for it is another one, no more."""
+    watched = Watched()
+    watched.at(0, job({"0": "a", "0-0": "b", "0-1": "c"}), live("a", "b", "c"))
+    for number, (processor, host) in enumerate({"0": "a", "0-0": "b", "0-1": "c"}.items()):
+        watched.at(0, check_in(f"r{number}", host, request=number + 1), started(processor, 1))
+    watched.recoveries.seen(inc("0", 1), 0)
+    watched.at(100, LauncherSilent(ResourceId("r0")))
+    first = watched.machine.container("0").failover
+    watched.at(1_000, TimerFired(standby_stop_timer(ProcessorId("0"))))
+    second = watched.machine.container("0").failover
+    assert (first and first.standby, second and second.standby) == ("0-0", "0-1")
+    watched.at(1_500, stopped("0-1", 1, StopCause.ORDERED, 143))
+    watched.at(1_600, check_in("r2", "c", request=3))
+    assert watched.told(1_610)["kind"] == "failover"
+    assert watched.phases(1_610) == {
+        "detect": 100,
+        "decide": 10,
+        "stop": 1_390,
+        "resource": 110,
+        "start": 0,
+    }
+
+
+def test_a_failure_in_its_start_belongs_to_the_same_recovery(alone: Watched) -> None:
+    """It goes through the phases again: the times of each are added up."""
+    alone.recoveries.seen(inc("0", 1), 0)
+    alone.at(100, stopped("0", 1, StopCause.KILLED))
+    alone.at(200, check_in("r0", "a", request=1))
+    alone.recoveries.seen(inc("0", 2), 1_000)
+    alone.at(1_050, stopped("0", 2, StopCause.FAILED))
+    alone.at(1_100, check_in("r0", "a", request=1))
+    alone.runs(4_000, "0", 3)
+    alone.works("0", 3, 1_500)
+    assert alone.ended == [alone.last()]
+    assert alone.last().cause == "killed"
+    assert alone.phases(0) == {
+        "detect": 100 + 50,
+        "decide": 10 + 10,
+        "stop": 0,
+        "resource": 100 + 50,
+        "start": 790 + 1_490,
+        "fence": 500,
+        "restore": 900,
+        "first-batch": 0,
+    }
+
+
+def test_a_failure_before_its_first_transaction_too(alone: Watched) -> None:
+    """It had started, but not worked: it has not recovered, and its fence and restore count."""
+    alone.recoveries.seen(inc("0", 1), 0)
+    alone.at(100, stopped("0", 1, StopCause.KILLED))
+    alone.at(200, check_in("r0", "a", request=1))
+    alone.runs(2_000, "0", 2)
+    alone.at(3_000, stopped("0", 2, StopCause.FAILED))
+    assert alone.ended == []
+    alone.at(3_100, check_in("r0", "a", request=1))
+    assert alone.phases(3_110)["first-batch"] == 1_000
+    alone.runs(5_000, "0", 3)
+    alone.works("0", 2, 9_000)
+    assert not alone.last().is_over
+    alone.works("0", 3, 1_600)
+    assert alone.phases(0)["restore"] == 1_800
+    assert [r.epoch for r in alone.ended] == [3]
+
+
+def test_an_end_after_it_worked_begins_another(alone: Watched) -> None:
+    """Of which nothing of the first is a part."""
+    for epoch, at_ms in ((1, 1_000), (2, 20_000)):
+        alone.recoveries.seen(inc("0", epoch), at_ms)
+        alone.at(at_ms, stopped("0", epoch, StopCause.SIGNALLED))
+        alone.at(at_ms + 100, check_in("r0", "a", request=1))
+        alone.runs(at_ms + 3_000, "0", epoch + 1)
+        alone.works("0", epoch + 1, 1_500)
+    assert [r.to_json(0)["total_ms"] for r in alone.ended] == [3_000, 3_000]
+
+
+def test_a_standby_has_recovered_when_it_runs(watched: Watched) -> None:
+    """It commits no transaction: its first batch takes no time."""
+    watched.recoveries.seen(inc("0-0", 1), 0)
+    watched.at(100, stopped("0-0", 1, StopCause.KILLED))
+    watched.at(200, check_in("r1", "b", request=2))
+    watched.runs(2_000, "0-0", 2)
+    assert [r.processor_id for r in watched.ended] == ["0-0"]
+    assert watched.told(0, "0-0")["is_over"]
+    assert watched.phases(0, "0-0")["first-batch"] == 0
+
+
+def test_what_a_new_model_stops_recovers_from_its_decision_on(alone: Watched) -> None:
+    """Nothing had to be detected; it itself is who must stop."""
+    changed = replace(
+        model({"0": "a", "1": "b"}, 2),
+        epochs={ProcessorId("0"): 1, ProcessorId("1"): 1},
+        floors={ProcessorId("0"): 2},
+    )
+    alone.at(1_000, changed)
+    assert alone.recoveries.last(ProcessorId("1")) is None
+    alone.at(1_400, stopped("0", 1, StopCause.ORDERED, 143))
+    alone.at(1_500, check_in("r0", "a", request=1))
+    body = alone.told(1_510)
+    assert (body["cause"], body["kind"]) == ("model-change", "home")
+    assert body["phases_ms"] == {
+        "detect": 0,
+        "decide": 10,
+        "stop": 390,
+        "resource": 110,
+        "start": 0,
+    }
+
+
+def test_a_model_that_overtakes_what_starts(alone: Watched) -> None:
+    """In mid-recovery: it stops, and starts again; one recovery all the while."""
+    alone.at(100, stopped("0", 1, StopCause.KILLED))
+    alone.at(200, check_in("r0", "a", request=1))
+    changed = replace(
+        model({"0": "a", "1": "b"}, 2),
+        epochs={ProcessorId("0"): 2, ProcessorId("1"): 1},
+        floors={ProcessorId("0"): 3},
+    )
+    alone.at(1_000, changed)
+    alone.at(1_300, stopped("0", 2, StopCause.ORDERED, 143))
+    alone.at(1_400, check_in("r0", "a", request=1))
+    assert alone.last().cause == "killed"
+    assert alone.phases(1_410) == {
+        "decide": 10 + 10,
+        "stop": 290,
+        "resource": 100 + 110,
+        "start": 790,
+        "detect": 0,
+    }
+
+
+def test_an_operators_move_is_a_recovery_from_its_stop_on(alone: Watched) -> None:
+    """Its launcher told of the end that was ordered; it comes back where the operator wants it."""
+    alone.at(0, wants("0", to="c"), check_in("r3", "c", request=3))
+    assert alone.machine.phase("0") is ContainerPhase.STOPPING
+    assert alone.recoveries.last(ProcessorId("0")) is None
+    alone.recoveries.seen(inc("0", 1), 1_990)
+    alone.at(2_000, stopped("0", 1, StopCause.ORDERED, 143))
+    alone.at(2_100, check_in("r3", "c", request=3))
+    body = alone.told(2_110)
+    assert (body["cause"], body["kind"], body["to"]) == ("ordered", "elsewhere", "c")
+    assert body["phases_ms"] == {
+        "detect": 10,
+        "decide": 10,
+        "stop": 0,
+        "resource": 100,
+        "start": 0,
+    }
+
+
+def test_one_that_is_moved_before_it_worked(alone: Watched) -> None:
+    """It runs again, but has not worked: the operator's stop is in the same recovery."""
+    alone.at(100, stopped("0", 1, StopCause.KILLED))
+    alone.at(200, check_in("r0", "a", request=1))
+    alone.runs(2_000, "0", 2)
+    alone.at(2_500, wants("0", to="c"), check_in("r3", "c", request=3))
+    alone.at(3_000, stopped("0", 2, StopCause.ORDERED, 143))
+    alone.at(3_100, check_in("r3", "c", request=3))
+    assert alone.phases(3_110)["stop"] == 490
+    assert alone.last().kind is RecoveryKind.ELSEWHERE
+
+
+def test_a_launch_that_fails_is_in_the_time_of_the_resource(alone: Watched) -> None:
+    """It was not permitted yet: nothing of its own has ended."""
+    alone.recoveries.seen(inc("0", 1), 0)
+    alone.at(100, ResourceEnded(resource_id=ResourceId("r0")))
+    alone.at(300, ResourceEnded(request_id=alone.machine.container("0").request_id))
+    assert alone.machine.container("0").launch_failures == 1
+    assert alone.phases(1_400) == {"detect": 100, "decide": 10, "stop": 0, "resource": 1_290}
+
+
+def test_an_end_of_which_nobody_saw_the_last_sign_of_life(alone: Watched) -> None:
+    """As of a keeper that is new: what it took to detect it is left out, not guessed."""
+    alone.recoveries.seen(inc("0", 7), 10)
+    alone.at(1_000, LauncherSilent(ResourceId("r0")))
+    assert alone.told(1_100)["began_ms"] == WALL_MS + 1_000
+    assert alone.phases(1_100) == {"decide": 10, "stop": 0, "resource": 90}
+
+
+def test_a_sign_of_life_after_the_driver_knew_is_none(alone: Watched) -> None:
+    """Clocks of one host are one clock, but what is told may cross: no phase is below 0."""
+    alone.recoveries.seen(inc("0", 1), 1_005)
+    alone.at(1_000, stopped("0", 1, StopCause.KILLED))
+    assert alone.phases(1_010) == {"detect": 0, "decide": 10, "stop": 0, "resource": 0}
+    assert alone.phases(900)["resource"] == 0
+
+
+def test_a_start_without_its_seconds(alone: Watched) -> None:
+    """It tells of itself what it tells: its fence and restore are left out, and its end is told."""
+    alone.at(100, stopped("0", 1, StopCause.KILLED))
+    alone.at(200, check_in("r0", "a", request=1))
+    alone.at(2_000, started("0", 2))
+    alone.recoveries.started(inc("0", 2), START_S, 2_100)
+    alone.works("0", 2, 9_999, at_ms=2_500)
+    assert list(alone.phases(0)) == ["decide", "stop", "resource", "start", "first-batch"]
+    assert alone.phases(0)["first-batch"] == 500
+
+
+def test_a_driver_that_starts_anew_in_mid_recovery_knows_of_none() -> None:
+    """It did not see the end: what it places may be a first start, and what runs just runs."""
+    watched = Watched()
+    watched.at(0, model({"0": "a", "1": "b"}, p0=3, p1=4), live("a", "b"))
+    watched.at(0, check_in("r1", "b", inc("1", 4)), check_in("r0", "a", request=1))
+    watched.runs(2_000, "0", 4)
+    watched.works("0", 4, 1_600)
+    watched.works("1", 4, 1_600)
+    assert watched.ended == []
+    assert watched.recoveries.last(ProcessorId("0")) is None
+    # What it found running it knows to have run.
+    watched.recoveries.seen(inc("1", 4), 9_000)
+    watched.at(9_100, stopped("1", 4, StopCause.KILLED))
+    assert watched.last("1").from_host == "b"
+
+
+def test_who_does_not_come_back_has_no_recovery(alone: Watched) -> None:
+    """Given up: the recovery before it is forgotten with it; one that is over stays."""
+    alone.at(100, stopped("0", 1, StopCause.FAILED), check_in("r0", "a", request=1))
+    for epoch in (2, 3):
+        alone.at(200, stopped("0", epoch, StopCause.FAILED), rest_over("0"))
+        alone.at(200, check_in("r0", "a", request=1))
+    assert alone.recoveries.last(ProcessorId("0")) is None
+    assert alone.ended == []
+    alone.tells(300, "1", ReasonKind.GIVEN_UP)
+    assert alone.recoveries.last(ProcessorId("1")) is None
+
+
+def test_who_finishes_before_a_transaction_of_its_own_has_done_its_work(alone: Watched) -> None:
+    """There was nothing left to do; a finish afterwards changes nothing."""
+    alone.at(100, stopped("0", 1, StopCause.KILLED), check_in("r0", "a", request=1))
+    alone.runs(2_000, "0", 2)
+    alone.at(2_700, stopped("0", 2, StopCause.FINISHED, 0))
+    assert alone.phases(0)["first-batch"] == 700
+    alone.tells(9_000, "0", ReasonKind.FINISHED)
+    assert [r.epoch for r in alone.ended] == [2]
+
+
+def test_what_is_told_of_nobody_known_is_passed_over(alone: Watched) -> None:
+    """Reasons about hosts, and of processors that a model has just taken away."""
+    host = Reason(ReasonKind.HOST_OPEN, None, Host("a"))
+    alone.note(100, ShutdownRequested(), Decision(alone.machine.state, (), (), (host,)))
+    alone.tells(100, "9", ReasonKind.CHARGED)
+    alone.tells(100, "9", ReasonKind.STARTED)
+    alone.tells(200, "9", ReasonKind.CHARGED)
+    assert alone.last("9").from_host is None
+    alone.tells(300, "9", ReasonKind.PERMITTED)
+    assert alone.last("9").phase is RecoveryPhase.DECIDE
+
+
+def test_a_retired_processor_that_had_not_come_back(alone: Watched) -> None:
+    """The model has it no more."""
+    alone.at(100, stopped("0", 1, StopCause.KILLED))
+    alone.at(200, model({"1": "b"}, 2))
+    assert alone.recoveries.last(ProcessorId("0")) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "cause"),
+    [
+        (ContainerStopped(inc("0", 1), StopCause.LEASE_LOST, 1), "lease-lost"),
+        (LauncherSilent(ResourceId("r")), "launcher-silent"),
+        (ResourceEnded(resource_id=ResourceId("r")), "resource-ended"),
+        (ResourceEnded(resource_id=ResourceId("r"), is_taken_back=True), "taken-back"),
+        (JobModelPublished(1, {}), "model-change"),
+        (ShutdownRequested(), "other"),
+    ],
+)
+def test_causes_are_told_by_the_event(event: Event, cause: str) -> None:
+    """A label per way to end, and no more."""
+    assert cause_of(event) == cause

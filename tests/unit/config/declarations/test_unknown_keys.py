@@ -1,0 +1,171 @@
+"""Keys that do nothing are told: Samza's, older names, misspellings; not the user's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.samza_keys import ALL, known_to_samza
+from homeport.config.declarations.unknown_keys import meant_by, warnings_about
+from homeport.config.errors import ConfigError
+
+REFERENCE = """
+job.host-affinity.enabled yarn.samza.host-affinity.enabled job.container.count
+job.standbytasks.replication.factor cluster-manager.container.memory.mb
+cluster-manager.container.cpu.cores cluster-manager.container.request.timeout.ms
+cluster-manager.allocator.sleep.ms yarn.allocator.sleep.ms cluster-manager.container.retry.count
+cluster-manager.container.retry.window.ms cluster-manager.container.fail.job.after.retries
+cluster-manager.container.preferred-host.last.retry.delay.ms
+cluster-manager.jobcoordinator.sleep.interval.ms cluster-manager.jobcoordinator.url.port
+cluster-manager.fault-domain-aware.standby.enabled cluster-manager.fault-domain-manager.factory
+samza.cluster-manager.factory job.jmx.enabled yarn.am.jmx.enabled
+cluster-manager.jobcoordinator.jmx.enabled yarn.package.path yarn.am.container.memory.mb
+yarn.am.container.cpu.cores yarn.am.opts yarn.am.java.home yarn.queue yarn.am.poll.interval.ms
+yarn.container.label yarn.am.container.label yarn.application.type yarn.job.staging.directory
+yarn.job.view.acl yarn.job.modify.acl yarn.resources.x.path yarn.resources.x.local.name
+yarn.kerberos.principal yarn.kerberos.keytab yarn.token.renewal.interval.seconds
+yarn.am.high-availability.enabled yarn.container.heartbeat.retry.count
+yarn.container.heartbeat.retry-sleep-duration.ms job.container.heartbeat.monitor.enabled
+job.logged.store.base.dir job.non-logged.store.base.dir job.container.thread.pool.size
+job.container.restore.thread.pool.size job.container.restore.thread.pool.max.size
+job.container.commit.thread.pool.size job.container.commit.thread.pool.max.size
+job.elasticity.factor job.startpoint.enabled job.autosizing.enabled
+job.autosizing.container.count job.drain-monitor.enabled job.drain-monitor.poll.interval.ms
+container.disk.poll.interval.ms container.disk.quota.bytes locationid.provider.factory
+job.debounce.time.ms job.systemstreampartition.grouper.factory
+job.systemstreampartition.input.expansion.enabled
+job.coordinator.monitor-partition-change.frequency.ms
+job.system.stream.partition.mapper.factory job.coordinator.execute
+job.checkpoint.validation.enabled job.coordinator.monitor-input-regex.frequency.ms
+job.diagnostics.enabled app.mode app.runner.class task.execute task.opts task.java.home
+worker.opts additional.classpath.dir stores.s.factory stores.s.key.serde stores.s.msg.serde
+stores.s.changelog stores.s.changelog.replication.factor stores.s.changelog.max.message.bytes
+stores.s.changelog.max.message.size.bytes stores.s.changelog.delete.retention.ms
+stores.s.changelog.min.compaction.lag.ms stores.s.changelog.kafka.x
+stores.s.disallow.large.messages stores.s.drop.large.messages stores.s.accesslog.enabled
+stores.s.accesslog.sampling.ratio stores.s.backup.factories stores.s.restore.factories
+stores.s.side.inputs stores.s.side.inputs.processor.factory stores.s.clean.on.container.start
+stores.s.write.batch.size stores.s.object.cache.size stores.s.container.write.buffer.size.bytes
+stores.s.container.cache.size.bytes stores.s.rocksdb.ttl.ms stores.s.rocksdb.compression
+stores.s.rocksdb.max.manifest.file.size stores.default.changelog.min.compaction.lag.ms
+task.class task.inputs task.broadcast.inputs task.name.grouper.factory task.commit.ms
+task.commit.max.delay.ms task.commit.timeout.ms task.commit.skip.commit.during.failures.enabled
+task.window.ms task.shutdown.ms task.max.concurrency task.async.commit task.callback.timeout.ms
+task.callback.drain.timeout.ms task.callback.watermark.timeout.ms task.max.idle.ms
+task.poll.interval.ms task.ignored.exceptions task.drop.deserialization.errors
+task.drop.serialization.errors task.drop.producer.errors task.chooser.class
+task.consumer.batch.size task.checkpoint.factory task.checkpoint.system
+task.checkpoint.replication.factor task.checkpoint.segment.bytes
+task.checkpoint.max.message.bytes task.checkpoint.write.versions task.checkpoint.read.versions
+task.live.checkpoint.max.age task.transactional.state.checkpoint.enabled
+task.transactional.state.restore.enabled task.transactional.state.retain.existing.state
+task.command.class
+"""
+"""Names of keys in the reference, 5.1."""
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("task.comit.ms", "task.commit.ms"),
+        ("job.hostaffinity.enabled", "job.host-affinity.enabled"),
+        ("yarn.package.pth", "yarn.package.path"),
+        ("cluster-manager.container.memory.gb", "cluster-manager.container.memory.mb"),
+        ("cluster_manager.container.memory.mb", "cluster-manager.container.memory.mb"),
+        ("systems.any.samza.ofset.default", "systems.any.samza.offset.default"),
+        ("systems.k.streams.a.b.samza.ofset.default", "systems.k.streams.a.b.samza.offset.default"),
+        ("system.k.consumer.fetch.min.bytes", "systems.k.consumer.fetch.min.bytes"),
+        ("stores.s.key.serd", "stores.s.key.serde"),
+        ("job.rntiecona.count", None),
+        ("store.s.factory", "stores.s.factory"),
+        ("serializers.registry.x.clas", "serializers.registry.x.class"),
+        ("task.my.own", None),
+        ("my.task.commit.ms", None),
+        ("tasks", None),
+    ],
+)
+def test_what_a_name_may_mean(name: str, meant: str | None) -> None:
+    """The nearest key, with the parts that the name gives; none where nothing is near."""
+    assert meant_by(name) == meant
+
+
+def test_each_unknown_key_is_one_line() -> None:
+    """Near ones get a question; others that begin like ours a word; the user's own none."""
+    own = {"task.my.own": "x", "tasks.of.mine": "y", "my.key": "1", "a": "b"}
+    config = Config({"job.container.counts": "3", **own})
+    assert warnings_about(config) == (
+        "job.container.counts is not a key of Homeport: did you mean job.container.count?",
+        "task.my.own is not a key of Homeport: only the job's own code can read it",
+    )
+
+
+def test_thousands_of_unknown_keys_are_not_thousands_of_lines() -> None:
+    """Twenty are told one by one, the rest by their number."""
+    found = warnings_about(Config({f"task.custom.setting{n}": "" for n in range(1000)}))
+    assert len(found) == 21
+    assert found[-1] == "980 more keys that begin like Homeport's are none of them"
+
+
+def test_an_older_name_beside_the_present_one_is_told() -> None:
+    """The present name wins; alone the older one is read."""
+    both = Config({"yarn.container.count": "2", "job.container.count": "3"})
+    assert warnings_about(both) == (
+        "yarn.container.count has no effect: job.container.count, its present name, is set too",
+    )
+    assert warnings_about(Config({"yarn.container.count": "2"})) == ()
+
+
+def test_samzas_keys_are_told_with_the_reason() -> None:
+    """A key that does nothing here says so; a value that asks for what happens anyway does not."""
+    config = Config(
+        {
+            "yarn.am.opts": "-Xmx1g",
+            "stores.s.write.batch.size": "500",
+            "task.max.concurrency": "1",
+            "job.factory.class": "org.apache.samza.job.yarn.YarnJobFactory",
+        }
+    )
+    told = "is known to Samza and has no effect here"
+    assert warnings_about(config) == (
+        f"stores.s.write.batch.size {told}: a transaction's writes go to the store as one batch",
+        f"yarn.am.opts {told}: the AM's JVM is Skein's, sized by yarn.am.container.memory.mb",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("job.elasticity.factor", "2"),
+        ("app.mode", "BATCH"),
+        ("job.factory.class", "org.apache.samza.job.local.ThreadJobFactory"),
+        ("job.autosizing.enabled", "true"),
+        ("systems.k.streams.s.samza.bootstrap", "true"),
+        ("systems.k.streams.s.samza.reset.offset", "true"),
+        ("stores.s.side.inputs", "k.s"),
+        ("stores.s.side.inputs.processor.factory", "org.acme.Factory"),
+        ("stores.s.accesslog.enabled", "true"),
+        ("stores.s.backup.factories", "org.apache.samza.storage.blobstore.BlobStoreFactory"),
+        ("stores.restore.factories", "org.apache.samza.storage.blobstore.BlobStoreFactory"),
+        ("stores.s.rocksdb.wal.enabled", "true"),
+    ],
+)
+def test_what_would_compute_something_else_is_refused(name: str, value: str) -> None:
+    """The error names key, value and a remedy."""
+    with pytest.raises(ConfigError) as caught:
+        warnings_about(Config({name: value}))
+    assert str(caught.value).startswith(f"{name} = {value!r}: ")
+    assert "; " in str(caught.value)
+
+
+def test_no_key_of_samzas_is_also_one_of_ours() -> None:
+    """Once a key has an effect here it leaves the table of those that have none."""
+    own = {key.name for key in keys.ALL}
+    assert [key.name for key in ALL if key.name in own] == []
+
+
+def test_the_reference_lists_no_key_that_nobody_knows() -> None:
+    """Every key of the reference's 5.1 is ours, or is told or refused."""
+    assert [
+        n for n in REFERENCE.split() if keys.declared(n) is None and known_to_samza(n) is None
+    ] == []

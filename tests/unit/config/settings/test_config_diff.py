@@ -1,0 +1,140 @@
+"""config_diff: what changed, by what that means for a running job, and what it then uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.settings.config_diff import ConfigDiff, effective
+
+ROCKSDB = "org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory"
+STORE = {
+    "stores.s.factory": "rocksdb",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "json",
+    "stores.s.changelog": "log",
+    "job.default.system": "kafka",
+}
+
+
+def between(before: dict[str, str], after: dict[str, str]) -> ConfigDiff:
+    """The diff of two plain mappings."""
+    return ConfigDiff.between(Config(before), Config(after))
+
+
+def test_each_key_stands_where_its_liveness_says() -> None:
+    """A changed key is listed by its full name under its liveness, sorted."""
+    diff = between(
+        {**STORE, "job.container.count": "3", "task.commit.ms": "1"},
+        {
+            **STORE,
+            "job.container.count": "5",
+            "cluster-manager.container.retry.count": "1",
+            "task.commit.ms": "2",
+            "systems.k.consumer.fetch.min.bytes": "7",
+            "yarn.queue": "fast",
+            "stores.s.msg.serde": "string",
+            "job.systemstreampartition.grouper.factory": "other",
+            "task.inputs": "k.a",
+        },
+    )
+    assert diff == ConfigDiff(
+        live=("cluster-manager.container.retry.count", "job.container.count"),
+        restarts_containers=("systems.k.consumer.fetch.min.bytes", "task.commit.ms"),
+        needs_redeploy=("yarn.queue",),
+        never_with_state=(
+            "job.systemstreampartition.grouper.factory",
+            "stores.s.msg.serde",
+            "task.inputs",
+        ),
+    )
+    assert not diff.is_empty
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"task.commit.ms": "10000"}),
+        ({"task.commit.ms": "10000"}, {}),
+        ({"task.commit.ms": " 010 "}, {"task.commit.ms": "10"}),
+        ({"job.host-affinity.enabled": "yes"}, {"job.host-affinity.enabled": "TRUE"}),
+        ({"yarn.container.count": "3"}, {"job.container.count": "3"}),
+        ({"task.inputs": "k.a, k.b"}, {"task.inputs": "k.b,k.a,"}),
+        ({**STORE}, {**STORE, "stores.s.factory": ROCKSDB}),
+        ({**STORE}, {**STORE, "stores.s.changelog": "kafka.log"}),
+        ({**STORE}, {**STORE, "task.checkpoint.system": "kafka", "job.changelog.system": "kafka"}),
+        (
+            {**STORE},
+            {**STORE, "stores.s.key.serde": "org.apache.samza.serializers.StringSerdeFactory"},
+        ),
+    ],
+)
+def test_the_same_in_other_words_is_no_change(
+    before: dict[str, str], after: dict[str, str]
+) -> None:
+    """Spellings, defaults, legacy names, Java's names and fall-backs are not changes."""
+    assert between(before, after).is_empty
+
+
+def test_keys_of_the_user_restart_containers() -> None:
+    """A key that nobody declared is read by user code when it starts."""
+    assert between({}, {"my.key": "1"}) == ConfigDiff(restarts_containers=("my.key",))
+    assert between({"my.key": "1"}, {}) == ConfigDiff(restarts_containers=("my.key",))
+
+
+def test_what_a_key_falls_back_to_changes_it() -> None:
+    """Another default system moves checkpoints and changelogs that name none."""
+    diff = between(STORE, {**STORE, "job.default.system": "other"})
+    assert diff.never_with_state == ("stores.s.changelog", "task.checkpoint.system")
+    assert set(diff.needs_redeploy) == {
+        "job.changelog.system",
+        "job.coordinator.system",
+        "job.default.system",
+    }
+
+
+def test_a_serde_of_the_registry_changes_the_stores_that_name_it() -> None:
+    """The bytes of a store change with the class behind its serde's name."""
+    registry = "serializers.registry.mine.class"
+    before = {**STORE, "stores.s.key.serde": "mine", registry: "long"}
+    diff = between(before, {**before, registry: "integer"})
+    assert diff == ConfigDiff(needs_redeploy=(registry,), never_with_state=("stores.s.key.serde",))
+
+
+def test_a_store_that_comes_or_goes_needs_a_redeploy() -> None:
+    """A store that only one of the two has is at no risk: nothing of it is read differently."""
+    names = tuple(sorted(k for k in STORE if k.startswith("stores.")))
+    without = {"job.default.system": "kafka"}
+    assert between(without, STORE) == ConfigDiff(needs_redeploy=names)
+    assert between(STORE, without) == ConfigDiff(needs_redeploy=names)
+
+
+def test_effective_keeps_what_needs_a_redeploy() -> None:
+    """Live and restarting keys are as wanted; a redeploy's keys as they run, absent ones absent."""
+    running = Config({"job.container.count": "3", "yarn.queue": "a", "task.commit.ms": "1"})
+    wanted = Config({"job.container.count": "5", "yarn.am.max-attempts": "3", "my.key": "x"})
+    assert effective(running, wanted, has_state=False) == Config(
+        {"job.container.count": "5", "yarn.queue": "a", "my.key": "x"}
+    )
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_effective_keeps_the_grouper_of_a_job_with_state(*, has_state: bool) -> None:
+    """Where the caller knows that nothing was kept yet, how partitions become tasks may change."""
+    running = Config(STORE)
+    wanted = running.merged({"job.systemstreampartition.grouper.factory": "other"})
+    assert effective(running, wanted, has_state=has_state) == (running if has_state else wanted)
+
+
+def test_without_a_changelog_one_time_keys_need_a_redeploy() -> None:
+    """No state is mixed up, but topics and tasks are made at a submission."""
+    wanted = Config({"task.inputs": "k.b", "task.checkpoint.system": "other"})
+    diff = ConfigDiff.between(Config({"task.inputs": "k.a"}), wanted)
+    assert diff == ConfigDiff(needs_redeploy=("task.checkpoint.system", "task.inputs"))
+
+
+def test_effective_keeps_the_spelling_that_runs() -> None:
+    """A key under its legacy name is kept under it, and the wanted spelling is dropped."""
+    running = Config({"yarn.container.memory.mb": "1"})
+    wanted = Config({"cluster-manager.container.memory.mb": "2"})
+    assert effective(running, wanted, has_state=True) == running

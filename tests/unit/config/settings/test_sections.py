@@ -1,0 +1,289 @@
+"""Typed views: Samza's defaults, fall-backs and names."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    OffsetDefault,
+    StandbyConfig,
+    SystemConfig,
+    TaskConfig,
+    YarnConfig,
+)
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.system_stream import SystemStream
+
+
+def _config(**more: str) -> Config:
+    return Config(
+        {
+            "job.name": "my_job",
+            "job.default.system": "kafka",
+            "systems.kafka.consumer.bootstrap.servers": "h:9092",
+            **more,
+        }
+    )
+
+
+_STORE = {
+    "stores.s.factory": "org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "my-json",
+    "stores.s.changelog": "s-log",
+    "serializers.registry.my-json.class": "org.apache.samza.serializers.JsonSerdeFactory",
+}
+
+
+def test_names_of_topics_are_samzas() -> None:
+    """Underscores become hyphens in both parts; nothing else changes."""
+    config = _config(**{"job.id": "a_b.C"})
+    assert JobConfig.of(config).coordinator_topic == "__samza_coordinator_my-job_a-b.C"
+    checkpoint = "__samza_checkpoint_ver_1_for_my-job_a-b.C"
+    assert TaskConfig.of(config).checkpoint_topic == checkpoint
+    assert JobConfig.of(config).directory_name == "my_job-a_b.C"
+
+
+def test_job_defaults_are_samzas() -> None:
+    """Without any key: one container, no host affinity, replication 3, the default groupers."""
+    job = JobConfig.of(_config())
+    assert (job.id, job.container_count, job.host_affinity_enabled) == ("1", 1, False)
+    assert (job.coordinator_system, job.coordinator_replication_factor) == ("kafka", 3)
+    assert (job.coordinator_segment_bytes, job.catch_up_interval_ms) == (26214400, 1000)
+    assert job.ssp_grouper_factory.endswith("grouper.stream.GroupByPartitionFactory")
+    assert job.task_name_grouper_factory.endswith("grouper.task.GroupByContainerCountFactory")
+
+
+def test_replication_falls_back_to_the_system() -> None:
+    """Own key, else the system's, else Samza's 3, 3, 2."""
+    plain = _config(**_STORE)
+    assert TaskConfig.of(plain).checkpoint_replication_factor == 3
+    assert StorageConfig.of(plain).stores["s"].changelog_replication_factor == 2
+    single = _config(**_STORE, **{"systems.kafka.default.stream.replication.factor": "1"})
+    assert JobConfig.of(single).coordinator_replication_factor == 1
+    assert TaskConfig.of(single).checkpoint_replication_factor == 1
+    assert StorageConfig.of(single).stores["s"].changelog_replication_factor == 1
+    own = single.merged(
+        {
+            "job.coordinator.replication.factor": "2",
+            "task.checkpoint.replication.factor": "4",
+            "stores.default.changelog.replication.factor": "5",
+        }
+    )
+    assert JobConfig.of(own).coordinator_replication_factor == 2
+    assert TaskConfig.of(own).checkpoint_replication_factor == 4
+    assert StorageConfig.of(own).stores["s"].changelog_replication_factor == 5
+
+
+def test_a_coordinator_system_is_needed() -> None:
+    """Neither job.coordinator.system nor job.default.system: refused with the remedy."""
+    with pytest.raises(ConfigError, match=r"job\.coordinator\.system is missing.*such as kafka"):
+        JobConfig.of(Config({"job.name": "j"}))
+
+
+def test_legacy_names_are_read_where_the_present_ones_are_missing() -> None:
+    """Old Samza jobs say yarn.container.count and the like; the present name wins."""
+    config = _config(**{"yarn.container.count": "4", "yarn.samza.host-affinity.enabled": "true"})
+    assert JobConfig.of(config).container_count == 4
+    assert JobConfig.of(config).host_affinity_enabled
+    assert JobConfig.of(config.merged({"job.container.count": "2"})).container_count == 2
+    with pytest.raises(ConfigError, match=r"yarn\.container\.count = '0'"):
+        JobConfig.of(_config(**{"yarn.container.count": "0"}))
+
+
+def test_task_defaults_are_ours() -> None:
+    """Commits every 10 s, transactions every second, exactly once, checkpoints in Kafka."""
+    task = TaskConfig.of(_config())
+    assert (task.commit_ms, task.transaction_ms, task.shutdown_ms) == (10000, 1000, 30000)
+    assert (task.exactly_once, task.checkpoint_enabled) == (True, True)
+    assert (task.checkpoint_system, task.memory.heap_mb) == ("kafka", 0)
+    assert (task.task_class, task.pipeline_class, task.inputs) == (None, None, ())
+
+
+def test_checkpoints_can_be_turned_off() -> None:
+    """The word none turns them off; Samza's factory keeps them on; anything else is refused."""
+    factory = "task.checkpoint.factory"
+    java = "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory"
+    assert not TaskConfig.of(_config(**{factory: "none"})).checkpoint_enabled
+    assert TaskConfig.of(_config(**{factory: java})).checkpoint_enabled
+    with pytest.raises(ConfigError, match=r"no such checkpoint factory is known; write kafka"):
+        TaskConfig.of(_config(**{factory: "org.acme.Files"}))
+
+
+def test_inputs_are_split_at_the_first_dot() -> None:
+    """A stream's name may hold dots, a system's may not; the same input twice is one."""
+    task = TaskConfig.of(_config(**{"task.inputs": "kafka.a.b, kafka.c,kafka.c"}))
+    assert task.inputs == (SystemStream("kafka", "a.b"), SystemStream("kafka", "c"))
+    for wrong in ("flights", ".flights", "kafka."):
+        with pytest.raises(ConfigError, match=r"must have the form system\.stream"):
+            TaskConfig.of(_config(**{"task.inputs": wrong}))
+
+
+def test_spark_properties_are_handed_on() -> None:
+    """task.spark.conf.* without its prefix."""
+    task = TaskConfig.of(_config(**{"task.spark.conf.spark.sql.session.timeZone": "UTC"}))
+    assert task.spark_conf == {"spark.sql.session.timeZone": "UTC"}
+
+
+def test_a_system_gives_each_client_its_properties() -> None:
+    """Java's names are mapped, admin gets the connection only, Java-only names are told."""
+    system = SystemConfig.of(
+        _config(
+            **{
+                "systems.kafka.consumer.fetch.max.wait.ms": "10",
+                "systems.kafka.consumer.security.protocol": "SSL",
+                "systems.kafka.producer.linger.ms": "5",
+                "systems.kafka.producer.key.serializer": "x.Y",
+            }
+        ),
+        "kafka",
+    )
+    assert system.consumer["fetch.wait.max.ms"] == "10"
+    assert dict(system.producer) == {"bootstrap.servers": "h:9092", "linger.ms": "5"}
+    assert dict(system.admin) == {"bootstrap.servers": "h:9092", "security.protocol": "SSL"}
+    assert system.ignored == ("systems.kafka.producer.key.serializer",)
+
+
+def test_the_producers_servers_do_too() -> None:
+    """A system needs its brokers once, for the consumer or for the producer."""
+    config = Config({"systems.k.producer.bootstrap.servers": "p:1"})
+    assert SystemConfig.of(config, "k").consumer["bootstrap.servers"] == "p:1"
+    with pytest.raises(ConfigError, match=r"systems\.k\.consumer\.bootstrap\.servers is missing"):
+        SystemConfig.of(Config(), "k")
+    other = config.merged({"systems.k.samza.factory": "org.acme.Queue"})
+    with pytest.raises(ConfigError, match="no such system factory is known"):
+        SystemConfig.of(other, "k")
+
+
+def test_a_streams_own_settings_win_over_the_systems() -> None:
+    """Offset default and serdes: the stream's, else the system's, else upcoming and none."""
+    config = _config(
+        **{
+            "systems.kafka.samza.offset.default": "oldest",
+            "systems.kafka.samza.msg.serde": "json",
+            "systems.kafka.streams.my.topic.samza.offset.default": "upcoming",
+            "systems.kafka.streams.my.topic.samza.msg.serde": "string",
+        }
+    )
+    system = SystemConfig.of(config, "kafka")
+    assert system.offset_default("other") is OffsetDefault.OLDEST
+    assert system.offset_default("my.topic") is OffsetDefault.UPCOMING
+    assert (system.msg_serde("other"), system.msg_serde("my.topic")) == ("json", "string")
+    assert system.key_serde("other") is None
+    assert SystemConfig.of(_config(), "kafka").offset_default("x") is OffsetDefault.UPCOMING
+
+
+def test_stores_have_our_names() -> None:
+    """Java factories, registered serdes and a changelog of the default system are resolved."""
+    store = StorageConfig.of(_config(**_STORE)).stores["s"]
+    assert (store.factory, store.key_serde, store.msg_serde) == ("rocksdb", "string", "json")
+    assert store.changelog == SystemStream("kafka", "s-log")
+    assert (store.changelog_max_message_bytes, store.changelog_delete_retention_ms) == (
+        1000012,
+        86400000,
+    )
+    assert store.changelog_min_compaction_lag_ms is None
+
+
+def test_a_changelogs_own_compaction_lag_wins_over_that_of_all() -> None:
+    """Zero too, which is a lag like any other."""
+    general = {"stores.default.changelog.min.compaction.lag.ms": "7"}
+    own = {"stores.s.changelog.min.compaction.lag.ms": "0"}
+    lags = [
+        StorageConfig.of(_config(**_STORE, **more)).stores["s"].changelog_min_compaction_lag_ms
+        for more in (general, {**general, **own})
+    ]
+    assert lags == [7, 0]
+
+
+def test_a_changelog_may_name_its_system_and_topic_properties() -> None:
+    """system.stream wins over job.changelog.system; changelog.kafka.* is handed on."""
+    config = _config(
+        **_STORE,
+        **{"job.changelog.system": "other", "stores.s.changelog.kafka.segment.ms": "5"},
+    )
+    store = StorageConfig.of(config).stores["s"]
+    assert store.changelog == SystemStream("other", "s-log")
+    assert store.changelog_overrides == {"segment.ms": "5"}
+    named = config.merged({"stores.s.changelog": "kafka.my.log"})
+    assert StorageConfig.of(named).stores["s"].changelog == SystemStream("kafka", "my.log")
+    for wrong in ("kafka.", ".log"):
+        with pytest.raises(ConfigError, match=r"must have the form system\.stream or stream"):
+            StorageConfig.of(config.merged({"stores.s.changelog": wrong}))
+
+
+def test_a_store_needs_factory_and_serdes() -> None:
+    """Whichever is missing is named; an unknown serde is told how to become known."""
+    assert StorageConfig.of(_config()).stores == {}
+    for key in ("stores.s.factory", "stores.s.key.serde", "stores.s.msg.serde"):
+        rest = {name: value for name, value in _STORE.items() if name != key}
+        with pytest.raises(ConfigError, match=f"{key} is missing"):
+            StorageConfig.of(_config(**rest))
+    unknown = _config(**{**_STORE, "stores.s.key.serde": "avro"})
+    with pytest.raises(ConfigError, match=r"or set serializers\.registry\.avro\.class"):
+        StorageConfig.of(unknown)
+    unknown_class = unknown.merged({"serializers.registry.avro.class": "AvroSerde"})
+    with pytest.raises(ConfigError, match=r"serializers\.registry\.avro\.class = 'AvroSerde'"):
+        StorageConfig.of(unknown_class)
+
+
+def test_a_serde_may_be_the_jobs_own_or_avro() -> None:
+    """module:Class in either form; avro with its schema, which must be JSON."""
+    config = _config(**{**_STORE, "stores.s.msg.serde": "events"})
+
+    def msg_serde(**entry: str) -> str:
+        named = {f"serializers.registry.events.{part}": text for part, text in entry.items()}
+        return StorageConfig.of(config.merged(named)).stores["s"].msg_serde
+
+    assert msg_serde(**{"class": "my.serdes:Event"}) == "my.serdes:Event"
+    assert msg_serde(**{"class": "my.serdes.Event"}) == "my.serdes:Event"
+    assert msg_serde(**{"class": "avro", "schema": ' {"type": "long"}'}) == 'avro {"type":"long"}'
+    with pytest.raises(ConfigError, match=r"serializers\.registry\.events\.schema is missing"):
+        msg_serde(**{"class": "avro"})
+    with pytest.raises(ConfigError, match=r"events\.schema = 'long': it must be JSON"):
+        msg_serde(**{"class": "avro", "schema": "long"})
+
+
+def test_hot_standby_is_read_in_both_words() -> None:
+    """Samza's factor counts the active container too; both and different is refused."""
+    assert StandbyConfig.of(_config()) == StandbyConfig(enabled=False, replication_count=1)
+    samza = _config(**{"job.standbytasks.replication.factor": "3"})
+    assert StandbyConfig.of(samza) == StandbyConfig(enabled=True, replication_count=2)
+    off = _config(**{"job.standbytasks.replication.factor": "1"})
+    assert not StandbyConfig.of(off).enabled
+    both = samza.merged({"job.hotstandby.enabled": "true", "job.hotstandby.replicationcount": "2"})
+    assert StandbyConfig.of(both) == StandbyConfig(enabled=True, replication_count=2)
+    with pytest.raises(ConfigError, match="say something else"):
+        StandbyConfig.of(both.merged({"job.hotstandby.replicationcount": "1"}))
+
+
+def test_cluster_defaults() -> None:
+    """Samza's sizes and retries, our check-ins."""
+    manager = ClusterManagerConfig.of(_config())
+    assert (manager.container_memory_mb, manager.request_timeout_ms) == (1024, 5000)
+    assert (manager.retry_count, manager.retry_window_ms) == (8, 300000)
+    assert (manager.check_in_interval_ms, manager.check_in_timeout_ms) == (500, 60000)
+    assert (manager.lease_ms, manager.url_port, manager.url_host) == (10000, 0, None)
+    yarn = YarnConfig.of(_config())
+    assert (yarn.queue, yarn.am_max_attempts, yarn.package_path) == ("default", 10, None)
+
+
+def test_every_key_is_there_once_and_says_what_it_is() -> None:
+    """No name twice, and each key has meaning and source."""
+    names = [key.name for key in keys.ALL]
+    assert len(names) == len(set(names)) > 60
+    assert all(key.meaning and key.source for key in keys.ALL)
+
+
+def test_keys_show_their_defaults() -> None:
+    """The reference table can be printed from the keys."""
+    assert keys.TASK_COMMIT_MS.default_text == "10000"
+    assert keys.TASK_EXACTLY_ONCE.default_text == "true"
+    assert keys.JOB_ID.default_text == "1"
+    assert keys.JOB_NAME.default_text == keys.TASK_INPUTS.default_text == ""
+    assert keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.default_text == ""

@@ -1,0 +1,289 @@
+"""Every static fault of a configuration, and what is only suspicious."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import Key
+from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.settings.validation import validate
+
+_GOOD = Config(
+    {
+        "job.name": "flights",
+        "job.default.system": "kafka",
+        "task.class": "plane.summary:Summary",
+        "task.inputs": "kafka.flights",
+        "task.broadcast.inputs": "kafka.codes#[0-3]",
+        "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+        "systems.kafka.consumer.bootstrap.servers": "localhost:9092",
+        "stores.planes.factory": "rocksdb",
+        "stores.planes.key.serde": "string",
+        "stores.planes.msg.serde": "json",
+        "stores.planes.changelog": "planes-changelog",
+        "my.own.key": "is mine",
+    }
+)
+
+
+def test_a_good_configuration_has_no_fault_and_no_warning() -> None:
+    """Unknown keys are nobody's fault: user code reads them."""
+    assert validate(_GOOD) == ()
+
+
+def test_a_pipeline_needs_some_memory() -> None:
+    """A pipeline brings a JVM, and Python must have room beside its heap."""
+    config = _GOOD.merged({"task.pipeline.class": "plane.summary:pipeline"})
+    (warning,) = validate(config)
+    assert warning == (
+        "cluster-manager.container.memory.mb = 1024 leaves Python 96 MB beside a heap of 512: "
+        "YARN may kill containers for their memory"
+    )
+    assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
+
+
+_PLACES = {"<store>": "planes", "<system>": "kafka"}
+
+
+@pytest.mark.parametrize("key", keys.ALL, ids=lambda key: key.name)
+def test_no_fault_tells_a_secret_that_its_value_holds(key: Key) -> None:
+    """Neither value nor rule nor remedy has it, nor a key that the value is part of."""
+    name = re.sub("<[^>]+>", lambda part: _PLACES.get(part[0], "flights"), key.name)
+    url = "https://me:hunter2@host"
+    for value in (url, f"a,{url}:1", f"kafka.{url}#0,x", "m:password=hunter2"):
+        try:
+            said = "\n".join(validate(_GOOD.merged({name: value})))
+        except HomeportError as error:
+            said = str(error)
+        assert "hunter2" not in said
+
+
+_FAULTS = [
+    ("job.name", "", "it is required"),
+    ("job.name", "my job", "it becomes part of topic names"),
+    ("job.name", "größe", "it becomes part of topic names"),
+    ("job.name", "x" * 240, "more than the 249 characters"),
+    ("job.id", "a/b", "it becomes part of topic names"),
+    ("job.default.system", "", "it is required where"),
+    ("task.class", "", "it is required, with a pipeline too"),
+    ("task.class", "org.acme.Task", "it must have the form module:Name"),
+    ("task.pipeline.class", "pipeline", "it must have the form module:Name"),
+    ("task.inputs", "", "a job needs at least one input"),
+    ("task.inputs", "flights", "each input must have the form system.stream"),
+    ("task.inputs", "kafka.fli ghts", "cannot be the name of a Kafka topic"),
+    ("task.inputs", "other.flights", "needs the addresses of its brokers"),
+    ("task.broadcast.inputs", "kafka.codes", "each must have the form system.stream#"),
+    ("task.broadcast.inputs", "codes#0", "each must have the form system.stream#"),
+    ("task.broadcast.inputs", "kafka.co des#0", "cannot be the name of a Kafka topic"),
+    ("task.broadcast.inputs", "other.codes#0", "needs the addresses of its brokers"),
+    ("task.dead.letter.stream", "kafka.bad", "only records that are dropped go there"),
+    ("task.commit.ms", "soon", "it must be a whole number"),
+    ("task.commit.ms", "0", "it must be at least 1"),
+    ("task.exactly.once", "maybe", "it must be true or false"),
+    ("task.checkpoint.factory", "files", "no such checkpoint factory"),
+    ("task.checkpoint.system", "other", "needs the addresses of its brokers"),
+    ("task.name.grouper.factory", "mine", "no such grouper of tasks into containers"),
+    ("task.spark.driver.memory.mb", "2048", "it must be below cluster-manager"),
+    ("job.systemstreampartition.grouper.factory", "mine", "no such grouper of partitions"),
+    ("job.container.count", "0", "it must be at least 1"),
+    ("job.coordinator.replication.factor", "three", "it must be a whole number"),
+    ("job.hotstandby.enabled", "true", "hot standby needs host affinity"),
+    ("job.standbytasks.replication.factor", "2", "hot standby needs host affinity"),
+    ("systems.kafka.samza.factory", "org.acme.Queue", "no such system factory"),
+    ("systems.kafka.samza.offset.default", "newest", "it must be upcoming or oldest"),
+    ("systems.kafka.streams.flights.samza.offset.default", "x", "upcoming or oldest"),
+    ("systems.kafka.samza.msg.serde", "avro", "no such serde is known"),
+    ("systems.kafka.streams.flights.samza.key.serde", "avro", "no such serde is known"),
+    ("systems.kafka.default.stream.replication.factor", "0", "it must be at least 1"),
+    ("systems.kafka.producer.buffer.memory", "32m", "whole number of bytes"),
+    ("systems.kafka.consumer.bootstrap.servers", " ", "needs the addresses of its brokers"),
+    ("stores.planes.factory", "", "it is required"),
+    ("stores.planes.factory", "org.acme.Store", "no such store factory"),
+    ("stores.planes.factory", "my.store:Store", "no such store factory"),
+    ("stores.planes.key.serde", "avro", "no such serde is known"),
+    ("stores.planes.msg.serde", "", "it is required"),
+    ("stores.planes.changelog", "kafka.", "system.stream or stream"),
+    ("stores.planes.changelog", "a b", "cannot be the name of a Kafka topic"),
+    ("stores.planes.changelog", "other.log", "needs the addresses of its brokers"),
+    ("stores.a/b.factory", "rocksdb", "it is required"),
+    ("cluster-manager.jobcoordinator.url.port", "70000", "it must be at most 65535"),
+    ("cluster-manager.container.check-in.interval.ms", "20000", "it must be below"),
+    ("yarn.am.max-attempts", "0", "it must be at least 1"),
+    ("yarn.container.memory.mb", "big", "it must be a whole number"),
+]
+
+
+_DEAD_LETTER_FAULTS = [
+    ("bad", "it must have the form system.stream"),
+    ("kafka.b d", "cannot be the name of a Kafka topic"),
+    ("kafka.flights", "would be read again"),
+    ("other.bad", "other brokers than the job's checkpoints"),
+    ("nobody.bad", "needs the addresses of its brokers"),
+]
+
+
+@pytest.mark.parametrize(("value", "rule"), _DEAD_LETTER_FAULTS)
+def test_dead_letters_need_a_stream_of_the_transaction(value: str, rule: str) -> None:
+    """A topic on the brokers of the checkpoints that is no input."""
+    config = _GOOD.merged(
+        {
+            "task.drop.deserialization.errors": "true",
+            "systems.other.consumer.bootstrap.servers": "elsewhere:9092",
+            "task.dead.letter.stream": "kafka.bad",
+        }
+    )
+    assert validate(config) == ()
+    with pytest.raises(ConfigError, match=rule):
+        validate(config.merged({"task.dead.letter.stream": value}))
+
+
+def test_dead_letters_go_anywhere_where_outputs_are_no_part_of_the_transaction() -> None:
+    """The brokers of the checkpoints are not asked for then."""
+    config = _GOOD.merged(
+        {
+            "task.exactly.once": "false",
+            "task.drop.deserialization.errors": "true",
+            "systems.other.consumer.bootstrap.servers": "elsewhere:9092",
+            "task.dead.letter.stream": "other.bad",
+        }
+    )
+    assert validate(config) == ()
+
+
+@pytest.mark.parametrize(("key", "value", "rule"), _FAULTS)
+def test_each_fault_is_one_line_with_its_rule(key: str, value: str, rule: str) -> None:
+    """The line names a key, the rule it breaks and a remedy."""
+    with pytest.raises(ConfigError) as caught:
+        validate(_GOOD.merged({key: value}))
+    assert rule in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_stores_may_not_share_a_changelog() -> None:
+    """Two stores in one changelog would mix their keys."""
+    second = {
+        "stores.copy.factory": "rocksdb",
+        "stores.copy.key.serde": "string",
+        "stores.copy.msg.serde": "json",
+        "stores.copy.changelog": "kafka.planes-changelog",
+    }
+    with pytest.raises(ConfigError, match="store 'copy' has the same changelog"):
+        validate(_GOOD.merged(second))
+
+
+def test_a_store_may_have_no_changelog() -> None:
+    """Its content is lost with its host, which is the user's choice."""
+    plain = {k: v for k, v in _GOOD.items() if k != "stores.planes.changelog"}
+    assert validate(Config(plain)) == ()
+
+
+def test_a_store_name_is_a_folder_name() -> None:
+    """Slashes and dots alone would leave the state directory."""
+    for name in ("a/b", ".."):
+        keys = {f"stores.{name}.{k}": "string" for k in ("key.serde", "msg.serde")}
+        with pytest.raises(ConfigError, match="becomes the name of a folder"):
+            validate(_GOOD.merged(keys | {f"stores.{name}.factory": "rocksdb"}))
+
+
+def test_changelog_and_checkpoint_share_a_system() -> None:
+    """One transaction cannot span two clusters."""
+    apart = {
+        "systems.other.consumer.bootstrap.servers": "other:9092",
+        "task.checkpoint.system": "other",
+    }
+    with pytest.raises(ConfigError, match="one transaction"):
+        validate(_GOOD.merged(apart))
+
+
+def test_an_unknown_key_is_a_warning() -> None:
+    """A key that is nearly ours is probably a misspelling, but may be the user's."""
+    assert validate(_GOOD.merged({"task.comit.ms": "1"})) == (
+        "task.comit.ms is not a key of Homeport: did you mean task.commit.ms?",
+    )
+
+
+def test_a_key_of_samzas_that_would_change_the_result_is_refused() -> None:
+    """Its value asks for something that would not be done."""
+    with pytest.raises(ConfigError, match="a task reads whole partitions"):
+        validate(_GOOD.merged({"job.elasticity.factor": "2"}))
+
+
+def test_what_has_no_effect_is_a_warning() -> None:
+    """Java-only client properties, and a Spark that nobody would take, are told."""
+    more = {
+        "systems.kafka.consumer.key.deserializer": "x.Y",
+        "job.hotstandby.prewarm": "true",
+    }
+    assert validate(_GOOD.merged(more)) == (
+        "systems.kafka.consumer.key.deserializer has no effect: librdkafka has nothing like it",
+        "job.hotstandby.prewarm has no effect: hot standby is off",
+    )
+
+
+_PREWARMED = {
+    "job.hotstandby.enabled": "true",
+    "job.hotstandby.prewarm": "true",
+    "job.host-affinity.enabled": "true",
+    "stores.s.factory": "rocksdb",
+    "stores.s.changelog": "kafka.changes",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "string",
+}
+
+
+def test_without_a_pipeline_no_spark_is_made_ready() -> None:
+    """A warning, as the job runs all the same."""
+    assert validate(_GOOD.merged(_PREWARMED)) == (
+        "job.hotstandby.prewarm has no effect: without a pipeline no Spark is started",
+    )
+
+
+def test_a_spark_beside_a_standby_must_fit_into_the_container() -> None:
+    """Of one whose heap leaves Python too little, the keys to change are named."""
+    config = _GOOD.merged({**_PREWARMED, "task.pipeline.class": "my.pipeline:function"})
+    assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
+    for more in (
+        {"cluster-manager.container.memory.mb": "1024"},
+        {
+            "cluster-manager.container.memory.mb": "1536",
+            "task.spark.driver.memory.mb": "800",
+        },
+    ):
+        with pytest.raises(ConfigError, match="need 288 MB of Python's share"):
+            validate(config.merged(more))
+
+
+def test_a_spark_beside_an_active_container_must_fit_into_it() -> None:
+    """The line says what it needs, what that leaves, and how many MB would do."""
+    memory, heap = "cluster-manager.container.memory.mb", "task.spark.driver.memory.mb"
+    plain = _GOOD.merged({"job.container.prewarm": "true"})
+    assert validate(plain) == (
+        "job.container.prewarm has no effect: without a pipeline no Spark is started",
+    )
+    config = plain.merged({"task.pipeline.class": "my.pipeline:function"})
+    assert validate(config.merged({memory: "2816"})) == ()
+    for more, told in (
+        ({memory: "1536"}, r"928 MB .* -384 of 1536 MB.*; set \S+ to 2816 or more, or leave"),
+        ({memory: "2816", heap: "600"}, r"1016 MB .*; set \S+ to 3072 or more, or \S+ lower, or"),
+    ):
+        with pytest.raises(ConfigError, match=rf"job.container.prewarm = 'true': .*{told}"):
+            validate(config.merged(more))
+    assert validate(config.merged({memory: "3072", heap: "600"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("job.hotstandby.enabled", "true"), ("job.standbytasks.replication.factor", "2")],
+)
+def test_hot_standby_needs_a_changelog(key: str, value: str) -> None:
+    """That is all that a standby follows; the key at fault is the one that was written."""
+    config = _GOOD.merged({"job.host-affinity.enabled": "true", key: value})
+    assert validate(config) == ()
+    without = Config({k: v for k, v in config.items() if not k.endswith(".changelog")})
+    with pytest.raises(ConfigError, match=rf"{key} = '{value}': no store has a changelog"):
+        validate(without)

@@ -1,0 +1,144 @@
+"""What a child leaves in the shared memory for its launcher."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from homeport.container.host import lease_memory
+from homeport.container.host.exit_codes import EXIT_LEASE_LOST
+from homeport.container.host.lease_memory import (
+    FD_VARIABLE,
+    LEASE_THREAD,
+    REPORT_BYTES,
+    LeaseMemory,
+    SpareKind,
+    boot_ms,
+    watch_lease,
+)
+from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
+from homeport.job_coordinator.model.ids import TaskName
+
+LIMIT_S = 10
+LONG = ContainerReport.following([StoreLag("s", TaskName(f"Partition {i}"), 1) for i in range(100)])
+
+
+@pytest.fixture(name="memory")
+def _memory() -> Iterator[LeaseMemory]:
+    memory = LeaseMemory.create(7, 9)
+    yield memory
+    os.close(memory.fd)
+
+
+def test_the_launcher_finds_what_the_child_told_last(memory: LeaseMemory) -> None:
+    """By another mapping of the same memory, a shorter word after a longer one too."""
+    child = LeaseMemory(memory.fd)
+    assert memory.told() is None
+    for report in (LONG, ContainerReport(lag=3), ContainerReport()):
+        child.tell(report)
+        assert memory.told() == report
+        assert memory.told() == report
+    assert (memory.deadline_ms, memory.beat_ms) == (7, 9)
+
+
+def test_a_report_that_is_being_written_is_left_for_the_next_look(memory: LeaseMemory) -> None:
+    """Bytes that do not fit their checksum are no word: the one before holds."""
+    memory.tell(ContainerReport(lag=3))
+    assert memory.told() == ContainerReport(lag=3)
+    os.pwrite(memory.fd, b"[", lease_memory._NUMBERS + lease_memory._HEAD.size)
+    assert memory.told() == ContainerReport(lag=3)
+
+
+def test_nonsense_with_a_good_checksum_is_no_report(memory: LeaseMemory) -> None:
+    """It is not handed on: the AM would refuse the launcher's check-in for it."""
+    memory.tell(ContainerReport(lag=-1))
+    assert memory.told() is None
+
+
+def test_of_a_report_that_is_too_long_the_sums_are_told(memory: LeaseMemory) -> None:
+    """Single stores are left out."""
+    lags = [StoreLag("s" * 100, TaskName(f"Partition {i}"), 2) for i in range(1000)]
+    report = ContainerReport.following(lags)
+    assert len(str(report.to_json())) > REPORT_BYTES
+    memory.tell(report)
+    assert memory.told() == ContainerReport(lag=2000)
+
+
+def test_the_launcher_finds_which_spare_is_wanted(memory: LeaseMemory) -> None:
+    """None at first; what the child says last counts; nonsense asks for none."""
+    child = LeaseMemory(memory.fd)
+    assert memory.spare is SpareKind.NONE
+    for kind in (SpareKind.PLAIN, SpareKind.SPARK):
+        child.want_spare(kind)
+        assert memory.spare is kind
+    assert (memory.deadline_ms, memory.beat_ms, memory.told()) == (7, 9, None)
+    os.pwrite(memory.fd, b"\xff" * 16, 16)
+    assert (memory.spare, memory.spare_share_mb) == (SpareKind.NONE, 0)
+
+
+def test_the_launcher_finds_what_is_set_apart_for_a_spare(memory: LeaseMemory) -> None:
+    """What was asked for with the kind; nothing where nothing was said of it."""
+    child = LeaseMemory(memory.fd)
+    child.want_spare(SpareKind.WARM, 928)
+    assert (memory.spare, memory.spare_share_mb) == (SpareKind.WARM, 928)
+    child.want_spare(SpareKind.SPARK)
+    assert (memory.spare, memory.spare_share_mb) == (SpareKind.SPARK, 0)
+
+
+def test_the_launcher_finds_whether_a_spare_is_ready(memory: LeaseMemory) -> None:
+    """It is not at first, and may be no longer."""
+    spare = LeaseMemory(memory.fd)
+    for is_ready in (True, False):
+        assert memory.is_ready is not is_ready
+        spare.say_ready(is_ready=is_ready)
+        assert memory.is_ready is is_ready
+
+
+def test_a_spare_finds_that_its_permit_is_near(memory: LeaseMemory) -> None:
+    """Once the launcher has said so."""
+    spare = LeaseMemory(memory.fd)
+    assert not spare.is_permit_near
+    memory.expect_permit()
+    assert spare.is_permit_near
+
+
+def test_without_a_permit_there_is_no_deadline() -> None:
+    """Not in a hundred years; that it beats is known from the start."""
+    memory = LeaseMemory.endless(9)
+    assert memory.deadline_ms - boot_ms() > 100 * 366 * 86_400_000
+    assert memory.beat_ms == 9
+    os.close(memory.fd)
+
+
+def test_the_launcher_finds_that_the_tasks_have_finished(memory: LeaseMemory) -> None:
+    """Not before the child says so; no other number of the memory says it."""
+    child = LeaseMemory(memory.fd)
+    child.tell(LONG)
+    child.want_spare(SpareKind.WARM, 7)
+    child.say_ready(is_ready=True)
+    memory.expect_permit()
+    assert not memory.is_finished
+    child.say_finished()
+    assert memory.is_finished
+
+
+def test_a_childs_watch_beats_until_the_deadline_in_a_daemon_thread() -> None:
+    """Its thread is a daemon: a child that is done ends at once, whatever is left of its lease."""
+    memory = LeaseMemory.endless(0)
+    ended: list[int] = []
+    others = set(threading.enumerate())
+    child = watch_lease({FD_VARIABLE: str(memory.fd)}, ended.append)
+    (thread,) = set(threading.enumerate()) - others
+    try:
+        assert child is not None
+        assert (thread.name, thread.daemon) == (LEASE_THREAD, True)
+        assert ended == []
+    finally:
+        memory.deadline_ms = 0
+        thread.join(LIMIT_S)
+        os.close(memory.fd)
+    assert ended == [EXIT_LEASE_LOST]
+    assert 0 < memory.beat_ms <= boot_ms()

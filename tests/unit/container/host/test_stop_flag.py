@@ -1,0 +1,57 @@
+"""The flag that a signal handler sets."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from homeport.container.host.stop_flag import StopFlag, StopRequestedError
+
+
+def test_it_ends_every_wait_for_good() -> None:
+    """Also those that begin later, and in every thread."""
+    flag = StopFlag()
+    assert not flag.wait(0)
+    flag.pause(0)
+    flag.check()
+    flag.set()
+    flag.set()
+    assert flag.is_set()
+    assert flag.wait()
+    with pytest.raises(StopRequestedError):
+        flag.pause(60)
+    with pytest.raises(StopRequestedError):
+        flag.check()
+
+
+def test_a_handler_can_set_it_while_the_same_thread_waits() -> None:
+    """The wait ends; nothing is locked."""
+    flag = StopFlag()
+    before = signal.signal(signal.SIGALRM, lambda *_: flag.set())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert flag.wait(60)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_wait_for_input_lasts_until_there_is_some_or_the_flag_is_set() -> None:
+    """What comes first ends it, and it says whether the flag is set."""
+    flag = StopFlag()
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    before = signal.signal(signal.SIGALRM, lambda *_: os.write(writer, b"permit"))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert not flag.wait_for_input(reader)
+        assert os.read(reader, 100) == b"permit"
+        signal.signal(signal.SIGALRM, lambda *_: flag.set())
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert flag.wait_for_input(reader)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        os.close(reader)
+        os.close(writer)

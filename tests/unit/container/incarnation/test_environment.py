@@ -1,0 +1,81 @@
+"""Permit and surroundings of a stream container."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, WireError
+from homeport.config.settings.sections import JobConfig
+from homeport.container.incarnation.environment import Environment, Permit
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+WORD = "x"
+JOB = JobConfig.of(Config({"job.name": "j", "job.id": "2", "job.default.system": "kafka"}))
+
+
+def _environment(tmp_path: Path, **variables: str) -> Environment:
+    (tmp_path / "homeport-token").write_text(f"{WORD}\n", encoding="utf-8")
+    given = {"SAMZA_COORDINATOR_URL": "http://h:1/", "NM_HOST": "NM1"} | variables
+    return Environment.of(given, tmp_path)
+
+
+def test_a_permit_says_whom_to_fence() -> None:
+    """Fields as the launcher writes them."""
+    text = (
+        '{"processor_id":"1","epoch":3,"model_version":7,"fence":[{"processor_id":"0","epoch":2}]}'
+    )
+    fenced = Incarnation(ProcessorId("0"), 2)
+    assert Permit.from_json(text) == Permit(Incarnation(ProcessorId("1"), 3), 7, (fenced,))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"processor_id":"1","epoch":"x"}'])
+def test_what_is_no_permit_is_refused(text: str) -> None:
+    """With its beginning in the message."""
+    with pytest.raises(WireError, match="not a permit"):
+        Permit.from_json(text)
+
+
+def test_state_lives_below_the_nodes_folder(tmp_path: Path) -> None:
+    """In the job's folder there; the host is compared in lower case."""
+    environment = _environment(tmp_path, LOGGED_STORE_BASE_DIR="/state")
+    assert environment.host == "nm1"
+    assert environment.token == WORD
+    assert environment.state_root(JOB) == Path("/state/j-2")
+    assert environment.history_folder(JOB) == Path("/state/j-2/.history")
+
+
+def test_without_the_nodes_folder_the_jobs_is_used_as_it_is(tmp_path: Path) -> None:
+    """Samza adds nothing to job.logged.store.base.dir; without that either, the work folder."""
+    config = Config(
+        {
+            "job.name": "j",
+            "job.default.system": "kafka",
+            "job.logged.store.base.dir": "/own",
+            "job.history.dir": "/history",
+        }
+    )
+    environment = _environment(tmp_path)
+    assert environment.state_root(JobConfig.of(config)) == Path("/own")
+    assert environment.history_folder(JobConfig.of(config)) == Path("/history")
+    assert environment.state_root(JOB) == tmp_path / "state"
+
+
+def test_stores_without_a_changelog_live_apart(tmp_path: Path) -> None:
+    """In the work folder, or in a folder for each job: those of two jobs never meet."""
+    environment = _environment(tmp_path, LOGGED_STORE_BASE_DIR="/state")
+    config = Config({"job.name": "j", "job.id": "2", "job.default.system": "kafka"})
+    assert environment.scratch_root(config) == tmp_path / "state"
+    given = Config({**config, "job.non-logged.store.base.dir": "/scratch"})
+    assert environment.scratch_root(given) == Path("/scratch/j-2")
+
+
+def test_what_the_launcher_must_give_is_missed_by_name(tmp_path: Path) -> None:
+    """URL and token file."""
+    with pytest.raises(ConfigError, match="SAMZA_COORDINATOR_URL is missing"):
+        _environment(tmp_path, SAMZA_COORDINATOR_URL="")
+    with pytest.raises(ConfigError, match="HOMEPORT_TOKEN_FILE"):
+        _environment(tmp_path, HOMEPORT_TOKEN_FILE=str(tmp_path / "none"))

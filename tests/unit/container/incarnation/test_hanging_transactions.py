@@ -1,0 +1,406 @@
+"""What hangs is ended as its coordinator decided it, whatever happens meanwhile.
+
+Over a broker that keeps Kafka's rules: the end of a transaction counts for all that its producer
+has open in the partition, and who initialises an id aborts what it has open.
+``tests/integration/test_hanging_transactions.py`` has the same on a real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import pytest
+from transaction_records import EMPTY, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, key, plain
+
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.container.host.stop_flag import StopRequestedError
+from homeport.container.incarnation.hanging_transactions import HangingTransactions, is_superseded
+from homeport.container.kafka.clients import HangingTransactionError
+from homeport.container.kafka.partition_leaders import PartitionLeaders
+from homeport.container.kafka.transactions_in_kafka import TransactionsInKafka
+from homeport.container.progress.transaction_state import (
+    Batch,
+    Ended,
+    Outcome,
+    Place,
+    TransactionEnds,
+)
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
+
+LOG, CHECKPOINTS, OUT = ("log", 0), ("checkpoints", 0), ("out", 3)
+READ = (LOG, CHECKPOINTS)
+X, Y = "x", "y"
+STEPS = (
+    "held 1",
+    "written_ms 1",
+    "ends 1",
+    "first_batch 1",
+    "fence 1",
+    "ends 2",
+    "write_marker 1",
+    "held 2",
+    "first_batch 2",
+    "fence 2",
+    "ends 3",
+    "write_marker 2",
+    "held 3",
+)
+CAUSE = HangingTransactionError("a cause")
+
+
+class _Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class _Record:
+    producer_id: int
+    epoch: int
+    at_ms: int
+    text: str
+    is_committed: bool | None = None
+
+
+class _Broker:
+    """Logs, the state of each id, and what the coordinators have recorded."""
+
+    def __init__(self) -> None:
+        self.logs: dict[Place, list[_Record]] = {}
+        self.epochs: dict[str, int] = {}
+        self.open: dict[str, set[Place]] = {}
+        self.states: list[tuple[str, bytes]] = []
+        self.now_ms = 0
+
+    def _record(self, name: str, status: int, places: Iterable[Place]) -> None:
+        self.now_ms += 1
+        producer = (len(name), self.epochs[name])
+        self.states.append((name, plain(status, sorted(places), producer, self.now_ms)))
+
+    def initialise(self, name: str) -> None:
+        self.epochs[name] = self.epochs.get(name, -1) + 1
+        if name in self.open:
+            self.end(name, Outcome.ABORTED)
+        self._record(name, EMPTY, ())
+
+    def begin(self, name: str, text: str, *places: Place) -> None:
+        self.open.setdefault(name, set()).update(places)
+        self._record(name, ONGOING, self.open[name])
+        self.now_ms += 1
+        for place in places:
+            record = _Record(len(name), self.epochs[name], self.now_ms, text)
+            self.logs.setdefault(place, []).append(record)
+
+    def end(self, name: str, outcome: Outcome, *, but: Iterable[Place] = ()) -> None:
+        """Its markers reach all partitions but these (KAFKA-20734)."""
+        is_commit = outcome is Outcome.COMMITTED
+        places = self.open.pop(name)
+        self._record(name, PREPARE_COMMIT if is_commit else PREPARE_ABORT, places)
+        for place in places.difference(but):
+            self.mark(place, len(name), self.epochs[name], is_commit=is_commit)
+
+    def mark(self, place: Place, producer_id: int, epoch: int, *, is_commit: bool) -> None:
+        own = [r for r in self.logs[place] if r.producer_id == producer_id]
+        if any(r.epoch > epoch for r in own):
+            raise UnavailableError("an old epoch")
+        for record in own:
+            if record.is_committed is None:
+                record.is_committed = is_commit
+
+    def committed(self, place: Place) -> list[str]:
+        return [r.text for r in self.logs[place] if r.is_committed]
+
+    def stable(self, place: Place) -> int:
+        undecided = (n for n, r in enumerate(self.logs[place]) if r.is_committed is None)
+        return next(undecided, len(self.logs[place]))
+
+
+class _Kafka(TransactionsInKafka):
+    """One container's view of the broker; at each step something may happen."""
+
+    def __init__(self, broker: _Broker, at: Mapping[str, Callable[[], None]] | None = None) -> None:
+        self.broker = broker
+        self.system = _system()
+        self.fenced: list[str] = []
+        self.why: str | None = None
+        self.loses_markers = False
+        self._at = at or {}
+        self._counts: dict[str, int] = {}
+
+    def _done(self, step: str) -> None:  # type: ignore[override]  # of the class below it
+        self._counts[step] = self._counts.get(step, 0) + 1
+        self._at.get(f"{step} {self._counts[step]}", lambda: None)()
+
+    def refusal(self) -> str | None:
+        return self.why
+
+    def held(self, places: Iterable[Place]) -> dict[Place, int]:
+        stable = {p: self.broker.stable(p) for p in places if p in self.broker.logs}
+        self._done("held")
+        return {p: at for p, at in stable.items() if at < len(self.broker.logs[p])}
+
+    def written_ms(self, held: Mapping[Place, int]) -> int:
+        assert held
+        self._done("written_ms")
+        return 0
+
+    def ends(self, since_ms: int, transactional_id: str | None = None) -> TransactionEnds:
+        assert since_ms == 0
+        found = TransactionEnds()
+        for name, value in self.broker.states:
+            if transactional_id in {None, name}:
+                found.take(key(name), value, 0)
+        self._done("ends")
+        return found
+
+    def first_batch(self, place: Place, offset: int) -> Batch | None:
+        record = self.broker.logs[place][offset]
+        self._done("first_batch")
+        return Batch(record.producer_id, record.epoch, record.at_ms)
+
+    def fence(self, transactional_id: str) -> None:
+        self.broker.initialise(transactional_id)
+        self.fenced.append(transactional_id)
+        self._done("fence")
+
+    def write_marker(self, place: Place, ended: Ended) -> None:
+        is_commit = ended.outcome is Outcome.COMMITTED
+        if not self.loses_markers:
+            self.broker.mark(place, ended.producer_id, ended.producer_epoch, is_commit=is_commit)
+        self._done("write_marker")
+
+
+def _system(**more: str) -> SystemConfig:
+    keys = {f"systems.kafka.consumer.{k.replace('_', '.')}": v for k, v in more.items()}
+    servers = {"systems.kafka.consumer.bootstrap.servers": "h:1"}
+    return SystemConfig.of(Config(servers | keys), "kafka")
+
+
+def _end(kafka: _Kafka, *names: str) -> str:
+    """What is said of an attempt to end what hangs; without names of superseded ids: of all."""
+    hanging = HangingTransactions(kafka, lambda name: not names or name in names)
+    return str(hanging.end(CAUSE, READ))
+
+
+def _hanging(outcome: Outcome, name: str = X, *, places: Iterable[Place] = READ) -> _Broker:
+    """Three partitions have a transaction, whose end has not reached ``places``."""
+    broker = _Broker()
+    broker.initialise(name)
+    broker.begin(name, "whole", LOG, CHECKPOINTS, OUT)
+    broker.end(name, outcome, but=places)
+    return broker
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_what_hangs_is_ended_as_it_was_decided(outcome: Outcome) -> None:
+    """In what the container reads, and in the output of the same transaction."""
+    broker = _hanging(outcome, places=(LOG, CHECKPOINTS, OUT))
+    line = _end(_Kafka(broker))
+    for place in (LOG, CHECKPOINTS, OUT):
+        assert broker.stable(place) == 1
+        assert broker.committed(place) == (["whole"] if outcome is Outcome.COMMITTED else [])
+        has_end = f"x, which was {outcome.value}, has its end in {place[0]} partition {place[1]}"
+        assert f"by now {has_end}: start again" in line
+    assert line.startswith("a cause; ")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("outcome", Outcome)
+def test_two_that_end_the_same_at_once_end_it_as_it_was_decided(
+    outcome: Outcome, step: str
+) -> None:
+    """One stands still after any step while the other does all of it."""
+    broker = _hanging(outcome)
+    reached: list[str] = []
+    _end(_Kafka(broker, {step: lambda: reached.append(_end(_Kafka(broker)))}))
+    assert reached
+    for place in (LOG, CHECKPOINTS, OUT):
+        assert broker.stable(place) == 1
+        assert broker.committed(place) == (["whole"] if outcome is Outcome.COMMITTED else [])
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_one_that_dies_after_any_step_aborts_nothing(step: str) -> None:
+    """No transaction is open that Kafka would abort; the next one goes on."""
+    broker = _hanging(Outcome.COMMITTED)
+
+    def die() -> None:
+        raise _Killed
+
+    with pytest.raises(_Killed):
+        _end(_Kafka(broker, {step: die}))
+    assert broker.open == {}
+    _end(_Kafka(broker))
+    for place in (LOG, CHECKPOINTS, OUT):
+        assert broker.committed(place) == ["whole"]
+
+
+def test_two_transactions_of_one_id_end_each_as_it_was_decided() -> None:
+    """Each partition has the end of the last one there."""
+    broker = _hanging(Outcome.ABORTED, places=[LOG])
+    broker.begin(X, "second", CHECKPOINTS)
+    broker.end(X, Outcome.COMMITTED, but=[CHECKPOINTS])
+    _end(_Kafka(broker))
+    assert broker.committed(LOG) == []
+    assert broker.committed(CHECKPOINTS) == ["second"]
+
+
+def test_transactions_of_two_ids_in_one_partition_end_each_as_it_was_decided() -> None:
+    """One after the other; the end of one is none of the other's."""
+    broker = _hanging(Outcome.ABORTED)
+    other = "other"
+    broker.initialise(other)
+    broker.begin(other, "second", LOG)
+    broker.end(other, Outcome.COMMITTED, but=[LOG])
+    _end(_Kafka(broker))
+    assert broker.committed(LOG) == ["second"]
+    assert broker.stable(LOG) == 2
+
+
+def test_where_it_is_not_certain_which_of_two_hangs_nothing_is_done() -> None:
+    """A committed one may, under the end of an aborted one of the same producer."""
+    broker = _hanging(Outcome.COMMITTED)
+    broker.begin(X, "second", LOG)
+    broker.end(X, Outcome.ABORTED, but=[LOG])
+    kafka = _Kafka(broker)
+    line = _end(kafka)
+    assert broker.stable(LOG) == 0
+    assert "log partition 0, offset 0: __transaction_state has no end of one of this job's" in line
+    assert broker.committed(CHECKPOINTS) == ["whole"]
+
+
+def test_an_open_transaction_is_none_that_hangs() -> None:
+    """Its coordinator will end it; nobody is fenced."""
+    broker = _hanging(Outcome.COMMITTED)
+    broker.begin(X, "second", *READ)
+    kafka = _Kafka(broker)
+    _end(kafka)
+    assert kafka.fenced == []
+    assert broker.stable(LOG) == 0
+
+
+def test_only_ids_of_superseded_incarnations_are_touched() -> None:
+    """Whatever else hangs is left, and its id is not fenced."""
+    broker = _hanging(Outcome.COMMITTED)
+    kafka = _Kafka(broker)
+    line = _end(kafka, Y)
+    assert kafka.fenced == []
+    assert broker.stable(LOG) == 0
+    assert "has no end of one of this job's" in line
+
+
+def test_one_that_goes_on_meanwhile_is_left() -> None:
+    """Whoever woke up wrote before it was fenced: Kafka's own end of that counts there."""
+    broker = _hanging(Outcome.COMMITTED)
+    kafka = _Kafka(broker, {"first_batch 1": lambda: broker.begin(X, "late", CHECKPOINTS)})
+    line = _end(kafka)
+    assert "x has begun or ended another transaction in checkpoints partition 0 meanwhile" in line
+    assert "abort" not in line
+
+
+def test_one_that_begins_after_it_was_fenced_keeps_what_is_open() -> None:
+    """It has a newer epoch, in which Kafka takes no end of an older one."""
+    broker = _hanging(Outcome.COMMITTED, places=[LOG])
+
+    def wake_up() -> None:
+        broker.initialise(X)
+        broker.begin(X, "late", LOG)
+
+    assert "an old epoch" in _end(_Kafka(broker, {"ends 2": wake_up}))
+    assert broker.committed(LOG) == []
+    assert broker.stable(LOG) == 0
+
+
+def test_an_end_that_the_leader_does_not_take_is_told() -> None:
+    """A committed one must not be aborted; an aborted one can be, by the command; others go on."""
+
+    def refuse() -> None:
+        raise UnavailableError("Cluster authorization failed")
+
+    broker = _hanging(Outcome.COMMITTED)
+    line = _end(_Kafka(broker, {"fence 1": refuse}))
+    assert "x (producer 1, epoch 0) was committed; if its end is what is missing in chec" in line
+    assert "Cluster authorization failed; it must not be aborted, that would lose" in line
+    assert "abort --topic" not in line
+    assert broker.committed(LOG) == ["whole"]
+
+    line = _end(_Kafka(_hanging(Outcome.ABORTED), {"fence 1": refuse}))
+    command = "kafka-transactions.sh --bootstrap-server h:1 abort --topic checkpoints --partition 0"
+    assert f"`{command} --start-offset 0` ends it" in line
+
+
+def test_where_no_leader_can_be_asked_what_is_known_is_told() -> None:
+    """Nothing is done."""
+    broker = _hanging(Outcome.COMMITTED)
+    kafka = _Kafka(broker)
+    kafka.why = "over PLAINTEXT only"
+    line = _end(kafka)
+    assert "was committed" in line
+    assert "over PLAINTEXT only; it must not be aborted" in line
+    assert kafka.fenced == []
+    kafka.broker.states.clear()
+    assert "has no end of one of this job's" in _end(kafka)
+    assert PartitionLeaders(_system()).refusal() is None
+    encrypted = PartitionLeaders(_system(security_protocol="SSL")).refusal()
+    assert encrypted is not None
+    assert "security.protocol=PLAINTEXT only, not SSL" in encrypted
+
+
+def test_an_end_that_moves_nothing_is_told() -> None:
+    """As it may be where the leader changed."""
+    broker = _hanging(Outcome.COMMITTED, places=[LOG])
+    kafka = _Kafka(broker)
+    kafka.loses_markers = True
+    assert "the last stable offset stays" in _end(kafka)
+
+
+def test_a_failure_before_is_told() -> None:
+    """Kafka went away again."""
+
+    def fail() -> None:
+        raise UnavailableError("away")
+
+    kafka = _Kafka(_hanging(Outcome.COMMITTED), {"ends 1": fail})
+    assert _end(kafka) == "a cause; it could not be ended here: away"
+
+
+def test_where_nothing_hangs_any_more_the_next_start_goes_on() -> None:
+    """Another container was first; nobody is fenced."""
+    kafka = _Kafka(_hanging(Outcome.COMMITTED, places=[]))
+    assert _end(kafka) == "a cause; by now it is over: start again"
+    assert kafka.fenced == []
+
+
+@pytest.mark.parametrize("step", ["held 1", "fence 1"])
+def test_a_container_that_is_to_stop_stops(step: str) -> None:
+    """Whatever it was doing."""
+
+    def stop() -> None:
+        raise StopRequestedError("stop")
+
+    with pytest.raises(StopRequestedError):
+        _end(_Kafka(_hanging(Outcome.COMMITTED), {step: stop}))
+
+
+def test_superseded_is_who_has_a_successor() -> None:
+    """Not the newest incarnation, nobody's of another job, and none of an unknown processor."""
+    stream = InMemoryCoordinatorStream()
+    job = JobConfig.of(Config({"job.name": "job", "job.default.system": "kafka"}))
+    EpochManager(stream).write_processor_epoch(ProcessorId("0"), ProcessorEpoch(3, 1, ()))
+    stream.catch_up()
+
+    def superseded(processor: str, epoch: int, name: str = "job") -> bool:
+        own = Incarnation(ProcessorId(processor), epoch)
+        return is_superseded(job, stream, transactional_id(name, "1", own))
+
+    assert superseded("0", 2)
+    assert not superseded("0", 3)
+    assert not superseded("0", 4)
+    assert not superseded("1", 2)
+    assert not superseded("0", 2, "another")
+    assert not is_superseded(job, stream, "a-stranger")

@@ -1,0 +1,369 @@
+"""The steps of a container's start, while AM and Kafka come and go."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
+from homeport.container.incarnation import start_up
+from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.progress.checkpoint import NOTHING
+from homeport.container.progress.restore import ChangelogRange
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.grouper.standby_models import with_standbys
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskModel,
+)
+
+PERMIT = Permit(Incarnation(ProcessorId("p/1"), 4), 7, ())
+MODEL = JobModel(Config({"job.name": "j"}), {})
+
+
+class _Client(CoordinatorClient):
+    """Answers in turn; an error is raised."""
+
+    def __init__(self, *answers: JobModel | Exception) -> None:
+        super().__init__("http://127.0.0.1:1/", None)
+        self.answers = list(answers)
+        self.asked: list[tuple[str, int]] = []
+
+    def processor_model(self, processor_id: ProcessorId, version: int) -> JobModel:
+        self.asked.append((processor_id, version))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_up, "_AM_PAUSE_S", 0)
+
+
+def test_the_part_of_the_permits_version_is_fetched() -> None:
+    """Its own processor and no other, in the version that the permit names."""
+    client = _Client(MODEL)
+    assert start_up.fetch_job_model(client, PERMIT, StopFlag()) is MODEL
+    assert client.asked == [("p/1", 7)]
+
+
+def test_a_driver_that_is_being_restarted_is_waited_for() -> None:
+    """No answer, or one that broke off, is asked for again."""
+    client = _Client(UnavailableError("refused"), UnavailableError("broke off"), MODEL)
+    assert start_up.fetch_job_model(client, PERMIT, StopFlag()) is MODEL
+    assert len(client.asked) == 3
+
+
+def test_an_am_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the time that it is given, what it said last is the error."""
+    monkeypatch.setattr(start_up, "_AM_PATIENCE_S", -1)
+    with pytest.raises(UnavailableError, match="refused"):
+        start_up.fetch_job_model(_Client(UnavailableError("refused")), PERMIT, StopFlag())
+
+
+def test_a_refusal_is_final() -> None:
+    """An AM that does not know processor or version is not asked again."""
+    client = _Client(WireError("404"), MODEL)
+    with pytest.raises(WireError):
+        start_up.fetch_job_model(client, PERMIT, StopFlag())
+    assert len(client.asked) == 1
+
+
+def test_who_is_told_to_stop_does_not_go_on_asking() -> None:
+    """SIGTERM while the AM is away ends the wait."""
+    stop = StopFlag()
+    stop.set()
+    with pytest.raises(StopRequestedError):
+        start_up.fetch_job_model(_Client(UnavailableError("refused"), MODEL), PERMIT, stop)
+
+
+class _Refusing(CoordinatorClient):
+    """Refuses the report of a start."""
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:1/", None)
+
+    def started(self, message: Started) -> None:
+        raise WireError(f"the start of {message.incarnation}: 413 Request Entity Too Large")
+
+
+def test_a_report_that_is_refused_costs_no_start() -> None:
+    """The refusal says nothing of the container, which goes on; its history has the start."""
+    told: list[str] = []
+    message = Started(PERMIT.incarnation, {}, {"total": 1.0})
+    start_up.report_started(_Refusing(), message, lambda event, **_: told.append(event), StopFlag())
+    assert told == ["started"]
+
+
+def _knows(*permits: tuple[int, int]) -> InMemoryCoordinatorStream:
+    """A stream with permits of the processor, each (epoch, JobModel version)."""
+    stream = InMemoryCoordinatorStream()
+    for epoch, version in permits:
+        record = ProcessorEpoch(epoch, version, ())
+        EpochManager(stream).write_processor_epoch(PERMIT.incarnation.processor_id, record)
+    stream.catch_up()
+    return stream
+
+
+def test_the_newest_permit_is_used_and_one_that_was_overtaken_is_not() -> None:
+    """Whatever raised the epoch: another permit, or a JobModel that has the processor no more."""
+    start_up.require_newest(_knows((3, 7), (4, 7)), PERMIT)
+    for version in (7, 8):
+        with pytest.raises(OvertakenError, match="processor p/1 epoch 4 was overtaken by epoch 5"):
+            start_up.require_newest(_knows((4, 7), (5, version)), PERMIT)
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [((), "knows no permit .* none"), ((3, 7), "only epoch 3"), ((4, 6), "names JobModel 7")],
+)
+def test_a_permit_that_the_stream_does_not_know_is_a_failure(
+    known: tuple[int, int] | tuple[()], said: str
+) -> None:
+    """Nobody was overtaken: what no record allows must not go unseen."""
+    stream = _knows(known) if known else _knows()
+    with pytest.raises(HomeportError, match=said) as caught:
+        start_up.require_newest(stream, PERMIT)
+    assert not isinstance(caught.value, OvertakenError)
+
+
+class _Away(CoordinatorClient):
+    """Takes no report of a start at first, so many times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__("http://127.0.0.1:1/", None)
+        self.times = times
+        self.reports: list[Started] = []
+
+    def started(self, message: Started) -> None:
+        if self.times:
+            self.times -= 1
+            raise UnavailableError("refused")
+        self.reports.append(message)
+
+
+STARTED = Started(PERMIT.incarnation, {}, {"total": 1.0})
+
+
+def _unheard(_event: str, **_fields: object) -> None:
+    """A history that is not looked at."""
+
+
+def test_a_start_is_reported_again_until_the_am_takes_it() -> None:
+    """A driver that is being restarted is waited for; it hears of the start once."""
+    client = _Away(2)
+    start_up.report_started(client, STARTED, _unheard, StopFlag())
+    assert client.reports == [STARTED]
+
+
+def test_a_container_whose_am_stays_away_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the time that the AM is given, what it said last is the error."""
+    monkeypatch.setattr(start_up, "_AM_PATIENCE_S", -1)
+    client = _Away(1)
+    with pytest.raises(UnavailableError, match="refused"):
+        start_up.report_started(client, STARTED, _unheard, StopFlag())
+    assert client.reports == []
+
+
+def test_an_order_to_stop_ends_the_report_of_a_start() -> None:
+    """SIGTERM while the AM is away ends the wait, and the container has not started."""
+    stop, client = StopFlag(), _Away(1)
+    stop.set()
+    with pytest.raises(StopRequestedError):
+        start_up.report_started(client, STARTED, _unheard, stop)
+    assert client.reports == []
+
+
+KEYS = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "task.class": "m:C",
+    "task.inputs": "elsewhere.in",
+    "systems.kafka.consumer.bootstrap.servers": "a:1",
+    "systems.elsewhere.consumer.bootstrap.servers": "b:1",
+    "systems.unused.producer.bootstrap.servers": "c:1",
+    "stores.s.factory": "rocksdb",
+    "stores.s.changelog": "kafka.log",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "json",
+}
+TASK = TaskName("Partition 0")
+SSPS = tuple(SystemStreamPartition("elsewhere", "in", i) for i in range(2))
+
+
+def _job(processor_id: str = "0", over: Mapping[str, str] | None = None) -> ContainerJob:
+    """Processor 0 has one task with two partitions, 0-0 is its standby."""
+    container = ContainerModel(ProcessorId("0"), {TASK: TaskModel(TASK, SSPS, 0)})
+    containers = with_standbys({ProcessorId("0"): container}, 1)
+    model = JobModel(Config({**KEYS, **(over or {})}), containers)
+    return ContainerJob.of(model, ProcessorId(processor_id))
+
+
+@pytest.mark.parametrize(
+    ("processor_id", "role"),
+    [("0", {}), ("0-0", {"processor_role": "standby", "active_processor_id": "0"})],
+)
+def test_the_events_of_a_standby_say_whose_it_is(
+    processor_id: str, role: dict[str, str], tmp_path: Path
+) -> None:
+    """Those of an active container say nothing of a role; all name their incarnation."""
+    permit = Permit(Incarnation(ProcessorId(processor_id), 4), 7, ())
+    environment = Environment("http://127.0.0.1:1/", "", Host("nm1"), str(tmp_path), tmp_path)
+    start_up.history_of(_job(processor_id), permit, environment)("started")
+    (file,) = environment.history_folder(_job().job).iterdir()
+    event = json.loads(file.read_text(encoding="utf-8"))
+    assert (event["event"], event["processor_id"], event["epoch"]) == ("started", processor_id, 4)
+    assert {
+        k: v for k, v in event.items() if k in {"processor_role", "active_processor_id"}
+    } == role
+
+
+def test_kafka_is_waited_for_in_every_system_that_the_job_uses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not in a system that it only may send to; an order to stop ends the wait."""
+    waited: list[str] = []
+
+    class Admin:
+        def __init__(self, system: SystemConfig, patience_s: float) -> None:
+            assert patience_s > 0
+            self._name = system.name
+
+        def await_reachable(self, _log: logging.Logger, may_go_on: Callable[[], object]) -> None:
+            may_go_on()
+            waited.append(self._name)
+
+    monkeypatch.setattr(start_up, "TopicAdmin", Admin)
+    stop = StopFlag()
+    start_up.await_kafka(_job(), stop)
+    assert sorted(waited) == ["elsewhere", "kafka"]
+    stop.set()
+    with pytest.raises(StopRequestedError):
+        start_up.await_kafka(_job(), stop)
+    assert len(waited) == 2
+
+
+def test_the_history_lists_what_a_standby_has_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of its permit's list, in the system of the transactions, and which tasks it is for."""
+    fenced: list[tuple[str, str]] = []
+    monkeypatch.setattr(start_up, "fence", lambda system, id_: fenced.append((system.name, id_)))
+    job = _job("0-0")
+    earlier = (Incarnation(ProcessorId("0-0"), 3), Incarnation(ProcessorId("0"), 2))
+    permit = Permit(Incarnation(ProcessorId("0-0"), 4), 7, earlier)
+    events: list[tuple[str, dict[str, Any]]] = []
+    start_up.fence_and_only_read(
+        job, permit, lambda event, **fields: events.append((event, fields)), StopFlag()
+    )
+    assert sorted(fenced) == sorted(("kafka", job.transactional_id(i)) for i in earlier)
+    ids = [{"processor_id": "0-0", "epoch": 3}, {"processor_id": "0", "epoch": 2}]
+    assert events == [("fenced", {"fenced": ids, "tasks": [t.task_name for t in job.tasks]})]
+
+
+def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Safety I3: the own id is initialised once every earlier incarnation is fenced."""
+    steps: list[str] = []
+    monkeypatch.setattr(start_up, "fence", lambda _, id_: steps.append(id_))
+
+    class Producer:
+        def __init__(self, _system: SystemConfig, id_: str) -> None:
+            self._id = id_
+
+        def initialise(self) -> None:
+            steps.append(f"initialised {self._id}")
+
+    monkeypatch.setattr(start_up, "TransactionalProducer", Producer)
+    job, own = _job(), Incarnation(ProcessorId("0"), 4)
+    earlier = (Incarnation(ProcessorId("0"), 3), Incarnation(ProcessorId("1"), 2))
+    start_up.fence_and_begin(job, Permit(own, 7, earlier), _unheard, StopFlag())
+    assert sorted(steps[:-1]) == sorted(job.transactional_id(i) for i in earlier)
+    assert steps[-1] == f"initialised {job.transactional_id(own)}"
+
+
+class _Inputs:
+    """Every partition has the same oldest offset and head."""
+
+    def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
+        return {place: ChangelogRange(10, 20) for place in places}
+
+
+@pytest.mark.parametrize(
+    ("processed", "start", "said"),
+    [(9, 10, []), (15, 16, []), (6, 10, ["3 messages after the checkpoint are no longer there"])],
+)
+def test_the_log_names_messages_that_were_deleted_before_they_were_read(
+    processed: int,
+    start: int,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A gap costs no start, but a line that says how long it is; without one there is no line."""
+    known = {TASK: dict.fromkeys(SSPS[:1], processed)}
+    monkeypatch.setattr(start_up, "read_checkpoints", lambda *_: known)
+    readers = {name: cast("LogReader", _Inputs()) for name in ("elsewhere", "kafka")}
+    job = _job(over={"systems.elsewhere.samza.offset.default": "oldest"})
+    with caplog.at_level(logging.WARNING, start_up.__name__):
+        positions = start_up.read_positions(job, readers, InMemoryCoordinatorStream())
+    assert positions == start_up.Positions({TASK: {SSPS[0]: start, SSPS[1]: 10}}, frozenset({TASK}))
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == said
+    assert all(str(SSPS[0]) in record.getMessage() for record in caplog.records)
+
+
+def test_what_is_processed_is_all_before_the_start() -> None:
+    """The message before the next one; nothing where the first of all is the next."""
+    starts = {TASK: {SSPS[0]: 5, SSPS[1]: 0}}
+    assert start_up.Positions(starts).processed() == {TASK: {SSPS[0]: 4, SSPS[1]: NOTHING}}
+
+
+class _Producer:
+    """Notes which methods are called, and does nothing."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: self.done.append(name)
+
+
+@pytest.mark.parametrize(
+    ("new", "over", "commits"),
+    [
+        ({TASK}, {}, 1),
+        (set(), {}, 0),
+        ({TASK}, {"task.checkpoint.factory": "none"}, 0),
+    ],
+)
+def test_where_tasks_begin_is_committed_only_where_no_checkpoint_says_it(
+    new: set[TaskName], over: dict[str, str], commits: int
+) -> None:
+    """A start with a checkpoint of every partition costs no transaction."""
+    producer = _Producer()
+    positions = start_up.Positions({TASK: {SSPS[0]: 5}}, frozenset(new))
+    pause = StopFlag().pause
+    start_up.commit_starts(
+        _job(over=over), cast("TransactionalProducer", producer), positions, pause
+    )
+    assert producer.done.count("commit") == producer.done.count("begin") == commits
+    assert producer.done.count("send") == commits

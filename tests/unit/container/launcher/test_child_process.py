@@ -1,0 +1,64 @@
+"""A process that waits for its permit, from its start to its burial: a shell stands for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from signal import SIGKILL
+
+import pytest
+
+from homeport.container.host.lease_memory import LeaseMemory
+from homeport.container.launcher.child_process import ChildProcess
+
+SHELL = "/bin/sh"
+Start = Callable[[str], ChildProcess]
+
+
+@pytest.fixture(name="start")
+def _start(tmp_path: Path) -> Iterator[Start]:
+    started: list[ChildProcess] = []
+
+    def start(script: str) -> ChildProcess:
+        command = [SHELL, "-c", script]
+        started.append(ChildProcess.start(command, {}, tmp_path / "logs" / "spare-1.log", 0))
+        return started[-1]
+
+    yield start
+    for child in started:
+        if child.poll() is None:
+            child.signal(SIGKILL)
+            child.wait()
+        child.close()
+
+
+def test_a_childs_log_has_its_output_and_its_errors(start: Start) -> None:
+    """The last lines of a child that fails are mostly those of its standard error."""
+    child = start("echo out; echo error >&2")
+    assert child.wait() == 0
+    assert child.log_tail(100) == b"out\nerror\n"
+    assert child.log_tail(6) == b"error\n"
+
+
+def test_a_child_reads_its_permit_and_has_its_own_log(start: Start) -> None:
+    """The permit comes whole, and the log is renamed after the incarnation."""
+    child = start("cat")
+    child.permit("the permit", "container-0-1.log")
+    assert child.wait() == 0
+    assert child.log_file.name == "container-0-1.log"
+    assert child.log_file.read_bytes() == b"the permit"
+
+
+def test_a_child_that_is_buried_without_a_permit_leaves_no_pipe_open(tmp_path: Path) -> None:
+    """A launcher makes many spares in its life: each would cost it a descriptor."""
+    memory = LeaseMemory.endless(0)
+    log_file = tmp_path / "spare-1.log"
+    log_fd = os.open(log_file, os.O_RDWR | os.O_CREAT)
+    with subprocess.Popen([SHELL, "-c", "exit 3"], stdin=subprocess.PIPE) as process:
+        child = ChildProcess(process, memory, log_file, log_fd)
+        assert child.wait() == 3
+        child.close()
+        assert process.stdin is not None
+        assert process.stdin.closed

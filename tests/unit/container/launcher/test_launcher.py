@@ -1,0 +1,140 @@
+"""The launcher's words: causes, permits, settings. Its life: ``test_launcher_run``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from homeport.config.errors import ConfigError, WireError
+from homeport.container.launcher.child_end import cause_of, last_lines
+from homeport.container.launcher.launcher import permit_json
+from homeport.container.launcher.launcher_settings import LauncherSettings, attempt_of
+from homeport.job_coordinator.http.messages import Order, OrderKind, StopCause
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+ENVIRONMENT = {
+    "CONTAINER_ID": "container_e17_1700000000000_0001_02_000003",
+    "SAMZA_COORDINATOR_URL": "http://127.0.0.1:1/",
+    "NM_HOST": "NM1",
+    "LOG_DIRS": "/logs/a,/logs/b",
+    "SKEIN_CONTAINER_ID": "h-0_1",
+    "LOGGED_STORE_BASE_DIR": "/state",
+    "HOMEPORT_HISTORY_DIR": "job-1/.history",
+}
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "ordered", "cause"),
+    [
+        (0, False, StopCause.FAILED),
+        (0, True, StopCause.FAILED),
+        (143, True, StopCause.ORDERED),
+        (-15, True, StopCause.ORDERED),
+        (-9, True, StopCause.ORDERED),
+        (143, False, StopCause.SIGNALLED),
+        (-15, False, StopCause.SIGNALLED),
+        (-9, False, StopCause.KILLED),
+        (1, False, StopCause.FAILED),
+        (1, True, StopCause.FAILED),
+        (-11, False, StopCause.FAILED),
+        (72, False, StopCause.UNAVAILABLE),
+        (72, True, StopCause.UNAVAILABLE),
+        (73, False, StopCause.CUT_OFF),
+        (74, False, StopCause.ORDERED),
+        (74, True, StopCause.ORDERED),
+    ],
+)
+def test_the_cause_depends_on_the_code_and_on_who_wanted_it(
+    exit_code: int,
+    ordered: bool,  # noqa: FBT001 - a parameter of the table above
+    cause: StopCause,
+) -> None:
+    """The same code is an order obeyed or a stray signal; 0 alone is a failure: any code has it."""
+    assert cause_of(exit_code, finished=False, ordered=ordered) is cause
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("signalled", [False, True])
+def test_finished_is_exit_code_0_of_a_child_that_has_said_so(
+    ordered: bool,  # noqa: FBT001 - a parameter of the table above
+    signalled: bool,  # noqa: FBT001 - as above
+) -> None:
+    """Both are needed: a child that has said so and then exits otherwise has not finished."""
+    assert cause_of(0, finished=True, ordered=ordered, signalled=signalled) is StopCause.FINISHED
+    assert cause_of(1, finished=True, ordered=ordered) is StopCause.FAILED
+    assert cause_of(-9, finished=True, ordered=False) is StopCause.KILLED
+
+
+@pytest.mark.parametrize("exit_code", [0, 143, -15, -9, 1])
+def test_who_is_signalled_with_its_launcher_has_not_failed(exit_code: int) -> None:
+    """YARN signals the whole group: a child whose JVM went first may exit with anything."""
+    cause = cause_of(exit_code, finished=False, ordered=False, signalled=True)
+    assert cause is StopCause.SIGNALLED
+
+
+def test_the_last_lines_are_those_that_say_something() -> None:
+    """Blank lines do not count, and bytes that are no UTF-8 do no harm."""
+    text = b"".join(b"line %d\n\n" % n for n in range(40)) + b"\xff end  \n\n"
+    assert last_lines(text, 3) == ("line 38", "line 39", "\ufffd end")
+    assert len(last_lines(text)) == 20
+    assert last_lines(b"") == ()
+
+
+def test_a_permit_tells_all_that_the_order_did() -> None:
+    """Processor, epoch, model version, whom to fence; an order without a processor is refused."""
+    processor = ProcessorId("0")
+    order = Order(
+        OrderKind.RUN, 500, 10_000, Incarnation(processor, 3), 7, (Incarnation(processor, 2),)
+    )
+    assert json.loads(permit_json(order)) == {
+        "processor_id": "0",
+        "epoch": 3,
+        "model_version": 7,
+        "fence": [{"processor_id": "0", "epoch": 2}],
+    }
+    with pytest.raises(WireError):
+        permit_json(Order(OrderKind.RUN, 500, 10_000))
+
+
+def test_the_settings_come_from_yarn_and_the_am() -> None:
+    """Host in the one spelling, attempt from the container id, first log folder, defaults."""
+    settings = LauncherSettings.from_environment(ENVIRONMENT)
+    assert (settings.host, settings.attempt, settings.skein_id) == ("nm1", 2, "h-0_1")
+    assert settings.log_folder == Path("/logs/a")
+    assert settings.history_folder == Path("/state/job-1/.history")
+    assert settings.token_file == Path.cwd() / "homeport-token"
+    limits = (settings.interval_ms, settings.lost_ms, settings.shutdown_ms)
+    assert limits == (500, 40_000, 30_000)
+
+
+def test_what_yarn_grants_is_not_known_where_the_am_does_not_say_it() -> None:
+    """It is 0 then, and no number of MB; else it is the AM's."""
+    assert LauncherSettings.from_environment(ENVIRONMENT).memory_mb == 0
+    given = {**ENVIRONMENT, "HOMEPORT_MEMORY_MB": "2048"}
+    assert LauncherSettings.from_environment(given).memory_mb == 2048
+
+
+def test_a_configured_history_folder_is_taken_as_it_is() -> None:
+    """An absolute folder is not put below the host's state."""
+    given = {**ENVIRONMENT, "HOMEPORT_HISTORY_DIR": "/var/history"}
+    assert LauncherSettings.from_environment(given).history_folder == Path("/var/history")
+    without = {**ENVIRONMENT, "HOMEPORT_HISTORY_DIR": ""}
+    assert LauncherSettings.from_environment(without).history_folder is None
+
+
+@pytest.mark.parametrize("name", ["CONTAINER_ID", "SAMZA_COORDINATOR_URL", "NM_HOST"])
+def test_a_missing_variable_is_named(name: str) -> None:
+    """The launcher says which variable it lacks."""
+    with pytest.raises(ConfigError, match=name):
+        LauncherSettings.from_environment({**ENVIRONMENT, name: ""})
+
+
+def test_what_is_no_number_or_container_id_is_named() -> None:
+    """Wrong values are told with their name."""
+    with pytest.raises(ConfigError, match="HOMEPORT_SHUTDOWN_MS"):
+        LauncherSettings.from_environment({**ENVIRONMENT, "HOMEPORT_SHUTDOWN_MS": "soon"})
+    with pytest.raises(ConfigError, match="CONTAINER_ID"):
+        attempt_of("container")

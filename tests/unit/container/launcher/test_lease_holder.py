@@ -1,0 +1,109 @@
+"""The threads that renew and watch a child's lease."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from homeport.config.errors import UnavailableError
+from homeport.container.host.lease_memory import LeaseMemory, boot_ms
+from homeport.container.launcher.lease import Lease
+from homeport.container.launcher.lease_holder import LeaseHolder
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+RENEWAL = Renewal(1, Incarnation(ProcessorId("0"), 3))
+LEASE_MS = 50
+LIMIT_S = 10
+HOUR_MS = 3_600_000
+
+
+class _Keeper(CoordinatorClient):
+    """Answers the questions that ``answers`` says, and all later ones."""
+
+    def __init__(self, answers: list[bool]) -> None:
+        super().__init__("http://127.0.0.1:1/", None)
+        self.answers = answers
+        self.has_answered_all = threading.Event()
+
+    def renew(self, message: Renewal) -> LeaseGrant:
+        assert message == RENEWAL
+        if not self.answers:
+            self.has_answered_all.set()
+        elif not self.answers.pop(0):
+            raise UnavailableError("refused")
+        return LeaseGrant(LeaseAnswer.GRANTED, LEASE_MS)
+
+
+class _Held:
+    """A lease of an hour that is being held, often renewed."""
+
+    def __init__(self, keeper: _Keeper) -> None:
+        self._lease = Lease(boot_ms() + HOUR_MS)
+        self._memory = LeaseMemory.create(0, 0)
+        self.is_lost = threading.Event()
+        self.holder = LeaseHolder(keeper, RENEWAL, self._lease, LEASE_MS)
+        others = set(threading.enumerate())
+        self.holder.hold(self._memory, self.is_lost.set)
+        self.threads = set(threading.enumerate()) - others
+
+    def has_ended(self) -> bool:
+        """Whether both threads end within the limit."""
+        for thread in self.threads:
+            thread.join(LIMIT_S)
+        return not any(thread.is_alive() for thread in self.threads)
+
+    def end(self) -> None:
+        """Nothing is left of it, whatever ``close`` does."""
+        self._lease.deadline_ms = 0
+        self.holder.close()
+        assert self.has_ended()
+        os.close(self._memory.fd)
+
+
+@pytest.fixture(name="keeper")
+def _keeper() -> _Keeper:
+    return _Keeper([False, False, True, False])
+
+
+@pytest.fixture(name="held")
+def _held(keeper: _Keeper) -> Iterator[_Held]:
+    held = _Held(keeper)
+    yield held
+    held.end()
+
+
+def test_a_closed_lease_is_renewed_no_more_and_its_loss_is_not_reported(
+    keeper: _Keeper, held: _Held
+) -> None:
+    """Both threads end, long before the lease does."""
+    assert keeper.has_answered_all.wait(LIMIT_S)
+    held.holder.close()
+    assert held.has_ended()
+    assert not held.is_lost.is_set()
+
+
+def test_a_lease_that_is_held_keeps_no_launcher_from_ending(held: _Held) -> None:
+    """Its threads are daemons."""
+    assert [thread.daemon for thread in held.threads] == [True, True]
+
+
+def test_the_log_names_an_absent_keeper_once_each_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Many renewals fail meanwhile; it was away twice here, and the lease lives on."""
+    keeper = _Keeper([False, False, False, True, False, False])
+    with caplog.at_level(logging.WARNING, "launcher"):
+        held = _Held(keeper)
+        try:
+            assert keeper.has_answered_all.wait(LIMIT_S)
+        finally:
+            held.end()
+    warnings = [r for r in caplog.records if "the lease is not renewed" in r.getMessage()]
+    assert len(warnings) == 2

@@ -1,0 +1,194 @@
+"""When a spare is begun, ended and handed over: real processes, memory and clock by the test."""
+
+from __future__ import annotations
+
+import selectors
+from collections.abc import Iterator
+from pathlib import Path
+from signal import SIGKILL
+
+import pytest
+
+from homeport.container.host.lease_memory import SpareKind
+from homeport.container.launcher import spare as module
+from homeport.container.launcher.child_process import ChildProcess
+from homeport.container.launcher.spare import Spare
+from homeport.job_coordinator.http.messages import SpareReport
+
+MEMORY_MB = 1024
+NO_ROOM_MB = 1000
+
+
+class Kept:
+    """A spare as a launcher keeps it. Units: ms.
+
+    ``used_mb``: what all processes use together; ``counted``: how often it was asked for.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.now_ms = 1_000_000
+        self.used_mb = 0
+        self.counted = 0
+        self.started: list[ChildProcess] = []
+        self.selector = selectors.DefaultSelector()
+        self.spare = Spare(self._start, self.selector, MEMORY_MB)
+        self._folder = folder
+
+    @property
+    def last(self) -> ChildProcess:
+        """The process that was started last."""
+        return self.started[-1]
+
+    def count(self) -> int:
+        """What all use, as the spare counts it."""
+        self.counted += 1
+        return self.used_mb
+
+    def wants(self, kind: SpareKind | None = SpareKind.PLAIN, after_ms: int = 0) -> int:
+        """The launcher looks after a spare of that kind; how many were started by then."""
+        self.now_ms += after_ms
+        self.spare.look_after(kind)
+        return len(self.started)
+
+    def close(self) -> None:
+        """None of its processes runs, and nothing of them is open."""
+        self.spare.end("the test ends")
+        for process in self.started:
+            if process.poll() is None:
+                process.signal(SIGKILL)
+                process.wait()
+                process.close()
+        self.selector.close()
+
+    def _start(self, kind: SpareKind) -> ChildProcess:
+        log_file = self._folder / f"spare-{kind.name}-{len(self.started)}.log"
+        self.started.append(ChildProcess.start(["/bin/cat"], {}, log_file, self.now_ms))
+        return self.last
+
+
+@pytest.fixture(name="kept")
+def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
+    made = Kept(tmp_path)
+    monkeypatch.setattr(module, "boot_ms", lambda: made.now_ms)
+    monkeypatch.setattr(module, "used_mb", made.count)
+    yield made
+    made.close()
+
+
+def test_a_spare_is_begun_where_there_is_room_and_stays(kept: Kept) -> None:
+    """At the first look; later looks find it well, also when nothing more is wanted."""
+    assert kept.wants() == 1
+    kept.spare.look_after(None)
+    assert kept.wants(after_ms=module._LOOK_MS) == 1
+    assert kept.spare.told() == SpareReport("plain", is_ready=False)
+    assert kept.last.poll() is None
+
+
+def test_without_a_wish_or_room_no_spare_is_begun(kept: Kept) -> None:
+    """It lives of what the others leave."""
+    assert (kept.wants(None), kept.wants(SpareKind.NONE)) == (0, 0)
+    kept.used_mb = NO_ROOM_MB
+    assert kept.wants() == 0
+    kept.used_mb = 0
+    assert kept.wants(after_ms=module._LOOK_MS) == 1
+
+
+def test_a_container_of_unknown_memory_has_no_spare(kept: Kept) -> None:
+    """What may be used is not known, so nothing is counted either."""
+    kept.spare = Spare(kept._start, kept.selector, 0)
+    assert kept.wants() == 0
+    assert kept.counted == 0
+
+
+def test_a_hand_over_gives_the_process_and_is_followed_by_a_rest(kept: Kept) -> None:
+    """The container that starts comes first: the next spare begins after the pause."""
+    kept.wants()
+    handed = kept.spare.take()
+    assert handed is kept.last
+    assert handed.poll() is None
+    assert kept.spare.told() is None
+    assert kept.wants(after_ms=module._REST_MS - 1) == 1
+    assert kept.wants(after_ms=1) == 2
+
+
+def test_a_start_without_a_spare_is_followed_by_a_rest_too(kept: Kept) -> None:
+    """What starts then needs the host no less."""
+    assert kept.spare.take() is None
+    assert kept.wants(after_ms=module._REST_MS - 1) == 0
+    assert kept.wants(after_ms=1) == 1
+
+
+@pytest.mark.parametrize("fault", ["has died", "stands still", "has lost its Spark"])
+def test_a_spare_of_no_use_is_not_handed_over(kept: Kept, fault: str) -> None:
+    """A permit would be lost on it, or begin later than a new process: it is ended."""
+    kept.wants()
+    if fault == "has died":
+        kept.last.signal(SIGKILL)
+        kept.last.wait()
+    elif fault == "stands still":
+        kept.now_ms += module._MUTE_MS + 1
+    else:
+        _lose(kept)
+    assert kept.spare.take() is None
+    assert kept.spare.told() is None
+    assert kept.last.poll() == -SIGKILL
+
+
+def test_a_spare_that_has_died_is_replaced_after_a_rest(kept: Kept) -> None:
+    """The launcher does not report it to the AM meanwhile, and its log is gone."""
+    kept.wants()
+    kept.last.signal(SIGKILL)
+    kept.last.wait()
+    assert kept.wants() == 1
+    assert kept.spare.told() is None
+    assert not kept.last.log_file.exists()
+    assert kept.wants(after_ms=module._REST_MS - 1) == 1
+    assert kept.wants(after_ms=1) == 2
+    assert kept.last.poll() is None
+
+
+def test_a_spare_that_has_lost_its_spark_is_replaced(kept: Kept) -> None:
+    """It would be no fast start; one that is not ready yet has lost nothing."""
+    kept.wants()
+    assert kept.wants(after_ms=module._LOOK_MS) == 1
+    assert kept.last.poll() is None
+    _lose(kept)
+    kept.wants()
+    assert kept.last.poll() == -SIGKILL
+    assert kept.wants(after_ms=module._REST_MS) == 2
+
+
+def test_a_spare_of_another_kind_makes_way_for_the_one_wanted(kept: Kept) -> None:
+    """After the rest, as what runs wants another one."""
+    kept.wants()
+    kept.wants(SpareKind.SPARK)
+    assert kept.last.poll() == -SIGKILL
+    kept.wants(SpareKind.SPARK, after_ms=module._REST_MS)
+    assert kept.spare.told() == SpareReport("spark", is_ready=False)
+
+
+def test_a_spare_whose_memory_is_needed_goes_for_long(kept: Kept) -> None:
+    """The container must not be killed for it; the next is not begun after a usual rest."""
+    kept.wants()
+    kept.used_mb = NO_ROOM_MB
+    kept.wants(after_ms=module._LOOK_MS)
+    assert kept.last.poll() == -SIGKILL
+    kept.used_mb = 0
+    assert kept.wants(after_ms=module._SHORTAGE_MS - 1) == 1
+    assert kept.wants(after_ms=1) == 2
+
+
+def test_memory_is_counted_once_in_a_while(kept: Kept) -> None:
+    """A launcher looks after its spare at each turn, and counting reads all processes."""
+    for _ in range(3):
+        kept.wants(after_ms=1)
+    assert kept.counted == 1
+    kept.wants(after_ms=module._LOOK_MS)
+    assert kept.counted == 2
+
+
+def _lose(kept: Kept) -> None:
+    """The spare was ready, and is no longer."""
+    kept.last.memory.say_ready(is_ready=True)
+    kept.wants()
+    kept.last.memory.say_ready(is_ready=False)

@@ -1,0 +1,125 @@
+"""What a launcher has a witness write to Kafka. The witness is a shell that keeps its briefs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeport.container.launcher import stop_reporter as module
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import StopCause, Stopped
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+FIRST, SECOND = Incarnation(ProcessorId("0"), 1), Incarnation(ProcessorId("0"), 2)
+KILLED = Stopped(FIRST, StopCause.KILLED, -9)
+LIMIT_S = 10.0
+
+
+class Am(CoordinatorClient):
+    """An AM of which only the configuration is asked."""
+
+    def __init__(self) -> None:
+        super().__init__("http://am:1/", None)
+
+    def config(self) -> dict[str, str]:
+        """One key."""
+        return {"job.name": "flights"}
+
+
+class Witnessed:
+    """A testimony, the clock that it looks at, and what its witnesses were briefed with."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now_ms = 1_000_000
+        self._briefs = folder / "briefs"
+        self._briefs.mkdir()
+        keep = f"cat > {self._briefs}/$$"
+        self.testimony = module.Testimony(1000, ("/bin/sh", "-c", keep))
+
+    def briefs(self) -> list[dict[str, Any]]:
+        """The briefs of all witnesses, which have ended."""
+        self.wait()
+        return [json.loads(file.read_text()) for file in self._briefs.iterdir()]
+
+    def wait(self) -> None:
+        """No witness runs any more."""
+        for witness in self.testimony._witnesses:
+            witness.wait(LIMIT_S)
+
+
+@pytest.fixture(name="unprepared")
+def _unprepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Witnessed]:
+    made = Witnessed(tmp_path)
+    monkeypatch.setattr(module, "boot_ms", lambda: made.now_ms)
+    yield made
+    made.wait()
+
+
+@pytest.fixture(name="witnessed")
+def _witnessed(unprepared: Witnessed) -> Witnessed:
+    unprepared.testimony.prepare(Am())
+    return unprepared
+
+
+def test_a_brief_names_the_incarnation_and_its_cause(witnessed: Witnessed) -> None:
+    """With how Kafka is reached; there is nothing left to wait for."""
+    witnessed.testimony.of_stopped(KILLED)
+    assert witnessed.briefs() == [
+        {
+            "config": {"job.name": "flights"},
+            "processor_id": "0",
+            "epoch": 1,
+            "cause": "killed",
+            "pid_fd": None,
+            "wait_ms": 6000,
+        }
+    ]
+
+
+def test_a_stop_is_written_once(witnessed: Witnessed) -> None:
+    """However often the launcher asks; the stop of another incarnation is written too."""
+    for _ in range(3):
+        witnessed.testimony.of_stopped(KILLED)
+    witnessed.testimony.of_stopped(Stopped(SECOND, StopCause.FAILED, 1))
+    assert sorted(brief["epoch"] for brief in witnessed.briefs()) == [1, 2]
+
+
+def test_without_a_configuration_nothing_is_written(unprepared: Witnessed) -> None:
+    """No permit has come to this launcher: it does not know how Kafka is reached, and goes on."""
+    unprepared.testimony.of_stopped(KILLED)
+    assert unprepared.briefs() == []
+
+
+def test_a_report_that_the_am_does_not_take_is_written_after_a_while(witnessed: Witnessed) -> None:
+    """Not at the first call that fails, as the AM may be back at the next."""
+    assert _told_once_more(witnessed) == []
+    witnessed.now_ms += module._PATIENCE_MS - 1
+    assert _told_once_more(witnessed) == []
+    witnessed.now_ms += 1
+    assert len(_told_once_more(witnessed)) == 1
+
+
+def test_an_answer_of_the_am_gives_it_its_whole_time_again(witnessed: Witnessed) -> None:
+    """What was unanswered before it does not count."""
+    witnessed.testimony.is_unanswered(KILLED)
+    witnessed.now_ms += module._PATIENCE_MS
+    witnessed.testimony.is_answered()
+    assert _told_once_more(witnessed) == []
+
+
+def test_a_witness_leaves_nothing_open(witnessed: Witnessed) -> None:
+    """The brief, which may hold secrets, is the witness's alone."""
+    witnessed.testimony.of_stopped(KILLED)
+    descriptors = Path("/proc/self/fd")
+    open_here = [str(link.readlink()) for link in descriptors.iterdir() if link.is_symlink()]
+    assert [name for name in open_here if "homeport-brief" in name] == []
+
+
+def _told_once_more(witnessed: Witnessed) -> list[dict[str, Any]]:
+    witnessed.testimony.is_unanswered(KILLED)
+    return witnessed.briefs()

@@ -1,0 +1,118 @@
+"""What user code is given."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from homeport.container.api import BatchTask, MessageCollector, TaskContext
+from homeport.container.processing.task_instance import (
+    Context,
+    Outputs,
+    TaskFailedError,
+    TaskInstance,
+)
+from homeport.container.progress.commit import Send
+from homeport.job_coordinator.model.ids import TaskName
+
+
+def _outputs() -> Outputs:
+    return Outputs({"kafka", "other"}, {"kafka"}, "kafka")
+
+
+def test_streams_are_named_with_or_without_their_system() -> None:
+    """Dots belong to the topic unless a declared system stands before the first one."""
+    outputs = _outputs()
+    for stream in ("kafka.out", "out", "my.topic"):
+        outputs.send(stream, b"v", b"k")
+    assert [send.topic for send in outputs.sends] == ["out", "out", "my.topic"]
+    assert outputs.size_bytes == 6
+    outputs.clear()
+    assert outputs.sends == []
+
+
+def test_what_is_taken_still_counts_for_the_transaction() -> None:
+    """What has left at once is bounded by its memory all the same, until it is known to be over."""
+    outputs = _outputs()
+    outputs.send("out", b"v", b"k")
+    taken = outputs.take()
+    assert (len(taken), outputs.sends, outputs.size_bytes) == (1, [], 2)
+    outputs.clear()
+    assert outputs.size_bytes == 0
+
+
+def test_partition_and_headers_are_kept() -> None:
+    """A tombstone may be sent too."""
+    outputs = _outputs()
+    outputs.send("out", None, b"k", partition=3, headers={"h": b"1"})
+    assert outputs.sends == [Send("out", b"k", None, 3, {"h": b"1"}, "kafka")]
+
+
+def test_what_cannot_be_sent_is_refused_at_once() -> None:
+    """Other brokers, no system at all, texts instead of bytes."""
+    with pytest.raises(ValueError, match="one transaction cannot reach both"):
+        _outputs().send("other.out", b"v")
+    with pytest.raises(ValueError, match=r"job\.default\.system is not set"):
+        Outputs({"kafka"}, {"kafka"}, None).send("out", b"v")
+    with pytest.raises(TypeError, match="must have bytes or None"):
+        _outputs().send("out", "v")  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_an_unknown_store_is_answered_with_those_there_are() -> None:
+    """A typing error is found at init."""
+    context = Context(TaskName("Partition 0"), {"a": "b"}, {})
+    assert context.task_name == "Partition 0"
+    assert context.config == {"a": "b"}
+    with pytest.raises(KeyError, match="no store 'x' is configured; known: none"):
+        context.store("x")
+
+
+class Failing(BatchTask):
+    """Raises where it is told to."""
+
+    where = ""
+    error: type[BaseException] = RuntimeError
+
+    def init(self, context: TaskContext) -> None:
+        """Maybe raises."""
+        self._at("init", context.task_name)
+
+    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
+        """Maybe raises."""
+        assert isinstance(collector, Outputs)
+        self._at("process_batch", str(table.num_rows))
+
+    def end_transaction(self, collector: MessageCollector) -> None:
+        """Maybe raises."""
+        assert isinstance(collector, Outputs)
+        self._at("end_transaction", "")
+
+    def close(self) -> None:
+        """Maybe raises."""
+        self._at("close", "")
+
+    def _at(self, step: str, text: str) -> None:
+        if step == self.where:
+            raise self.error(f"no\nluck {text}".strip())
+
+
+@pytest.mark.parametrize("where", ["init", "process_batch", "end_transaction", "close"])
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_an_exception_names_task_and_step(
+    where: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line, with the user's exception as the cause; one that would end a process too."""
+    monkeypatch.setattr(Failing, "where", where)
+    monkeypatch.setattr(Failing, "error", error)
+    context = Context(TaskName("T"), {}, {})
+    with pytest.raises(TaskFailedError) as failed:
+        _run_through(context)
+    assert str(failed.value).startswith(f"task 'T' failed in {where}: {error.__name__}: no luck")
+    assert isinstance(failed.value.__cause__, error)
+
+
+def _run_through(context: Context) -> None:
+    instance = TaskInstance(Failing, context, _outputs())
+    instance.process_batch(pa.table({"a": [1]}))
+    instance.end_transaction()
+    instance.close()

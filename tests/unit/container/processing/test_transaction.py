@@ -1,0 +1,137 @@
+"""TransactionShell: what a transaction waits for, and which cause it names when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from homeport.config.system_stream import SystemStream
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
+from homeport.container.processing.loop_parts import LoopSettings, OpenTransaction
+from homeport.container.processing.task_instance import Outputs
+from homeport.container.processing.transaction import TransactionShell
+from homeport.container.progress.commit import Changes, Send, StoreId, TransactionLimits
+from homeport.job_coordinator.kafka.in_sync import Place
+from homeport.job_coordinator.model.ids import TaskName
+
+TASK = TaskName("Partition 0")
+LIMIT = 1000
+
+
+class _Producer:
+    """In the place of Kafka's: notes what is looked at, and fails to deliver if it is to."""
+
+    def __init__(self, fails: Exception | None) -> None:
+        self._fails = fails
+        self.places: set[Place] = set()
+        self.is_committed = False
+
+    def await_brokers(
+        self, places: Callable[[], Collection[Place]], _pause: Callable[[float], None]
+    ) -> None:
+        self.places = set(places())
+
+    def begin(self) -> None:
+        pass
+
+    def send(self, sends: Iterable[Send]) -> None:
+        list(sends)
+
+    def send_changes(self, _changes: Changes) -> None:
+        pass
+
+    def deliver(self) -> None:
+        if self._fails is not None:
+            raise self._fails
+
+    def commit(self) -> dict[tuple[str, int], int]:
+        self.is_committed = True
+        return {}
+
+
+class _Storage:
+    """Two stores with a changelog, of which one was changed."""
+
+    def ids(self) -> tuple[list[StoreId], list[StoreId]]:
+        stores = [StoreId("changed", TASK), StoreId("idle", TASK)]
+        return stores, stores
+
+    def changes(self) -> list[Changes]:
+        return [
+            Changes("changed", TASK, SystemStream("kafka", "log"), 3, {b"k": b"v"}),
+            Changes("idle", TASK, SystemStream("kafka", "log-of-idle"), 3, {}),
+        ]
+
+    def apply(self, _store: StoreId, _positions: object) -> None:
+        pass
+
+
+class _Case:
+    """One transaction with an output of so many bytes."""
+
+    def __init__(
+        self, size: int = 1, checkpoint_topic: str | None = "cp", fails: Exception | None = None
+    ) -> None:
+        self.producer = _Producer(fails)
+        outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
+        outputs.send("out", b"x" * size, partition=5)
+        parts: Any = SimpleNamespace(
+            tasks={},
+            outputs=outputs,
+            storage=_Storage(),
+            producer=self.producer,
+            plain=None,
+            topics=SimpleNamespace(check=lambda: None),
+            history=lambda _event, **_story: None,
+            record_limit=lambda _topic: LIMIT,
+            reached=lambda _step: None,
+            first_work=SimpleNamespace(committed=lambda: None),
+            report=SimpleNamespace(dropped=lambda: None),
+        )
+        settings = LoopSettings(TransactionLimits(1, 1), 1, 1, "G", checkpoint_topic)
+        self._shell = TransactionShell(parts, settings, StopFlag())
+
+    def end(self) -> None:
+        """The transaction ends."""
+        self._shell.end(OpenTransaction(), {})
+
+
+@pytest.mark.parametrize(
+    ("checkpoint_topic", "checkpoints"), [("cp", {("cp", None)}), (None, set())]
+)
+def test_a_transaction_waits_for_the_replicas_of_what_it_writes_to(
+    checkpoint_topic: str | None, checkpoints: set[Place]
+) -> None:
+    """These are outputs, changelogs of changed stores, and checkpoints where the job has any."""
+    case = _Case(checkpoint_topic=checkpoint_topic)
+    case.end()
+    assert case.producer.places == {("out", 5), ("log", 3)} | checkpoints
+    assert case.producer.is_committed
+
+
+FAILURES = [RecordRefusedError("sending: refused"), UndeliveredError("kafka: not in time")]
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=["refused", "undelivered"])
+def test_a_record_that_is_too_large_is_named(error: Exception) -> None:
+    """The operator reads stream, size and limit in place of what the library says."""
+    case = _Case(2 * LIMIT, fails=error)
+    with pytest.raises(TransactionError) as failed:
+        case.end()
+    said = str(failed.value)
+    assert said.startswith("output stream out: a record of 2000 bytes exceeds the limit of 1000")
+    assert said.endswith("; nothing of the transaction was committed")
+    assert not case.producer.is_committed
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=["refused", "undelivered"])
+def test_where_no_record_is_too_large_the_error_stays_as_it_is(error: Exception) -> None:
+    """The operator reads what the library says, as nothing more is known."""
+    with pytest.raises(type(error)) as failed:
+        _Case(fails=error).end()
+    assert failed.value is error

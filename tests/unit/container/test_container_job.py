@@ -1,0 +1,123 @@
+"""One container's view of a JobModel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.lease_memory import SpareKind
+from homeport.job_coordinator.grouper.standby_models import with_standbys
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskMode,
+    TaskModel,
+)
+
+_SCRATCH = {"stores.scratch.key.serde": "string", "stores.scratch.msg.serde": "string"}
+KEYS = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "task.class": "m:C",
+    "task.inputs": "elsewhere.in",
+    "systems.kafka.consumer.bootstrap.servers": "a:1",
+    "systems.elsewhere.consumer.bootstrap.servers": "b:1",
+    "systems.twin.producer.bootstrap.servers": "a:1",
+    "stores.s.factory": "rocksdb",
+    "stores.s.changelog": "kafka.log",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "json",
+}
+
+
+def _view(over: Mapping[str, str], mode: TaskMode = TaskMode.ACTIVE) -> ContainerJob:
+    ssp = SystemStreamPartition("elsewhere", "in", 0)
+    task = TaskModel(TaskName("Partition 0"), (ssp,), 0, mode)
+    container = ContainerModel(ProcessorId("0"), {task.task_name: task})
+    config = Config({**KEYS, **over})
+    return ContainerJob.of(JobModel(config, {ProcessorId("0"): container}), ProcessorId("0"))
+
+
+def test_it_knows_which_systems_a_transaction_reaches() -> None:
+    """Those with the brokers of the checkpoints; input may come from anywhere.
+
+    So may outputs go anywhere where they are no part of the transaction.
+    """
+    view = _view({})
+    assert sorted(view.systems) == ["elsewhere", "kafka", "twin"]
+    assert view.used_systems == {"elsewhere", "kafka"}
+    assert view.transaction_systems == {"kafka", "twin"}
+    assert view.transaction_system.name == "kafka"
+    assert view.output_systems == view.transaction_systems
+    assert _view({"task.exactly.once": "false"}).output_systems == {"elsewhere", "kafka", "twin"}
+    assert [serde.name for serde in view.serdes(view.stores[0])] == ["string", "json"]
+
+
+def test_what_a_container_cannot_do_is_refused() -> None:
+    """Each with its key."""
+    for over, key in (
+        ({"stores.s.changelog": "elsewhere.log"}, r"stores\.s\.changelog"),
+        ({"stores.s.key.serde": "m:S"}, r"stores\.s\.key\.serde"),
+    ):
+        with pytest.raises(ConfigError, match=key):
+            _view(over)
+    with pytest.raises(ConfigError, match=r"'Partition 0' shares its container with tasks of"):
+        _view({}, TaskMode.STANDBY)
+
+
+def _with_standby(over: Mapping[str, str]) -> JobModel:
+    ssp = SystemStreamPartition("elsewhere", "in", 0)
+    active = TaskModel(TaskName("Partition 0"), (ssp,), 0)
+    containers = with_standbys(
+        {ProcessorId("0"): ContainerModel(ProcessorId("0"), {active.task_name: active})}, 1
+    )
+    return JobModel(Config({**KEYS, **over}), containers)
+
+
+def test_a_standby_needs_only_what_it_follows() -> None:
+    """R35: stores with a changelog, and the systems of these: inputs are not its matter."""
+    model = _with_standby({"stores.scratch.factory": "rocksdb"} | _SCRATCH)
+    view = ContainerJob.of(model, ProcessorId("0-0"))
+    assert (view.is_standby, view.active_processor) == (True, "0")
+    assert [store.name for store in view.stores] == ["s"]
+    assert sorted(view.systems) == ["kafka"]
+    assert [task.state_of for task in view.tasks] == ["Partition 0"]
+    view = ContainerJob.of(model, ProcessorId("0"))
+    assert (view.is_standby, len(view.stores)) == (False, 2)
+
+
+def test_a_spark_waits_where_the_role_s_key_asks_for_it() -> None:
+    """Beside standbys and beside active containers by a key each; not without a pipeline."""
+    active = {"job.container.prewarm": "true"}
+    standby = {"job.hotstandby.prewarm": "true"}
+    pipeline = {"task.pipeline.class": "m:p"}
+    assert _view({}).spare is SpareKind.PLAIN
+    assert _view(active).spare is SpareKind.PLAIN
+    assert _view(pipeline | standby).spare is SpareKind.SPARK
+    assert _view(pipeline | active).spare is SpareKind.WARM
+    for over, kind in ((active, SpareKind.SPARK), (standby, SpareKind.WARM)):
+        model = _with_standby(pipeline | over)
+        assert ContainerJob.of(model, ProcessorId("0-0")).spare is kind
+
+
+def test_an_unknown_processor_is_refused() -> None:
+    """With those that the JobModel has."""
+    with pytest.raises(ConfigError, match="it has none"):
+        ContainerJob.of(JobModel(Config(KEYS), {}), ProcessorId("5"))
+
+
+def test_an_input_whose_system_has_no_brokers_is_refused() -> None:
+    """By the key that lacks, before the container reads anything."""
+    key = "systems.elsewhere.consumer.bootstrap.servers"
+    ssp = SystemStreamPartition("elsewhere", "in", 0)
+    task = TaskModel(TaskName("Partition 0"), (ssp,), 0)
+    container = ContainerModel(ProcessorId("0"), {task.task_name: task})
+    config = Config({name: value for name, value in KEYS.items() if name != key})
+    with pytest.raises(ConfigError, match=key):
+        ContainerJob.of(JobModel(config, {ProcessorId("0"): container}), ProcessorId("0"))

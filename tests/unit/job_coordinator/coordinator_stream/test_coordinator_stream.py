@@ -1,0 +1,221 @@
+"""How records fold into the present state."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
+    InMemoryCoordinatorStream,
+    StreamState,
+)
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+
+
+def _state(*messages: CoordinatorStreamMessage) -> StreamState:
+    state = StreamState()
+    for message in messages:
+        state.apply(message)
+    return state
+
+
+def _hosts(state: StreamState, message_type: MessageType) -> dict[str, str | None]:
+    return {key: wire.host(m) for key, m in state.latest(message_type).items()}
+
+
+def test_the_last_record_of_a_key_counts() -> None:
+    """G27: v1, v2, v1 again is v1, written after what was between; a deletion takes it away."""
+    state = _state(*(wire.set_config(k, v) for k, v in ("a1", "b1", "a2", "c1", "a1")))
+    assert {k: m.value("value") for k, m in state.latest("set-config").items()} == {
+        "b": "1",
+        "c": "1",
+        "a": "1",
+    }
+    assert list(state.latest("set-config")) == ["b", "c", "a"]
+    state.apply(wire.tombstone("set-config", "a"))
+    assert list(state.latest("set-config")) == ["b", "c"]
+
+
+def test_types_are_kept_apart_and_unknown_ones_kept() -> None:
+    """The same key under two types is two records; a type that nobody knows is there too."""
+    other = CoordinatorStreamMessage("samza-drain-v1", "a", {})
+    state = _state(wire.set_config("a", "1"), other)
+    assert list(state.latest("samza-drain-v1")) == ["a"]
+    assert state.latest("no-such-type") == {}
+
+
+def test_a_late_locality_record_is_ignored() -> None:
+    """An incarnation that woke up after its successor's permit does not move the processor."""
+    state = _state(
+        wire.set_processor_epoch("0", 4, 1, []),
+        wire.set_task_container_assignment("t", "0"),
+        wire.set_container_host_assignment("0", "nm1", 4),
+        wire.set_task_host_assignment("t", "nm1", 4),
+        wire.set_processor_epoch("0", 5, 1, []),
+        wire.set_container_host_assignment("0", "late", 4),
+        wire.set_task_host_assignment("t", "late", 4),
+    )
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm1"}
+    assert _hosts(state, MessageType.SET_TASK_HOST) == {"t": "nm1"}
+
+
+def test_locality_outlives_a_permit_that_came_to_nothing() -> None:
+    """A container that dies before its own locality record does not lose its home."""
+    state = _state(
+        wire.set_processor_epoch("0", 4, 1, []),
+        wire.set_container_host_assignment("0", "nm1", 4),
+        wire.set_processor_epoch("0", 5, 1, []),
+    )
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm1"}
+
+
+def test_locality_without_an_epoch_is_an_operators_word() -> None:
+    """The writer tool and Samza's containers know no epoch; their records count."""
+    state = _state(
+        wire.set_processor_epoch("0", 5, 1, []), wire.set_container_host_assignment("0", "nm2")
+    )
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm2"}
+
+
+def test_a_failover_outlasts_the_late_word_of_whom_it_moved() -> None:
+    """The active was lost while it started, the standby is told to stop; neither has an epoch more.
+
+    What they write then is as late as that of a succeeded incarnation; an operator's word counts,
+    and so does that of their next incarnations.
+    """
+    state = _state(
+        wire.set_task_container_assignment("t", "0"),
+        wire.set_processor_epoch("0", 4, 1, []),
+        wire.set_processor_epoch("0-1", 3, 1, []),
+        wire.set_container_host_assignment("0-1", "nm2", 3),
+        wire.tombstone(MessageType.SET_CONTAINER_HOST, "0-1"),
+        wire.set_container_host_assignment("0", "nm2", 4),
+        wire.set_task_host_assignment("t", "nm2", 4),
+        wire.set_failover("0", 4, "0-1", "nm2", step="standby"),
+        wire.set_container_host_assignment("0", "nm1", 4),
+        wire.set_task_host_assignment("t", "nm1", 4),
+        wire.set_container_host_assignment("0-1", "nm2", 3),
+    )
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm2"}
+    assert _hosts(state, MessageType.SET_TASK_HOST) == {"t": "nm2"}
+    state.apply(wire.tombstone(MessageType.SET_FAILOVER, "0"))
+    state.apply(wire.set_container_host_assignment("0-1", "nm2", 3))
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm2"}
+    state.apply(wire.set_container_host_assignment("0", "nm4"))
+    state.apply(wire.set_processor_epoch("0-1", 4, 1, []))
+    state.apply(wire.set_container_host_assignment("0-1", "nm3", 4))
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm4", "0-1": "nm3"}
+
+
+def test_a_failover_that_cannot_be_read_moves_nobody() -> None:
+    """Whoever reads it says so; where processors run counts as before."""
+    state = _state(
+        CoordinatorStreamMessage(MessageType.SET_FAILOVER, "0", {"epoch": "x", "standby": "1"}),
+        wire.set_container_host_assignment("0", "nm1", 4),
+        wire.set_container_host_assignment("1", "nm2", 4),
+    )
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm1", "1": "nm2"}
+
+
+def test_epochs_of_other_processors_do_not_matter() -> None:
+    """A task is measured by the processor that it belongs to now; an unreadable epoch by none."""
+    state = _state(
+        wire.set_processor_epoch("1", 9, 1, []),
+        wire.set_task_container_assignment("t", "0"),
+        wire.set_task_host_assignment("t", "nm1", 2),
+        CoordinatorStreamMessage(
+            MessageType.SET_CONTAINER_HOST, "1", {"host": "nm3", "epoch": "x"}
+        ),
+    )
+    assert _hosts(state, MessageType.SET_TASK_HOST) == {"t": "nm1"}
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"1": "nm3"}
+
+
+def test_a_twin_in_the_documents_form_is_deleted_with_its_key() -> None:
+    """To Kafka ["1",..] and [1,..] are two keys; writing ours deletes the other one."""
+    stream = InMemoryCoordinatorStream()
+    stream.log.append((b'["1","set-config","a"]', b'{"values":{"value":"old"}}'))
+    stream.catch_up()
+    stream.write([wire.tombstone("set-config", "a"), wire.set_config("b", "1")])
+    assert stream.log[1] == (b'["1","set-config","a"]', None)
+    assert stream.log[2] == (b'[1,"set-config","a"]', None)
+    stream.catch_up()
+    stream.write([wire.set_config("a", "new")])
+    assert len(stream.log) == 5
+    stream.catch_up()
+    assert stream.latest("set-config")["a"].value("value") == "new"
+
+
+def test_a_catch_up_returns_what_is_new() -> None:
+    """Each record is returned once, in order."""
+    stream = InMemoryCoordinatorStream()
+    stream.write([wire.set_config("a", "1"), wire.set_config("b", "2")])
+    assert [m.key for m in stream.catch_up()] == ["a", "b"]
+    assert stream.catch_up() == ()
+
+
+def test_damaged_records_change_nothing(
+    stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each is counted and named by its offset; what its key had before stays, others are read."""
+    stream.write([wire.set_config("a", "1")])
+    stream.log += [(b'[1,"set-config","a"]', b"no json"), (b"no list", b"{}")]
+    stream.write([wire.set_config("b", "1")])
+    assert [m.key for m in stream.catch_up()] == ["a", "b"]
+    assert list(stream.latest("set-config")) == ["a", "b"]
+    assert stream.damaged_count == 2
+    assert "damaged record at offset 1 skipped: the value is not JSON" in caplog.text
+    assert "damaged record at offset 2 skipped: the key is not JSON" in caplog.text
+
+
+def test_a_topic_full_of_damage_is_told_briefly(
+    stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A hundred records are named, all are counted."""
+    stream.log += [(b"garbage", b"garbage")] * 250
+    assert stream.catch_up() == ()
+    assert stream.damaged_count == 250
+    assert len(caplog.records) == 100
+    assert caplog.records[-1].message.endswith("more will only be counted")
+
+
+_KEYS = st.sampled_from(["a", "b", "c"])
+_TYPES = st.sampled_from(["set-config", "set-changelog", "samza-drain-v1"])
+_VALUES = st.none() | st.sampled_from([b'{"values":{"value":"1"}}', b'{"values":{}}', b"damaged"])
+_RECORDS = st.lists(st.tuples(st.sampled_from(["1", '"1"', "2"]), _TYPES, _KEYS, _VALUES))
+
+
+@given(_RECORDS, st.integers(0, 20))
+def test_the_state_is_that_of_the_log(
+    records: list[tuple[str, str, str, bytes | None]], caught_up_at: int
+) -> None:
+    """Whatever is in the log, in one catch-up or two: per key the last record that is sound."""
+    stream = InMemoryCoordinatorStream()
+    expected: dict[tuple[str, str], bytes] = {}
+    damaged = 0
+    for number, (version, message_type, key, value) in enumerate(records):
+        if number == caught_up_at:
+            stream.catch_up()
+        stream.log.append((f'[{version},"{message_type}","{key}"]'.encode(), value))
+        is_raw = message_type == "samza-drain-v1"
+        if version == "2" or (value == b"damaged" and not is_raw):
+            damaged += 1
+            continue
+        expected.pop((message_type, key), None)
+        if value is not None:
+            expected[message_type, key] = value
+    stream.catch_up()
+    for message_type in ("set-config", "set-changelog", "samza-drain-v1"):
+        found = stream.latest(message_type)
+        assert list(found) == [key for kind, key in expected if kind == message_type]
+        for key, message in found.items():
+            value = expected[message_type, key]
+            assert message.values == (json.loads(value)["values"] if value != b"damaged" else {})
+    assert stream.damaged_count == damaged

@@ -1,0 +1,459 @@
+"""Exact bytes of the coordinator stream's records, and what is made of other writers' bytes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from homeport.config.errors import WireError
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+    Namespace,
+)
+from homeport.job_coordinator.coordinator_stream.message_bytes import LATEST_MS, parse_json, time_of
+from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def _bytes(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
+    return wire.encode(
+        message.stamped(
+            source="job-runner", host="127.0.0.1", username="root", timestamp_ms=1795247638752
+        )
+    )
+
+
+def _value(values: bytes) -> bytes:
+    return (
+        b'{"host":"127.0.0.1","source":"job-runner","values":'
+        + values
+        + b',"username":"root","timestamp":1795247638752}'
+    )
+
+
+_GOLDEN = [
+    (wire.set_config("job.name", "j"), b'[1,"set-config","job.name"]', b'{"value":"j"}'),
+    (
+        wire.set_changelog("Partition 0", 3),
+        b'[1,"set-changelog","Partition 0"]',
+        b'{"Partition":"3","partition":"3"}',
+    ),
+    (
+        wire.set_container_host_assignment("0", "nm1", 4),
+        b'[1,"set-container-host-assignment","0"]',
+        b'{"jmx-url":"","host":"nm1","jmx-tunneling-url":"","hostname":"nm1","epoch":"4"}',
+    ),
+    (
+        wire.set_container_host_assignment("0", "nm1"),
+        b'[1,"set-container-host-assignment","0"]',
+        b'{"jmx-url":"","host":"nm1","jmx-tunneling-url":"","hostname":"nm1"}',
+    ),
+    (
+        wire.set_task_host_assignment("Partition 0", "nm1", 4),
+        b'[1,"set-task-host-assignment","Partition 0"]',
+        b'{"host":"nm1","epoch":"4"}',
+    ),
+    (
+        wire.set_task_container_assignment("Partition 0", "1"),
+        b'[1,"set-task-container-assignment","Partition 0"]',
+        b'{"containerId":"1"}',
+    ),
+    (
+        wire.set_task_mode_assignment("Partition 0", TaskMode.ACTIVE),
+        b'[1,"set-task-mode-assignment","Partition 0"]',
+        b'{"taskMode":"Active"}',
+    ),
+    (
+        wire.set_task_mode_assignment("Standby-Partition 0-0", TaskMode.STANDBY),
+        b'[1,"set-task-mode-assignment","Standby-Partition 0-0"]',
+        b'{"taskMode":"Standby"}',
+    ),
+    (
+        wire.set_task_partition_assignment(
+            SystemStreamPartition("kafka", "in", 0), ["Partition 0", "Standby-Partition 0-0"]
+        ),
+        (
+            b'[1,"set-task-partition-assignment","{\\"system\\":\\"kafka\\",\\"partition\\":0,'
+            b'\\"stream\\":\\"in\\",\\"keyBucket\\":-1}"]'
+        ),
+        b'{"taskNames":"[\\"Partition 0\\",\\"Standby-Partition 0-0\\"]"}',
+    ),
+    (
+        wire.set_execution_env_container_id("0", "container_1_0001_01_000002"),
+        b'[1,"set-execution-env-container-id-mapping","0"]',
+        b'{"execution-env-container-id":"container_1_0001_01_000002"}',
+    ),
+    (
+        wire.set_job_coordinator_metadata("YARN", "1", "2", "3"),
+        b'[1,"set-job-coordinator-metadata","YARN"]',
+        (
+            b'{"meta-key":"{\\"epoch-id\\":\\"1\\",\\"config-id\\":\\"2\\",'
+            b'\\"job-model-id\\":\\"3\\"}"}'
+        ),
+    ),
+    (
+        wire.set_migration_info({"0910CheckpointMigration": "true"}),
+        b'[1,"set-migration-info","migration-info"]',
+        b'{"0910CheckpointMigration":"true"}',
+    ),
+    (
+        wire.set_submission(2),
+        b'[1,"set-submission","submission"]',
+        b'{"number":"2"}',
+    ),
+    (
+        wire.set_submission(2, "application_1_0001"),
+        b'[1,"set-submission","submission"]',
+        b'{"number":"2","application":"application_1_0001"}',
+    ),
+    (
+        wire.set_am_epoch(2, "application_1_0002", 1, [{"submission": 1}]),
+        b'[1,"set-am-epoch","am"]',
+        (
+            b'{"submission":"2","application":"application_1_0002","attempt":"1",'
+            b'"unfenced":"[{\\"submission\\":1}]"}'
+        ),
+    ),
+    (
+        wire.set_processor_epoch("0", 5, 1, [{"processor_id": "0", "epoch": 4}]),
+        b'[1,"set-processor-epoch","0"]',
+        (
+            b'{"epoch":"5","model-version":"1",'
+            b'"fence":"[{\\"processor_id\\":\\"0\\",\\"epoch\\":4}]"}'
+        ),
+    ),
+    (
+        wire.set_processor_epoch("0", 6, 2, [], permitted=5, unseen_ms=42000),
+        b'[1,"set-processor-epoch","0"]',
+        (b'{"epoch":"6","model-version":"2","fence":"[]","permitted":"5","unseen-ms":"42000"}'),
+    ),
+    (
+        wire.set_fenced("0", 5, [{"processor_id": "0", "epoch": 4}]),
+        b'[1,"set-fenced","0"]',
+        b'{"epoch":"5","fenced":"[{\\"processor_id\\":\\"0\\",\\"epoch\\":4}]"}',
+    ),
+    (
+        wire.set_stopped("0", 5, "signalled"),
+        b'[1,"set-stopped","0"]',
+        b'{"epoch":"5","cause":"signalled"}',
+    ),
+    (
+        wire.set_retry_state("0", 2, 1795247638752),
+        b'[1,"set-retry-state","0"]',
+        b'{"count":"2","since":"1795247638752"}',
+    ),
+    (
+        wire.set_failover("0", 4, "0-1", "nm2", step="standby", used=("0-0", "0-1"), cause="why"),
+        b'[1,"set-failover","0"]',
+        (
+            b'{"epoch":"4","standby":"0-1","host":"nm2","step":"standby",'
+            b'"used":"[\\"0-0\\",\\"0-1\\"]","cause":"why"}'
+        ),
+    ),
+    (
+        wire.set_failover("0", 4, None, None, step="other-host"),
+        b'[1,"set-failover","0"]',
+        b'{"epoch":"4","step":"other-host","used":"[]","cause":""}',
+    ),
+    (
+        wire.set_job_end(3, "KILLED", "shut down on request"),
+        b'[1,"set-job-end","job-end"]',
+        b'{"submission":"3","result":"KILLED","diagnostics":"shut down on request"}',
+    ),
+    (
+        wire.set_state_reset(4, "begun"),
+        b'[1,"set-state-reset","state-reset"]',
+        b'{"submission":"4","phase":"begun"}',
+    ),
+    (
+        wire.set_topic(
+            MessageType.SET_CHANGELOG_TOPIC, "kafka.my-log", "dGhlIGlk", store="my-store"
+        ),
+        b'[1,"set-changelog-topic","kafka.my-log"]',
+        b'{"topic-id":"dGhlIGlk","store":"my-store"}',
+    ),
+    (
+        wire.set_topic(
+            MessageType.SET_CHECKPOINT_TOPIC,
+            "kafka.__samza_checkpoint_ver_1_for_j_1",
+            "dGhlIGlk",
+        ),
+        b'[1,"set-checkpoint-topic","kafka.__samza_checkpoint_ver_1_for_j_1"]',
+        b'{"topic-id":"dGhlIGlk"}',
+    ),
+    (
+        wire.set_topic(MessageType.SET_INPUT_TOPIC, "kafka.my-in", "dGhlIGlk", submission="2"),
+        b'[1,"set-input-topic","kafka.my-in"]',
+        b'{"topic-id":"dGhlIGlk","submission":"2"}',
+    ),
+    (
+        set_input_partitions(SystemStream("kafka", "my-in"), 4),
+        b'[1,"set-input-partitions","kafka.my-in"]',
+        b'{"partitions":"4"}',
+    ),
+    (
+        wire.set_job_model_version(3, "abc"),
+        b'[1,"set-job-model-version","job-model"]',
+        b'{"version":"3","digest":"abc"}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "key", "values"), _GOLDEN)
+def test_bytes_of_each_type(message: CoordinatorStreamMessage, key: bytes, values: bytes) -> None:
+    """Every type is written byte for byte as agreed: Samza's spelling, the document's beside it."""
+    assert _bytes(message) == (key, _value(values))
+
+
+def test_every_type_that_is_written_has_its_bytes_here() -> None:
+    """No type is forgotten above."""
+    assert {message.type for message, _, _ in _GOLDEN} == set(MessageType)
+
+
+def test_a_deletion_is_a_null_value() -> None:
+    """A tombstone has the key of what it deletes, and no value at all."""
+    assert _bytes(wire.tombstone("set-config", "a")) == (b'[1,"set-config","a"]', None)
+    assert wire.decode(b'[1,"set-config","a"]', None) == wire.tombstone("set-config", "a")
+
+
+def test_text_is_written_as_jackson_writes_it() -> None:
+    """Non-ASCII stays UTF-8, slashes stay, control characters get upper-case hex digits."""
+    key, value = _bytes(wire.set_config("größe/→", 'a"\\\n\x1f\x7f\\u001f'))
+    assert key == '[1,"set-config","größe/→"]'.encode()
+    assert value == _value(b'{"value":"a\\"\\\\\\n\\u001F\x7f\\\\u001f"}')
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    """Text that UTF-8 cannot hold is an error of the writer, not of every reader."""
+    with pytest.raises(WireError, match="not Unicode"):
+        wire.encode(wire.set_config("a", "\ud800"))
+
+
+def test_samzas_records_are_read() -> None:
+    """Samza 1.8 writes neither the document's spellings nor our epoch."""
+    locality = wire.decode(
+        b'[1,"set-container-host-assignment","0"]',
+        _value(b'{"jmx-url":"","host":"h","jmx-tunneling-url":""}'),
+    )
+    assert (wire.host(locality), wire.epoch(locality)) == ("h", None)
+    assert (locality.source, locality.host, locality.username) == (
+        "job-runner",
+        "127.0.0.1",
+        "root",
+    )
+    assert locality.timestamp_ms == 1795247638752
+    changelog = wire.decode(b'[1,"set-changelog","Partition 0"]', _value(b'{"Partition":"7"}'))
+    assert wire.changelog_partition(changelog) == 7
+
+
+def test_spaces_around_json_are_json() -> None:
+    """Whoever writes by hand leaves them."""
+    assert parse_json(b' {"a": 1} \n', "value") == parse_json('{"a":1}', "value") == {"a": 1}
+    with pytest.raises(WireError, match="the value is not JSON"):
+        parse_json(b'{"a": 1} x', "value")
+
+
+@pytest.mark.parametrize(
+    "value", [b'"hunter2"', b'{"values":"hunter2"}', b'{"values":{"value":"hunter2"']
+)
+def test_a_damaged_value_is_in_no_message(value: bytes) -> None:
+    """The driver logs what it skips, and the value may be that of a secret key."""
+    with pytest.raises(WireError) as caught:
+        wire.decode(b'[1,"set-config","my.password"]', value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_documents_records_are_read() -> None:
+    """COORD has the version as text, ``partition`` and ``hostname``; a twin keeps its own key."""
+    changelog = wire.decode(b'["1", "set-changelog", "t"]', b'{"values": {"partition": 3}}')
+    assert wire.changelog_partition(changelog) == 3
+    assert changelog.has_text_version
+    assert wire.encode(changelog)[0] == b'["1","set-changelog","t"]'
+    locality = wire.decode(
+        b'["1","set-container-host-assignment","0"]', b'{"values":{"hostname":" h "}}'
+    )
+    assert wire.host(locality) == "h"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b"{}"),
+        (b"no json", b"{}"),
+        (b"\xff", b"{}"),
+        (b'{"a":1}', b"{}"),
+        (b'[1,"set-config"]', b'{"values":{}}'),
+        (b'[2,"set-config","a"]', b'{"values":{}}'),
+        (b'[true,"set-config","a"]', b'{"values":{}}'),
+        (b'[1,7,"a"]', b'{"values":{}}'),
+        (b'[1,"set-config",null]', b'{"values":{}}'),
+        (b'[1,"set-config","\\ud800"]', b'{"values":{}}'),
+        (b'[1,"set-config","a"]', b"no json"),
+        (b'[1,"set-config","a"]', b"[]"),
+        (b'[1,"set-config","a"]', b'{"values":[]}'),
+        (b'[1,"set-config","a"]', b"[" * 100_000),
+        (b'[1,"set-config","a"]', b""),
+        (b'[1,"set-config","a"]', b"null"),
+        (b'[[],"set-config","a"]', b'{"values":{}}'),
+    ],
+)
+def test_damaged_records_are_told(key: bytes | None, value: bytes) -> None:
+    """Bytes without the agreed form raise WireError and nothing else."""
+    with pytest.raises(WireError):
+        wire.decode(key, value)
+
+
+def test_nesting_is_text_or_damage() -> None:
+    """However deep a value is nested, it becomes text or WireError, at every depth on the way."""
+    outcomes: set[object] = set()
+    for depth in range(1, sys.getrecursionlimit() + 50):
+        nested = b"[" * depth + b"]" * depth
+        try:
+            message = wire.decode(b'[1,"set-config","a"]', b'{"values":{"value":%s}}' % nested)
+            outcomes.add(message.value("value") == nested.decode())
+        except WireError:
+            outcomes.add("damage")
+    assert outcomes == {True, "damage"}
+
+
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        (
+            wire.of_namespace(
+                Namespace.PLACE_CONTAINER, "u.ContainerPlacementRequestMessage", b"{}"
+            ),
+            b'[1,"samza-place-container-v1","u.ContainerPlacementRequestMessage"]',
+        ),
+        (
+            wire.of_namespace(Namespace.STARTPOINT, "kafka.in.0.Partition 0", b"{}"),
+            b'[1,"samza-startpoint-v1","kafka.in.0.Partition 0"]',
+        ),
+        (
+            wire.of_namespace(Namespace.STARTPOINT_FAN_OUT, "Partition 0", b"{}"),
+            b'[1,"samza-startpoint-v1-fan-out","Partition 0"]',
+        ),
+        (wire.of_namespace(Namespace.DRAIN, "uuid", b"{}"), b'[1,"samza-drain-v1","uuid"]'),
+    ],
+)
+def test_bytes_of_each_namespace(message: CoordinatorStreamMessage, key: bytes) -> None:
+    """A namespace has the place of the type, and its value stands in the record without more."""
+    assert _bytes(message) == (key, b"{}")
+    assert wire.decode(key, b"{}") == message
+
+
+@pytest.mark.parametrize("value", [b"no json", b"[]", b'{"storedAt":1}', b'{"values":3}', b"\xff"])
+def test_unknown_types_are_kept_whatever_their_value(value: bytes) -> None:
+    """Samza's start points and placements have other values; they are no damage."""
+    message = wire.decode(b'[1,"samza-startpoint-v1","kafka.in.0"]', value)
+    assert (message.type, message.key, message.values) == (
+        "samza-startpoint-v1",
+        "kafka.in.0",
+        {},
+    )
+    assert message.raw == value
+
+
+def test_missing_fields_cost_only_themselves() -> None:
+    """A value with nothing but its map is read; null in the map counts as missing."""
+    message = wire.decode(
+        b'[1,"set-config","a"]', b'{"timestamp":"x","host":3,"values":{"value":null,"b":true}}'
+    )
+    assert (message.host, message.timestamp_ms, message.values) == ("", 0, {"b": "true"})
+    assert message.value("value") is None
+
+
+def test_numbers_are_checked() -> None:
+    """A number that is none, and one that is missing, are told with type and key."""
+    for values in ({"Partition": "x"}, {"Partition": ""}, {"Partition": "1" * 30}, {}):
+        message = CoordinatorStreamMessage("set-changelog", "Partition 0", values)
+        with pytest.raises(WireError, match="set-changelog 'Partition 0'"):
+            wire.changelog_partition(message)
+
+
+def test_a_blank_host_is_no_host() -> None:
+    """Samza writes blank hosts; they say nothing."""
+    assert wire.host(wire.set_container_host_assignment("0", " ")) is None
+
+
+def test_a_stamp_keeps_the_source_that_a_message_names() -> None:
+    """The store's source fills only what is empty."""
+    message = wire.set_config("a", "b")._replace(source="job-runner")
+    stamped = message.stamped(source="homeport", host="h", username="u", timestamp_ms=1)
+    assert stamped.source == "job-runner"
+
+
+@given(
+    st.builds(
+        CoordinatorStreamMessage,
+        type=st.sampled_from([t.value for t in MessageType]) | _TEXT,
+        key=_TEXT,
+        values=st.none() | st.dictionaries(_TEXT, _TEXT),
+        source=_TEXT,
+        host=_TEXT,
+        username=_TEXT,
+        timestamp_ms=st.integers(0, LATEST_MS),
+        has_text_version=st.booleans(),
+        raw=st.none(),
+    )
+)
+def test_what_is_written_is_read_back(message: CoordinatorStreamMessage) -> None:
+    """decode(encode(m)) is m; a deletion has but its key, an unknown type its bytes as well."""
+    if message.is_tombstone:
+        message = CoordinatorStreamMessage(
+            message.type, message.key, None, has_text_version=message.has_text_version
+        )
+    key, value = wire.encode(message)
+    raw = None if message.type in list(MessageType) else value
+    assert wire.decode(key, value) == message._replace(raw=raw)
+
+
+@given(_TEXT, st.binary())
+def test_values_of_their_own_format_stay_as_they_are(key: str, value: bytes) -> None:
+    """What is kept in a namespace without an envelope comes back byte for byte."""
+    message = wire.of_namespace(Namespace.DRAIN, key, value)
+    assert wire.encode(message)[1] == value
+    assert wire.decode(*wire.encode(message)).raw == value
+
+
+@given(st.tuples(_TEXT, _TEXT), st.tuples(_TEXT, _TEXT))
+def test_keys_are_equal_when_their_bytes_are(one: tuple[str, str], two: tuple[str, str]) -> None:
+    """Compaction sees as one key exactly what we see as one key."""
+    first, second = (wire.encode(wire.tombstone(*name))[0] for name in (one, two))
+    assert (first == second) == (one == two)
+
+
+@pytest.mark.parametrize("key", [b'"abc"', b'{"1":1,"2":2,"3":3}', b"[1,2]", b"[1,2,3,4]"])
+def test_a_key_that_is_no_list_of_three_is_damaged(key: bytes) -> None:
+    """Also where it has a length of three."""
+    with pytest.raises(WireError, match="not a list of three"):
+        wire.decode(key, b"{}")
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [(0, 0), (LATEST_MS, LATEST_MS), (-1, 0), (LATEST_MS + 1, 0), (True, 0), ("5", 0), (None, 0)],
+)
+def test_a_time_of_an_envelope_is_one_that_can_be_shown(field: object, expected: int) -> None:
+    """All else counts as none."""
+    assert time_of(field) == expected
+
+
+def test_a_changelog_partition_is_a_number_of_javas() -> None:
+    """Samza's reader takes no larger one."""
+    largest = {"Partition": str(2**31 - 1)}
+    kind = MessageType.SET_CHANGELOG
+    record = CoordinatorStreamMessage(kind, "Partition 0", largest)
+    assert wire.changelog_partition(record) == 2**31 - 1
+    with pytest.raises(WireError, match="not a number from 0 to 2147483647"):
+        wire.changelog_partition(
+            CoordinatorStreamMessage(kind, "Partition 0", {"Partition": str(2**31)})
+        )
