@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import overload
 
 from homeport.config.errors import ConfigError
+from homeport.config.secret_names import shown_value
 
 INT_MAX = 2**31 - 1
 """The largest of Java's whole numbers of 32 bits, which Kafka, YARN and RocksDB count in too."""
@@ -122,3 +123,8 @@ class Config(Mapping[str, str]):
         return tuple(
             item for item in (part.strip() for part in self._values.get(key, "").split(",")) if item
         )
+
+
+def masked(config: Config) -> Config:
+    """``config`` with every secret value, an empty one too, replaced by ``MASK``."""
+    return Config({key: shown_value(key, value) for key, value in config.items()})

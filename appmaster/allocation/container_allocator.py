@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from immutables import Map
 
-from homeport.appmaster.allocation import constraints, separation
+from homeport.appmaster.allocation import host_search, separation
 from homeport.appmaster.allocation import placement_queue as turns
 from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.host_search import may_ask_any, may_go_home, seek
@@ -90,7 +90,7 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
         return
     choice = candidates.best()
     idle = [r for r in draft.idle_resources() if separation.may_have(draft, container, r.host)]
-    launcher = constraints.best_launcher(idle, choice, container.home, draft.loads)
+    launcher = host_search.best_launcher(idle, choice, container.home, draft.loads)
     if launcher is not None:
         draft.move(
             container,
@@ -143,7 +143,7 @@ def _why_not_home(draft: Draft, container: ContainerState, host: Host | None) ->
         return "it has no home yet"
     if host == container.home:
         return ""
-    return constraints.why_not(
+    return host_search.why_not(
         draft.settings,
         draft.hosts or (),
         draft.exclusions,

@@ -103,9 +103,9 @@ from homeport.appmaster.allocation.retries import (
     story_of_loss,
 )
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 
 @dataclass(frozen=True, slots=True)

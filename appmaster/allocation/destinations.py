@@ -7,7 +7,7 @@ Source: samza-behaviours 4.9, "Destinations".
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation import constraints, separation
+from homeport.appmaster.allocation import host_search, separation
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
@@ -103,7 +103,7 @@ def destination(draft: Draft, placement: Placement, container: ContainerState) -
     hosts = [h for h in left if not host_fault(draft, h)]
     others = [h for h in hosts if h != own] or hosts
     free = [h for h in others if not draft.is_asked(h)] or others
-    return constraints.best_host(
+    return host_search.best_host(
         draft.ranking.best_first(),
         None,
         frozenset(free).__contains__,

@@ -1,17 +1,30 @@
 """Where a queued container may look for a place: home, a standby's place, another host, any host.
 
-PURE. The order of what is left to one container; which of the hosts is best is ``constraints``',
-and who is asked then ``container_allocator``'s. A container that is alone in its group has every
-open host, then any; of the others each takes hosts from the rest (``separation``), and an active
-among them that cannot go home takes the place of a standby (``standby_container_manager``).
+PURE. ``candidate_hosts`` to ``best_launcher`` answer questions about one placement: constraints
+first, then preference. No host is forbidden to an active container but an excluded one. At most one
+strict request per host is pending, since YARN reserves the node for it. The allocator
+(``container_allocator``) decides which container asks. A container that is alone in its group has
+every open host, then any; of the others each takes hosts from the rest (``separation``), and an
+active among them that cannot go home takes the place of a standby (``standby_container_manager``).
+
+Source: HA-YARN, "This approach can be considered as a 'best-effort stickiness' policy": home first.
+Where home cannot be had, the least loaded other host, since containers that share a host share its
+loss.
 """
 
 from __future__ import annotations
 
-from homeport.appmaster.allocation import constraints, separation
+from collections.abc import Callable, Container, Iterable, Mapping
+
+from homeport.appmaster.allocation import separation
 from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState
+from homeport.appmaster.allocation.job_state.state import (
+    ContainerPhase,
+    ContainerState,
+    ResourceState,
+)
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host
 
 
@@ -50,7 +63,7 @@ class Candidates:
     def best(self) -> Host | None:
         """The one to ask for; None where there is none."""
         draft, container = self._draft, self._container
-        return constraints.best_host(
+        return best_host(
             draft.ranking.best_first(),
             container.home,
             self.__contains__,
@@ -65,7 +78,7 @@ def may_go_home(draft: Draft, container: ContainerState) -> bool:
 
 def _askable(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
     closed = draft.room.small | {h for h in draft.exclusions if draft.is_closed(h)}
-    return constraints.candidate_hosts(draft.settings, draft.hosts or (), closed, container)
+    return candidate_hosts(draft.settings, draft.hosts or (), closed, container)
 
 
 def may_ask_any(draft: Draft, container: ContainerState) -> bool:
@@ -104,3 +117,83 @@ def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candi
         standbys.make_room(draft, container, frozenset(_askable(draft, container)))
         candidates = Candidates(draft, container)
     return container, candidates
+
+
+def candidate_hosts(
+    settings: AllocatorSettings,
+    live: Iterable[Host],
+    closed: Container[Host],
+    container: ContainerState,
+) -> tuple[Host, ...]:
+    """The hosts that ``container`` may still ask for by name in this round, sorted."""
+    known = settings.strict_hosts
+    return tuple(
+        h
+        for h in sorted(live)
+        if h not in closed and h not in container.tried and (known is None or h in known)
+    )
+
+
+def why_not(
+    settings: AllocatorSettings,
+    live: Container[Host],
+    excluded: Container[Host],
+    container: ContainerState,
+    host: Host,
+    small: Container[Host] = (),
+) -> str:
+    """What keeps ``container`` from being asked for on ``host``, in one clause; empty: nothing."""
+    if host not in live:
+        return f"{host} is not live"
+    if settings.strict_hosts is not None and host not in settings.strict_hosts:
+        return f"{host} joined after submission and cannot be asked for by name"
+    if host in small:
+        return f"{host} is too small for a container"
+    if host in excluded:
+        return f"the launchers of {host} fell silent"
+    if host in container.tried:
+        return f"{host} had no room, or launched nothing"
+    return ""
+
+
+def best_host(
+    ranked: Iterable[Host],
+    home: Host | None,
+    is_candidate: Callable[[Host], bool],
+    is_near: Callable[[Host], bool] = lambda _: False,
+) -> Host | None:
+    """Home if it is a candidate, else the first of ``ranked`` that is one; None: there is none.
+
+    A host that is not near others of the container's group comes before all that are.
+    """
+    if home is not None and is_candidate(home):
+        return home
+    near = None
+    for host in ranked:
+        if is_candidate(host):
+            if not is_near(host):
+                return host
+            near = near or host
+    return near
+
+
+def best_launcher(
+    idle: Iterable[ResourceState], choice: Host | None, home: Host | None, load: Mapping[Host, int]
+) -> ResourceState | None:
+    """The idle launcher to take rather than ask for ``choice``; None: ask.
+
+    One at home always; where it would not ask for home anyway, one on the host it would ask for,
+    else the one on the least loaded host.
+    """
+    launchers = tuple(r for r in idle if home is None or choice != home or r.host == home)
+    return min(
+        launchers,
+        key=lambda r: (
+            r.host != home,
+            r.host != choice,
+            load.get(r.host, 0),
+            r.host,
+            r.resource_id,
+        ),
+        default=None,
+    )

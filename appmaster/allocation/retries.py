@@ -29,8 +29,8 @@ from homeport.appmaster.allocation.protocol.events import ChargedFailures, Resou
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.outcomes import StopCause
 
 LAUNCH_RETRY_MS = 1_000
 LAUNCH_RETRY_MAX_MS = 30_000

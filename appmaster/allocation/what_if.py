@@ -50,8 +50,8 @@ from homeport.appmaster.allocation.protocol.instructions import (
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.allocation.shortage import shortage
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 
 MAX_ROUNDS: Final = 200
 """Each round answers all that is asked for at its beginning."""

@@ -29,8 +29,7 @@ from homeport.appmaster.cli import (
 )
 from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
-from homeport.appmaster.cli.shortage_told import tell_shortage
-from homeport.appmaster.cli.waiting import Waiter, say
+from homeport.appmaster.cli.waiting import Waiter, say, tell_shortage
 from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
 from collections.abc import Iterator
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError
+from homeport.job_coordinator.cli.job_view import require_running
 
 _POLL_S = 0.3
 _PROGRESS_S = 5.0
@@ -47,3 +52,11 @@ class Waiter:
         if self.elapsed_s - self._told_s >= _PROGRESS_S:
             self._told_s = self.elapsed_s
             say(f"{self.elapsed_s:5.0f} s  {what}")
+
+
+def tell_shortage(config: Config) -> None:
+    """Says, beside the status, what is short for the job; nothing where its AM does not answer."""
+    with contextlib.suppress(HomeportError):
+        waiting = require_running(config).client.status().get("waiting")
+        if waiting:
+            say(str(waiting["says"]))

@@ -19,7 +19,6 @@ from homeport.appmaster.allocation.protocol.events import (
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.lifecycle import (
     JobEnd,
     JobEndManager,
@@ -28,6 +27,7 @@ from homeport.job_coordinator.metadata.lifecycle import (
     StopManager,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.outcomes import StopCause
 
 
 def records_of(

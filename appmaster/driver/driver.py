@@ -82,10 +82,10 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.outcomes import StopCause
 
 _AT_ONCE = 50
 """Events whose records share a transaction: each takes longer than many steps."""

@@ -34,17 +34,11 @@ from homeport.appmaster.driver.polling import Hurry, is_overdue, poll_interval_m
 from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.http.messages import (
-    CheckIn,
-    Order,
-    OrderKind,
-    Started,
-    StopCause,
-    Stopped,
-)
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.outcomes import StopCause
 
 log = logging.getLogger("driver")
 

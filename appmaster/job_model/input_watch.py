@@ -19,7 +19,6 @@ from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.model.job_model import (
     JobModel,
     SystemStream,
-    SystemStreamPartition,
 )
 
 
@@ -54,21 +53,6 @@ def look(config: Config) -> InputsSeen:
     return InputsSeen(counts, topic_ids)
 
 
-def counts_in_force(model: JobModel) -> dict[SystemStream, int]:
-    """{stream: how many of its partitions the model knows}."""
-    found: dict[SystemStream, int] = {}
-    for ssp in _partitions(model):
-        stream = ssp.system_stream
-        found[stream] = max(found.get(stream, 0), ssp.partition + 1)
-    return found
-
-
-def _partitions(model: JobModel) -> Iterable[SystemStreamPartition]:
-    for container in model.containers.values():
-        for task in container.tasks.values():
-            yield from task.system_stream_partitions
-
-
 class InputWatch:
     """Compares what is seen with what the JobModel knows, and with what was seen at first."""
 
@@ -81,7 +65,7 @@ class InputWatch:
         A topic keeps its partitions for ever, and its records their offsets: one that has fewer, is
         gone or was made anew is not the one whose offsets the job has committed.
         """
-        for stream, known in sorted(counts_in_force(model).items()):
+        for stream, known in sorted(model.partition_counts().items()):
             count = seen.counts.get(stream, 0)
             if not count:
                 return f"input stream {stream} does not exist any more; {_REMEDY}"
@@ -98,7 +82,7 @@ class InputWatch:
     @staticmethod
     def grown(model: JobModel, seen: InputsSeen, streams: Iterable[SystemStream]) -> str | None:
         """Which of ``streams`` have got more partitions than the model knows; None: none has."""
-        known = counts_in_force(model)
+        known = model.partition_counts()
         told = [
             f"input stream {stream} has grown from {known[stream]} to {seen.counts[stream]} "
             "partitions"

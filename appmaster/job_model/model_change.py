@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.appmaster.job_model import live_configuration, takeover
-from homeport.appmaster.job_model.input_watch import counts_in_force
 from homeport.appmaster.job_model.job_model_store import ModelShelf
 from homeport.appmaster.job_model.live_configuration import has_state
 from homeport.appmaster.yarn.submission_file import Submitted
@@ -132,7 +131,7 @@ class ModelDesk:
             UnavailableError: Kafka did not answer.
         """
         before = self._shelf.model
-        known = counts_in_force(before)
+        known = before.partition_counts()
         # Of other streams, the broadcast ones, a model knows single partitions only.
         kept = {s: known[s] for s in TaskConfig.of(before.config).inputs if s in known}
         is_known = kept.keys() >= set(input_streams(config))

@@ -20,7 +20,6 @@ from functools import cached_property
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.job_model.failovers import FailoversInForce
-from homeport.appmaster.job_model.input_watch import counts_in_force
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -154,7 +153,7 @@ def announcement(
 
 def _input_counts(model: JobModel) -> dict[SystemStream, int]:
     """{input: its partitions}; of broadcast inputs a model knows single partitions only."""
-    counts = counts_in_force(model)
+    counts = model.partition_counts()
     return {s: counts[s] for s in TaskConfig.of(model.config).inputs if s in counts}
 
 

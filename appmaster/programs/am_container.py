@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.submission_file import SUBMISSION_FILE_NAME, SubmissionFile
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, host_of
 
@@ -67,3 +71,16 @@ class AmContainer:
         if host in hosts:
             return host
         return next((h for h in hosts if self.names.known_address(h) == host), None)
+
+
+_LOOK_S = 10.0
+
+
+def await_kafka(config: Config, log: logging.Logger) -> None:
+    """The coordinator stream's Kafka answers. Waits for as long as it takes, and says so.
+
+    A program that began meanwhile would only fail, again and again, until its supervisor gave the
+    attempt up.
+    """
+    system = SystemConfig.of(config, JobConfig.of(config).coordinator_system)
+    TopicAdmin(system, _LOOK_S).await_reachable(log)

@@ -20,8 +20,7 @@ from homeport.appmaster.lease.isolation import NODE_EXPIRY_KEY, limit_ms
 from homeport.appmaster.lease.keeper_link import SOCKET_NAME
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, unseen_ms
-from homeport.appmaster.programs.am_container import AmContainer
-from homeport.appmaster.programs.kafka_wait import await_kafka
+from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.exclusion import suspects_itself
-from homeport.appmaster.allocation.health import health
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     WAITING,
@@ -24,10 +24,11 @@ from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResul
 from homeport.appmaster.allocation.shortage import shortage
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.http.messages import Started, StopCause, Stopped
+from homeport.job_coordinator.http.messages import Started, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 _MAX_FAILURES = 20
 
@@ -377,3 +378,30 @@ def _job_state(state: AllocatorState) -> str:
         return str(state.phase.value)
     phases = {c.phase for c in state.containers}
     return "running" if phases <= {ContainerPhase.RUNNING, ContainerPhase.FINISHED} else "starting"
+
+
+_FULFILLED = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
+
+
+class JobHealth(Enum):
+    """How much of the job runs."""
+
+    DEPLOYING = "deploying"
+    """Not every container has run yet."""
+    DEPLOYED = "deployed"
+    """Every container, active or standby, runs or has finished."""
+    RECOVERING = "recovering"
+    """It was deployed; some container is on its way back."""
+    DEGRADED = "degraded"
+    """Some container was given up, and the job goes on without it."""
+
+
+def health(state: AllocatorState) -> JobHealth:
+    """The health of the job in this state."""
+    phases = {c.phase for c in state.containers if not c.is_retired}
+    if ContainerPhase.FAILED in phases:
+        return JobHealth.DEGRADED
+    if state.phase is not JobPhase.NEW and phases <= _FULFILLED:
+        return JobHealth.DEPLOYED
+    has_run = all(c.epoch > 0 for c in state.containers)
+    return JobHealth.RECOVERING if has_run and phases else JobHealth.DEPLOYING

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
-from homeport.appmaster.attempt.attempt_files import RequestLedger
 from homeport.appmaster.cluster_resource_manager import ResourceReport
+from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.submission import ANY_SERVICE
 from homeport.config.declarations.cluster_keys import CONTAINER_MEMORY_MB

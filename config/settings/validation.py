@@ -8,6 +8,7 @@ to user code, and so do we.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -31,8 +32,7 @@ from homeport.config.settings.sections import (
     checkpoint_topic,
     coordinator_topic,
 )
-from homeport.config.settings.store_warnings import store_warnings
-from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.stores_section import LargeValues, StorageConfig, StoreConfig
 from homeport.config.settings.used_systems import broadcast_streams, used_systems
 from homeport.config.system_stream import SystemStream
 
@@ -334,3 +334,35 @@ def _check_sizes(config: Config) -> None:
             f"it must be below {keys.CONTAINER_LEASE_MS.name} ({manager.lease_ms})",
             "make it smaller",
         )
+
+
+def store_warnings(config: Config, storage: StorageConfig) -> Iterator[str]:
+    """One line for each such key."""
+    for store in storage.stores.values():
+        prefix = f"stores.{store.name}."
+        for option in config.subset(prefix):
+            reason = _reason(store, option)
+            if reason is not None:
+                yield f"{prefix}{option} has no effect: {reason}"
+
+
+def _reason(store: StoreConfig, option: str) -> str | None:
+    of_rocksdb = option.startswith("rocksdb.") or option == _WRITE_BUFFER
+    if not store.is_persistent and (of_rocksdb or option == _CLEAN):
+        return "the store is in memory"
+    if option.startswith("rocksdb.compaction.universal.") and store.rocksdb.universal is None:
+        return "the store's rocksdb.compaction.style is level"
+    if option == _LARGE and store.large_values is LargeValues.SEND:
+        return "neither disallow.large.messages nor drop.large.messages is true"
+    if option.startswith("changelog.") and store.changelog is None and option != _LARGE:
+        return "the store has no changelog"
+    return None
+
+
+def _option(name: str) -> str:
+    return name.removeprefix("stores.<store>.")
+
+
+_WRITE_BUFFER = _option(keys.STORE_CONTAINER_WRITE_BUFFER_SIZE_BYTES.name)
+_CLEAN = _option(keys.STORE_CLEAN_ON_CONTAINER_START.name)
+_LARGE = _option(keys.STORE_CHANGELOG_MAX_MESSAGE_SIZE_BYTES.name)

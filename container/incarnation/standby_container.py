@@ -30,7 +30,8 @@ from homeport.container.storage.changelog_follower import (
 )
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.http.messages import Restored, Started
+from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.model.outcomes import Restored
 
 _LOG = logging.getLogger(__name__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import threading
 
@@ -14,7 +15,6 @@ from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.environment import Environment, Permit
-from homeport.container.incarnation.garbage import spare_collections
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
@@ -39,10 +39,11 @@ from homeport.container.storage.task_store import Reached, passed
 from homeport.container.storage.typed_store import TypedStore
 from homeport.container.storage.value_guard import ValueGuard
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import Restored, Started
+from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.outcomes import Restored
 
 _LOG = logging.getLogger(__name__)
 
@@ -260,3 +261,17 @@ class StreamContainer:
         if parts.plain is not None:
             parts.plain.close()
         _LOG.info("stopped in order")
+
+
+_YOUNG_OBJECTS = 100_000
+
+
+def spare_collections() -> None:
+    """What stands now lives as long as the container: no collection looks at it again.
+
+    And what is young is mostly the micro-batch at work, in which a search finds nothing: it comes
+    less often. It may never be switched off (``SparkPipeline``).
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])

@@ -13,7 +13,7 @@ from homeport.container.host.exit_codes import (
     EXIT_TERMINATED,
     EXIT_UNAVAILABLE,
 )
-from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.outcomes import StopCause
 
 LAST_LINES = 20
 EXITED = "exit code 0 before the tasks have finished: code of the job, or a library, has exited"

@@ -48,15 +48,9 @@ from homeport.container.launcher.spare import Spare
 from homeport.container.launcher.stop_reporter import Testimony
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import (
-    CheckIn,
-    Order,
-    OrderKind,
-    Renewal,
-    StopCause,
-    Stopped,
-)
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Renewal, Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 PACKAGE_FOLDER = "__package"
 

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 
 from homeport.container.host.lease_memory import boot_ms
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import StopCause, Stopped
+from homeport.job_coordinator.http.messages import Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 _PATIENCE_MS = 2000
 """How long the AM may take to accept a report of a stop."""

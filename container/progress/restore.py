@@ -17,8 +17,8 @@ from homeport.container.progress.store_meta import (
     meta_of,
     stale_fault,
 )
-from homeport.job_coordinator.http.messages import Restored, RestoreKind
 from homeport.job_coordinator.model.job_model import TaskModel
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Protocol
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
 from homeport.job_coordinator.http.container_report import RestoreProgress
-from homeport.job_coordinator.http.messages import Restored
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.outcomes import Restored
 
 
 @dataclass(frozen=True, slots=True)

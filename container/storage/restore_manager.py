@@ -16,7 +16,7 @@ from homeport.container.storage.changelog_reader import ChangelogReader, Restore
 from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.store_restore import StoreRestore
 from homeport.container.storage.task_store import TaskStore
-from homeport.job_coordinator.http.messages import Restored
+from homeport.job_coordinator.model.outcomes import Restored
 
 
 class Workers(Protocol):

@@ -20,7 +20,7 @@ from homeport.container.progress.store_meta import Expectation
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.task_store import TaskStore
-from homeport.job_coordinator.http.messages import Restored
+from homeport.job_coordinator.model.outcomes import Restored
 
 _LOG = logging.getLogger(__name__)
 

@@ -6,10 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from homeport.config.config import Config
+from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
-from homeport.config.secrets import masked
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient

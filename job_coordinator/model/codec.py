@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.config.config import INT_MAX, Config
+from homeport.config.config import INT_MAX, Config, masked
 from homeport.config.errors import WireError
-from homeport.config.secrets import masked
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,

@@ -111,6 +111,16 @@ class JobModel:
             default=0,
         )
 
+    def partition_counts(self) -> dict[SystemStream, int]:
+        """{input stream: number of its partitions, the highest one of the model plus 1}."""
+        counts: dict[SystemStream, int] = {}
+        for container in self.containers.values():
+            for task in container.tasks.values():
+                for ssp in task.system_stream_partitions:
+                    known = counts.get(ssp.system_stream, 0)
+                    counts[ssp.system_stream] = max(known, ssp.partition + 1)
+        return counts
+
 
 def mirrored(containers: Mapping[ProcessorId, ContainerModel]) -> dict[ProcessorId, ContainerModel]:
     """The containers with ``active_task`` and ``active_processor`` filled in where they are told.

@@ -28,12 +28,12 @@ from homeport.job_coordinator.http.messages import (
     OrderKind,
     Renewal,
     Started,
-    StopCause,
     Stopped,
 )
 from homeport.job_coordinator.model.ids import Host, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
+from homeport.job_coordinator.model.outcomes import StopCause
 
 ATTEMPT, FIRST_PID = 1, 1000
 _PATIENCE_S = 5.0

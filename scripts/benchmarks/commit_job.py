@@ -22,10 +22,9 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.incarnation.garbage import spare_collections
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.start_up import read_positions, restore_workers
-from homeport.container.incarnation.stream_container import MAX_ROWS
+from homeport.container.incarnation.stream_container import MAX_ROWS, spare_collections
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs

@@ -41,10 +41,10 @@ from homeport.appmaster.allocation.protocol.instructions import (
     StopContainer,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.appmaster.programs.collector import look_less_often
-from homeport.job_coordinator.http.messages import StopCause
+from homeport.appmaster.programs.application_master import look_less_often
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 SETTINGS = AllocatorSettings(
     host_affinity_enabled=True,

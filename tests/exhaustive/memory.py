@@ -36,9 +36,9 @@ from homeport.appmaster.allocation.protocol.instructions import (
     StopContainer,
     order_for,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.exhaustive.things import Message, Owner
 
 

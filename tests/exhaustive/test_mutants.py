@@ -32,9 +32,9 @@ from homeport.appmaster.allocation.job_state.state import (
 from homeport.appmaster.allocation.job_state.transitions import Happening
 from homeport.appmaster.allocation.protocol.events import Event, TimerFired
 from homeport.appmaster.allocation.protocol.instructions import CancelRequest, RequestResource
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.exhaustive.job import SETTINGS
 from tests.exhaustive.search import FoundError, Search
 from tests.exhaustive.small_world import SmallWorld

@@ -15,7 +15,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from confluent_kafka.admin import ResourceType as Kind
 from stream_containers import DEADLINE_S, Job, make_job
 
-from homeport.job_coordinator.http.messages import RestoreKind, Started
+from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.model.outcomes import RestoreKind
 
 KEEPER = """
 import json

@@ -13,13 +13,7 @@ from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResul
 from homeport.appmaster.job_model.takeover import OutrankedError
 from homeport.config.errors import FencedError, UnavailableError, WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.http.messages import (
-    Order,
-    OrderKind,
-    Started,
-    StopCause,
-    Stopped,
-)
+from homeport.job_coordinator.http.messages import Order, OrderKind, Started, Stopped
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.metadata.lifecycle import (
     JobEnd,
@@ -29,6 +23,7 @@ from homeport.job_coordinator.metadata.lifecycle import (
 )
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 
 def test_a_life_in_order(tmp_path: Path) -> None:

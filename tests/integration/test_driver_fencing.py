@@ -13,8 +13,9 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     set_fenced,
 )
-from homeport.job_coordinator.http.messages import OrderKind, StopCause, Stopped
+from homeport.job_coordinator.http.messages import OrderKind, Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 
 def test_who_lost_its_lease_is_fenced_at_once_and_stays_listed(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from driver_attempts import FIRST, NM1, P0, Am, drive
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.http.messages import OrderKind, Started, StopCause, Stopped
+from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import (
     FORCE_RESTART_LAST_SEEN,
     LAST_SEEN,

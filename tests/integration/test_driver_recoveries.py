@@ -11,8 +11,9 @@ from driver_attempts import FIRST, P0, Am, drive
 from homeport.appmaster.clocks import boot_ms, wall_ms
 from homeport.appmaster.driver.decision_api import DriverDecisions
 from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.http.messages import OrderKind, Started, StopCause, Stopped
+from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 SECOND = Incarnation(P0, 2)
 SECONDS = {"kafka": 0.1, "fence": 0.2, "coordinator-stream": 0.1, "stores": 0.5, "total": 0.9}

@@ -18,7 +18,7 @@ from failover_scenarios import Containers, Moment, Scenario
 from standby_jobs import standing_still
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
 
-from homeport.job_coordinator.http.messages import RestoreKind
+from homeport.job_coordinator.model.outcomes import RestoreKind
 from local_cluster.resource_manager import node_states
 from tests.faults import Faults
 

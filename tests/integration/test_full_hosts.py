@@ -19,7 +19,7 @@ from standby_jobs import (
 )
 from yarn_jobs import Job, wait_for
 
-from homeport.job_coordinator.http.messages import RestoreKind
+from homeport.job_coordinator.model.outcomes import RestoreKind
 
 HALF_A_NODE_MB = "7500"
 

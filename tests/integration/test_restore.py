@@ -20,9 +20,9 @@ from homeport.container.kafka.clients import PartitionError
 from homeport.container.progress.restore_schedule import SMALL_OFFSETS
 from homeport.container.storage.directory_lock import DirectoryHeldError
 from homeport.container.storage.lock_holder import lock_holder
-from homeport.job_coordinator.http.messages import RestoreKind
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.outcomes import RestoreKind
 from local_cluster.cluster import LocalCluster
 
 LARGE = SMALL_OFFSETS + 20_000

@@ -19,10 +19,11 @@ from stream_containers import COUNTER, DEADLINE_S, P0, Job, Running, living, mak
 from homeport.container.host.exit_codes import EXIT_OVERTAKEN
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.progress import offset_file
-from homeport.job_coordinator.http.messages import RestoreKind, Started
+from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
+from homeport.job_coordinator.model.outcomes import RestoreKind
 
 Make = Callable[..., Job]
 
@@ -491,8 +492,7 @@ def test_a_spark_that_is_of_no_use_goes(make: Make) -> None:
 
 def test_a_pipeline_that_loses_the_task_is_refused_before_any_input(make: Make) -> None:
     """The error names the key, and says what to keep."""
-    job = make(PIPELINE, task_pipeline_class="user_job:lost")
-    container = job.start(1)
+    container = make(PIPELINE, task_pipeline_class="user_job:lost").start(1)
     assert container.process.wait(DEADLINE_S) == 1
     assert container.last_line() == (
         "error: task.pipeline.class = 'user_job:lost': the pipeline must keep the column 'task', "

@@ -25,7 +25,7 @@ from standby_jobs import (
 from topic_records import topic_records
 from yarn_jobs import TASK, Job
 
-from homeport.job_coordinator.http.messages import RestoreKind
+from homeport.job_coordinator.model.outcomes import RestoreKind
 
 NEW_CODE = (
     TASK

@@ -21,7 +21,7 @@ from standby_jobs import (
 from yarn_jobs import Job, parent_of, wait_for
 
 from homeport.appmaster.report.recovery import RecoveryPhase
-from homeport.job_coordinator.http.messages import RestoreKind
+from homeport.job_coordinator.model.outcomes import RestoreKind
 
 
 def _dies_and_comes_home(job: Job, victim: str) -> None:

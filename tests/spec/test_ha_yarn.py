@@ -20,8 +20,8 @@ from homeport.appmaster.allocation.protocol.events import (
 from homeport.appmaster.allocation.protocol.instructions import RequestResource
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.health import JobHealth, health
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import JobPhase
 from homeport.appmaster.allocation.protocol.events import ResourceEnded, ShutdownRequested
 from homeport.appmaster.allocation.protocol.instructions import EndJob, Instruction, JobResult
-from homeport.job_coordinator.http.messages import StopCause
+from homeport.appmaster.report.job_status import JobHealth, health
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,

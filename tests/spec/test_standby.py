@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.allocation.health import JobHealth, health
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.protocol.events import LauncherSilent, ResourceEnded
 from homeport.appmaster.allocation.protocol.instructions import (
@@ -19,8 +18,9 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteLocality,
 )
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
-from homeport.job_coordinator.http.messages import StopCause
+from homeport.appmaster.report.job_status import JobHealth, health
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.spec.pairs import asked, group, loses_launcher, request_of, running
 from tests.unit.appmaster.allocation.conftest import (
     Machine,

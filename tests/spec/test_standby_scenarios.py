@@ -24,9 +24,9 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteFailover,
 )
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.spec.pairs import asked, group, loses_launcher, request_of, running
 from tests.unit.appmaster.allocation.conftest import (
     Machine,

@@ -31,9 +31,9 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
     tombstone,
 )
-from homeport.job_coordinator.http.messages import RestoreKind
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.outcomes import RestoreKind
 
 IN_MEMORY = Config({**CONFIG, "stores.s.factory": "in-memory"})
 CLEANED = Config({**CONFIG, "stores.s.clean.on.container.start": "true"})

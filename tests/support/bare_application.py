@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from homeport.appmaster.attempt.attempt_files import RequestLedger
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.yarn.node_names import NodeNames
+from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager
 from homeport.appmaster.yarn.submission import (

@@ -12,16 +12,7 @@ from typing import Any, TypeVar
 
 from homeport.config.config import Config
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import (
-    CheckIn,
-    Order,
-    OrderKind,
-    Restored,
-    RestoreKind,
-    Started,
-    StopCause,
-    Stopped,
-)
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -31,6 +22,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskModel,
 )
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
 
 LOG_LINE = "KeyError: what a log may hold"
 TOKEN = "a-token-of-a-test"  # noqa: S105 - opens a server of this test only

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from stream_containers import Job, Running
 
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
-from homeport.job_coordinator.http.messages import RestoreKind
+from homeport.job_coordinator.model.outcomes import RestoreKind
 
 
 def words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:

@@ -15,16 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST
-from homeport.job_coordinator.http.messages import (
-    CheckIn,
-    Order,
-    OrderKind,
-    Started,
-    StopCause,
-    Stopped,
-)
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
 from homeport.job_coordinator.model.ids import Host, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 if TYPE_CHECKING:
     from simulated_cluster import SimulatedCluster

@@ -34,9 +34,9 @@ from homeport.appmaster.allocation.protocol.events import (
     TimerKind,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementRequest
 
 _Match = re.Match[str]

@@ -7,6 +7,7 @@ import configparser
 import os
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE_FOLDERS = ("appmaster", "config", "container", "job_coordinator")
 MODULE_LINES = 500
 FUNCTION_LINES = 60
+FOLDER_MODULES = 20
 MACHINE_PATH = re.compile(r"(?<![\w.$}*-])/(?:work|root|home|Users)/(?!\.\.\.)[\w.-]")
 """The home or working folder of somebody's machine; not the middle of a longer path or a URL."""
 
@@ -50,6 +52,14 @@ def test_modules_are_short() -> None:
     """No module is longer than 500 lines."""
     lengths = {f: len(f.read_text(encoding="utf-8").splitlines()) for f in _python_files()}
     assert {_shown(f): n for f, n in lengths.items() if n > MODULE_LINES} == {}
+
+
+def test_folders_are_small() -> None:
+    """No folder of the product holds more than 20 modules."""
+    files = [f.relative_to(ROOT) for f in _python_files()]
+    code = [f for f in files if f.parts[0] in CODE_FOLDERS and f.name != "__init__.py"]
+    sizes = Counter(str(f.parent) for f in code)
+    assert {folder: n for folder, n in sizes.items() if n > FOLDER_MODULES} == {}
 
 
 def test_functions_are_short() -> None:

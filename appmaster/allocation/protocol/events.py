@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementRequest, PlacementSource
 
 

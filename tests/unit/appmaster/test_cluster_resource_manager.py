@@ -16,16 +16,10 @@ from simulated_launchers import Launcher, Letter
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.http.messages import (
-    CheckIn,
-    Order,
-    OrderKind,
-    Started,
-    StopCause,
-    Stopped,
-)
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 A, B, C = Host("a"), Host("b"), Host("c")
 FIRST = Incarnation(ProcessorId("0"), 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.config.config import Config
+from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import (
@@ -14,7 +14,6 @@ from homeport.config.secret_names import (
     shown_value,
     warnings_of_overrides,
 )
-from homeport.config.secrets import masked
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 
 AZURE = "task.spark.conf.spark.hadoop.fs.azure"

@@ -47,10 +47,10 @@ from homeport.appmaster.allocation.protocol.observation import (
     Snapshot,
     events_between,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import SETTINGS, model
 from tests.unit.appmaster.allocation.written_records import Failovers, Localities, written
 

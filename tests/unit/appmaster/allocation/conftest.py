@@ -46,9 +46,9 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteProcessorEpoch,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 SETTINGS = AllocatorSettings(
     host_affinity_enabled=True,

@@ -13,8 +13,8 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteFailover,
     WriteLocality,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import SETTINGS, Machine, stopped
 
 A, B, C = Host("a"), Host("b"), Host("c")

@@ -17,8 +17,8 @@ from homeport.appmaster.allocation.protocol.instructions import (
     StopContainer,
     WritePlacementResponse,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import (
     PlacementRequest,
     PlacementStatus,

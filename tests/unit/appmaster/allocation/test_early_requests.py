@@ -10,8 +10,8 @@ from homeport.appmaster.allocation.protocol.events import (
     ResourceEnded,
     ShutdownRequested,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     allocated,

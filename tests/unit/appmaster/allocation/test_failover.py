@@ -28,8 +28,8 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteFailover,
     WriteLocality,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     TAKEN_BACK,
     Machine,

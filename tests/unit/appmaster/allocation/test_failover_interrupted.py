@@ -15,8 +15,8 @@ from homeport.appmaster.allocation.protocol.events import (
 from homeport.appmaster.allocation.protocol.instructions import (
     EndFailover,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     TAKEN_BACK,
     Machine,

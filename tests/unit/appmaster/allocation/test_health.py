@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.health import JobHealth, health
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
@@ -15,6 +14,7 @@ from homeport.appmaster.allocation.job_state.state import (
     JobPhase,
     initial_state,
 )
+from homeport.appmaster.report.job_status import JobHealth, health
 from homeport.job_coordinator.model.ids import ProcessorId
 from tests.unit.appmaster.allocation.conftest import SETTINGS
 

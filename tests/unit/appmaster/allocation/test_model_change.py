@@ -21,9 +21,9 @@ from homeport.appmaster.allocation.protocol.events import (
 )
 from homeport.appmaster.allocation.protocol.instructions import EndJob, Instruction, JobResult
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,
     Machine,

@@ -23,8 +23,8 @@ from homeport.appmaster.allocation.protocol.instructions import (
     ReleaseResource,
     SetTimer,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,
     FORCE_RESTART_LAST_SEEN,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.job_coordinator.http.messages import StopCause
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     allocated,

@@ -16,8 +16,8 @@ from homeport.appmaster.allocation.protocol.events import (
 from homeport.appmaster.allocation.protocol.instructions import (
     RequestResource,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,
     FORCE_RESTART_LAST_SEEN,

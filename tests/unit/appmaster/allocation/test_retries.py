@@ -24,8 +24,8 @@ from homeport.appmaster.allocation.protocol.instructions import (
     SetTimer,
 )
 from homeport.appmaster.allocation.retries import delay_ms, longer_series
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,
     Machine,

@@ -17,8 +17,8 @@ from homeport.appmaster.allocation.protocol.events import (
     ResourceEnded,
 )
 from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     TAKEN_BACK,
     Machine,

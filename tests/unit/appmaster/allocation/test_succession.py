@@ -12,8 +12,8 @@ from homeport.appmaster.allocation.protocol.events import (
     ShutdownRequested,
 )
 from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult, SetTimer
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,

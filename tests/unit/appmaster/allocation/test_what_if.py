@@ -10,8 +10,8 @@ import pytest
 from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.allocation.protocol.events import HostReport, ResourceEnded
 from homeport.appmaster.allocation.what_if import Outlook, known_hosts, what_if
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.spec.pairs import running as pair_running
 from tests.unit.appmaster.allocation.conftest import (
     Machine,

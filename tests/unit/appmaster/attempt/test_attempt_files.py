@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from homeport.appmaster.attempt.attempt_files import (
-    RequestLedger,
     StartedLedger,
     inheritance,
 )
 from homeport.appmaster.attempt.hold_back import Inheritance
-from homeport.job_coordinator.http.messages import Restored, RestoreKind, Started
+from homeport.appmaster.yarn.request_ledger import RequestLedger
+from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 
 def test_the_ledger_gives_back_what_it_was_told(tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.metadata.lifecycle import RetryState
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")
 NOTHING = HostsObserved(())

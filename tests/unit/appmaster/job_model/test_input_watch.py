@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.job_model.input_watch import InputsSeen, InputWatch, counts_in_force
+from homeport.appmaster.job_model.input_watch import InputsSeen, InputWatch
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -40,7 +40,7 @@ def seen(count: int | None, topic_id: str = "a") -> InputsSeen:
 
 def test_the_model_tells_what_was_there() -> None:
     """The highest partition that a task reads, and one."""
-    assert counts_in_force(model()) == {IN: 2, WIDE: 2}
+    assert model().partition_counts() == {IN: 2, WIDE: 2}
 
 
 def test_inputs_that_are_as_they_were_are_no_news() -> None:

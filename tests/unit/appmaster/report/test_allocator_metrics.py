@@ -31,8 +31,8 @@ from homeport.appmaster.report.allocator_metrics import (
     samza_name,
 )
 from homeport.appmaster.report.recovery import Recovery, RecoveryKind, RecoveryPhase
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import ANY_HOST
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,

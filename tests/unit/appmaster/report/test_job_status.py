@@ -35,17 +35,11 @@ from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.http.messages import (
-    Restored,
-    RestoreKind,
-    SpareReport,
-    Started,
-    StopCause,
-    Stopped,
-)
+from homeport.job_coordinator.http.messages import SpareReport, Started, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
 
 P0, NM1, R1 = ProcessorId("0"), Host("nm1"), ResourceId("container_1_1_01_000002")
 FIRST = Incarnation(P0, 1)

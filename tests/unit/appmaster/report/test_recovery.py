@@ -23,8 +23,8 @@ from homeport.appmaster.report.recovery import (
     RecoveryPhase,
     cause_of,
 )
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     check_in,
     expired,

@@ -11,8 +11,8 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.unknown_keys import warnings_about
 from homeport.config.errors import ConfigError
 from homeport.config.settings.rocksdb_section import RocksDbConfig
-from homeport.config.settings.store_warnings import store_warnings
 from homeport.config.settings.stores_section import LargeValues, StorageConfig, StoreConfig
+from homeport.config.settings.validation import store_warnings
 
 STORE = {"stores.s.factory": "rocksdb", "stores.s.key.serde": "long", "stores.s.msg.serde": "long"}
 

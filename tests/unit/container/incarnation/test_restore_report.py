@@ -13,8 +13,8 @@ from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_meter import progress_line
 from homeport.job_coordinator.http.container_report import ContainerReport, RestoreProgress
-from homeport.job_coordinator.http.messages import Restored, RestoreKind
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 ONE, TWO = TaskName("Partition 1"), TaskName("Partition 2")
 

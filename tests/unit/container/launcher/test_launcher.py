@@ -11,9 +11,10 @@ from homeport.config.errors import ConfigError, WireError
 from homeport.container.launcher.child_end import cause_of, last_lines
 from homeport.container.launcher.launcher import permit_json
 from homeport.container.launcher.launcher_settings import LauncherSettings, attempt_of
-from homeport.job_coordinator.http.messages import Order, OrderKind, StopCause
+from homeport.job_coordinator.http.messages import Order, OrderKind
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 ENVIRONMENT = {
     "CONTAINER_ID": "container_e17_1700000000000_0001_02_000003",

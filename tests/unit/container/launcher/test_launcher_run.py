@@ -36,11 +36,11 @@ from homeport.job_coordinator.http.messages import (
     Order,
     OrderKind,
     Renewal,
-    StopCause,
     Stopped,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 FIRST, SECOND = Incarnation(ProcessorId("0"), 1), Incarnation(ProcessorId("0"), 2)
 KEEPER = "http://keeper:1/"

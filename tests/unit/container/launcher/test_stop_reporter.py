@@ -11,9 +11,10 @@ import pytest
 
 from homeport.container.launcher import stop_reporter as module
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import StopCause, Stopped
+from homeport.job_coordinator.http.messages import Stopped
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 FIRST, SECOND = Incarnation(ProcessorId("0"), 1), Incarnation(ProcessorId("0"), 2)
 KILLED = Stopped(FIRST, StopCause.KILLED, -9)

@@ -19,9 +19,9 @@ from homeport.container.progress.restore import (
     restored,
 )
 from homeport.container.progress.store_meta import Expectation, StoreMeta
-from homeport.job_coordinator.http.messages import Restored, RestoreKind
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 CHANGELOG = ChangelogRange(oldest=5, head=100)
 META = StoreMeta(

@@ -26,7 +26,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.progress.commit import Step
 from homeport.container.progress.restore import ChangelogTopic
 from homeport.container.storage.directory import StoreDirectory
-from homeport.job_coordinator.http.messages import Restored, RestoreKind
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 
 def test_a_store_that_comes_home_reads_nothing(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.restore import ChangelogTopic
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import DirectoryHeldError
-from homeport.job_coordinator.http.messages import Restored
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from homeport.job_coordinator.model.outcomes import Restored
 
 BOTH = Config({**CONFIG, "stores.t.changelog": "kafka.log"})
 

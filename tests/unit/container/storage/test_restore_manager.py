@@ -15,7 +15,7 @@ from homeport.container.progress.restore_schedule import worker_memory
 from homeport.container.rocksdb.bulk_store import BulkStore
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.store_restore import StoreRestore
-from homeport.job_coordinator.http.messages import Restored, RestoreKind
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 
 class Fillers:

@@ -28,7 +28,7 @@ from homeport.container.host.disk_space import DiskForbiddenError
 from homeport.container.progress import offset_file, store_meta
 from homeport.container.rocksdb.rocksdb_store import DamagedStoreError, RocksDbMemory, RocksDbStore
 from homeport.container.storage.directory import StoreDirectory
-from homeport.job_coordinator.http.messages import Restored, RestoreKind
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 CHANGELOG = SystemStream("kafka", "log")
 KEYS = [b"k%05d" % i for i in range(2000)]

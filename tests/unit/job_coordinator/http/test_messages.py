@@ -18,16 +18,14 @@ from homeport.job_coordinator.http.messages import (
     CheckIn,
     Order,
     OrderKind,
-    Restored,
-    RestoreKind,
     SpareReport,
     Started,
-    StopCause,
     Stopped,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
 
 ONE = Incarnation(ProcessorId("1"), 4)
 CHECK_IN = CheckIn(ResourceId("container_1_0001_01_000002"), "any_0", 1, Host("h1"), 77, ONE)

@@ -20,8 +20,9 @@ from homeport.container.launcher.lease import BeatWatch, Lease
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.processing.run_loop import RunLoop
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import Renewal, StopCause
+from homeport.job_coordinator.http.messages import Renewal
 from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
 from tests.unit.world.rules import schedule

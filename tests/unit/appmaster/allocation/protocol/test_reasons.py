@@ -15,8 +15,8 @@ from homeport.appmaster.allocation.protocol.events import (
     ShutdownRequested,
 )
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
-from homeport.job_coordinator.http.messages import StopCause
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.cli import shortage_told
+from homeport.appmaster.cli import waiting
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 
@@ -28,8 +28,8 @@ def test_the_sentence_of_the_am_is_said(
 ) -> None:
     """On standard error, as standard output has Samza's word alone; an older AM says nothing."""
     running = SimpleNamespace(client=SimpleNamespace(status=lambda: status))
-    monkeypatch.setattr(shortage_told, "require_running", lambda _: running)
-    shortage_told.tell_shortage(Config({}))
+    monkeypatch.setattr(waiting, "require_running", lambda _: running)
+    waiting.tell_shortage(Config({}))
     assert capsys.readouterr() == ("", line)
 
 
@@ -41,6 +41,6 @@ def test_an_am_that_does_not_answer_is_no_error(
     def away(_: Config) -> None:
         raise UnavailableError("nobody")
 
-    monkeypatch.setattr(shortage_told, "require_running", away)
-    shortage_told.tell_shortage(Config({}))
+    monkeypatch.setattr(waiting, "require_running", away)
+    waiting.tell_shortage(Config({}))
     assert capsys.readouterr() == ("", "")

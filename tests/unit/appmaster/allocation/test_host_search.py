@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.allocation import constraints
+from homeport.appmaster.allocation import host_search
 from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     ResourceState,
@@ -24,27 +24,27 @@ def launcher(name: str, host: Host) -> ResourceState:
 def test_candidates_are_live_untried_and_can_be_asked_by_name() -> None:
     """In the order of their names."""
     tried = replace(ZERO, tried=(A,))
-    assert constraints.candidate_hosts(SETTINGS, (C, B, A), (), tried) == (B, C)
-    assert constraints.candidate_hosts(SETTINGS, (C, B, A), {B}, tried) == (C,)
+    assert host_search.candidate_hosts(SETTINGS, (C, B, A), (), tried) == (B, C)
+    assert host_search.candidate_hosts(SETTINGS, (C, B, A), {B}, tried) == (C,)
     strict = replace(SETTINGS, strict_hosts=(A, C))
-    assert constraints.candidate_hosts(strict, (C, B, A), (), tried) == (C,)
+    assert host_search.candidate_hosts(strict, (C, B, A), (), tried) == (C,)
 
 
 def test_home_is_best_then_the_first_of_the_ranked_that_is_near_nobody_of_the_group() -> None:
     """None where there is no candidate."""
     ranked = (C, B, A)
-    assert constraints.best_host(ranked, B, {A, B}.__contains__) == B
-    assert constraints.best_host(ranked, C, {A, B}.__contains__) == B
-    assert constraints.best_host(ranked, None, {A, B}.__contains__, {B}.__contains__) == A
-    assert constraints.best_host(ranked, None, {A, B}.__contains__, {A, B}.__contains__) == B
-    assert constraints.best_host(ranked, A, set[Host]().__contains__) is None
+    assert host_search.best_host(ranked, B, {A, B}.__contains__) == B
+    assert host_search.best_host(ranked, C, {A, B}.__contains__) == B
+    assert host_search.best_host(ranked, None, {A, B}.__contains__, {B}.__contains__) == A
+    assert host_search.best_host(ranked, None, {A, B}.__contains__, {A, B}.__contains__) == B
+    assert host_search.best_host(ranked, A, set[Host]().__contains__) is None
 
 
 def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_asked() -> None:
     """At home always; else on the chosen host, else on the least loaded; never instead of home."""
     at_a, at_b, at_c = launcher("r1", A), launcher("r2", B), launcher("r3", C)
-    assert constraints.best_launcher((at_b, at_a), A, A, {}) == at_a
-    assert constraints.best_launcher((at_b, at_c), A, A, {}) is None
-    assert constraints.best_launcher((at_b, at_c), C, A, {}) == at_c
-    assert constraints.best_launcher((at_b, at_c), None, A, {B: 1}) == at_c
-    assert constraints.best_launcher((at_b, at_c), A, None, {}) == at_b
+    assert host_search.best_launcher((at_b, at_a), A, A, {}) == at_a
+    assert host_search.best_launcher((at_b, at_c), A, A, {}) is None
+    assert host_search.best_launcher((at_b, at_c), C, A, {}) == at_c
+    assert host_search.best_launcher((at_b, at_c), None, A, {B: 1}) == at_c
+    assert host_search.best_launcher((at_b, at_c), A, None, {}) == at_b
