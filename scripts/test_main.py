@@ -1,9 +1,8 @@
 """The suites of scripts/test: scripts/check where it belongs to the suite, then pytest.
 
-Integration tests mostly wait: for leases, for daemons, for a YARN that has one cluster. So where
-they belong to the suite there are two pytests side by side (``lanes``): one runs the tests that
-need the cluster, the other all that do not. Of unit tests one runs those of the AM, to have both
-of two cores busy. Coverage is a program of its own, ``coverage_main``.
+Integration tests mostly wait: for leases, for daemons, for YARN. So pytest has more workers than
+the machine has cores where they belong to the suite (pytest-xdist; tests/conftest.py has the groups
+of tests that stay on one worker). Coverage is a program of its own, ``coverage_main``.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lanes import Lane, run_side_by_side
-
 ROOT = Path(__file__).resolve().parents[1]
 _PURE = ["tests/unit", "tests/spec", "tests/transcripts"]
 _SUITES = {
@@ -22,6 +19,9 @@ _SUITES = {
     "ci": [*_PURE, "tests/exhaustive", "tests/property", "tests/integration", "-m", "not long"],
     "all": ["tests"],
 }
+_WAITING = 2
+"""Workers for each core in a suite that mostly waits."""
+_REPORT = ROOT / "build" / "tests.xml"
 
 
 def main() -> int:
@@ -31,14 +31,14 @@ def main() -> int:
     if suite == "coverage":
         command = [sys.executable, str(ROOT / "scripts" / "coverage_main.py"), *arguments]
         os.execv(command[0], command)  # noqa: S606 - becoming that program is the purpose
-    command = [sys.executable, "-m", "pytest", *_SUITES[suite], *arguments]
-    env = dict(os.environ)
     check = [sys.executable, str(ROOT / "scripts" / "check_main.py")]
     if suite != "unit" and subprocess.run(check, check=False).returncode != 0:
-        env["HOMEPORT_CHECK_FAILED"] = "1"
-    lane = "appmaster" if suite == "unit" else "cluster"
-    lanes = [Lane(name, [*command, f"--lane={name}"]) for name in (lane, f"no-{lane}")]
-    return run_side_by_side(lanes, env)
+        os.environ["HOMEPORT_CHECK_FAILED"] = "1"
+    workers = (os.cpu_count() or 1) * (1 if suite == "unit" else _WAITING)
+    xdist = ["-n", str(workers), "--dist", "loadgroup", "--no-loadscope-reorder"]
+    report = [f"--junit-xml={_REPORT}", "-o", "junit_family=xunit1"]
+    command = [sys.executable, "-m", "pytest", *_SUITES[suite], *xdist, *report, *arguments]
+    os.execv(command[0], command)  # noqa: S606 - as above: its signals and exit code are pytest's
 
 
 if __name__ == "__main__":

@@ -1,15 +1,24 @@
-"""What holds for every test: markers by folder, an orderly end, the verdict of scripts/check."""
+"""What holds for every test: markers, workers and their groups, an orderly end, durations.
+
+A run has workers side by side (pytest-xdist, ``scripts/test_main.py``), or is one process. The
+tests of a module run on one worker, in their order; a group of modules does too.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import time
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import hypothesis
 import pytest
+import shared_clusters
 
 _HERE = Path(__file__).parent
 _MARKERS = {
@@ -23,24 +32,34 @@ _MARKERS = {
 }
 """Folder of tests -> the marker of everything in it."""
 
-_CLUSTERS = {"cluster", "network_cluster"}
-"""The fixtures that are a YARN cluster: whoever uses one is of the lane ``cluster``."""
-_APPMASTER = ("unit/world", "unit/appmaster")
-"""The folders of the lane ``appmaster``: about half of what the unit tests take."""
-
-
-def _needs_cluster(item: pytest.Item) -> bool:
-    return bool(_CLUSTERS & set(getattr(item, "fixturenames", ())))
-
-
-def _is_of_appmaster(item: pytest.Item) -> bool:
-    return any(item.path.is_relative_to(_HERE / folder) for folder in _APPMASTER)
-
-
-_LANES = {"cluster": _needs_cluster, "appmaster": _is_of_appmaster}
+_NETWORK = "network"
+_GROUPS = {
+    "disturbed/test_attempts.py": "disturbed 1",
+    "disturbed/test_cluster_resource_manager.py": "disturbed 1",
+    "disturbed/test_failover_hosts.py": "disturbed 2",
+    "disturbed/test_full_hosts.py": "disturbed 2",
+    "disturbed/test_local_cluster.py": "disturbed 2",
+    "disturbed/test_outages.py": "disturbed 1",
+    "disturbed/test_survival.py": "disturbed 2",
+    "disturbed/test_yarn_job.py": "disturbed 1",
+    "disturbed/test_yarn_standby.py": "disturbed 2",
+    "disturbed/test_zombies.py": "disturbed 2",
+}
+"""Module of tests/integration -> its group: all of a group is run by one worker, on one cluster."""
+_FIRST = (_NETWORK, "disturbed 1", "disturbed 2")
+"""The groups that take longest begin first, then integration tests, then searches."""
+_FOLDERS = ("integration", "long", "exhaustive", "property")
 
 _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
-_TOLD: list[str] = []
+_SEARCHED = "searched"
+_KEPT_LOGS = "kept_logs"
+_WORKER_LIMIT_S = 180.0
+"""How long workers may take to stop what their tests started, when the run is interrupted."""
+_SHOWN = 15
+
+_searched: list[str] = []
+_seconds: defaultdict[str, float] = defaultdict(float)
+_workers: dict[str, int] = {}
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
@@ -55,12 +74,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", type=int, default=2, help=about)
     about = "tests/exhaustive: how many hosts the searched worlds have"
     parser.addoption("--hosts", type=int, default=3, help=about)
-    about = "only the tests of that lane, or (no-) all the others; see scripts/test_main.py"
-    lanes = [f"{no}{lane}" for lane in _LANES for no in ("", "no-")]
-    parser.addoption("--lane", choices=lanes, help=about)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """SIGTERM ends a run as Ctrl-C does: fixtures stop what they started. No test asserts times.
 
     A shell starts what it puts into the background with Ctrl-C ignored, and what tests start would
@@ -71,43 +87,114 @@ def pytest_configure() -> None:
     too_slow = [hypothesis.HealthCheck.too_slow]  # would assert a time, of a machine under load
     hypothesis.settings.register_profile("homeport", deadline=None, suppress_health_check=too_slow)
     hypothesis.settings.load_profile("homeport")
+    config.stash[shared_clusters.KEPT_LOGS] = []
+    if not _is_worker(config):
+        shared_clusters.begin()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark every test by the folder it stands in; those of another lane are not of this run."""
-    lane = config.getoption("--lane")
-    if lane is not None:
-        is_of_lane, is_wanted = _LANES[lane.removeprefix("no-")], not lane.startswith("no-")
-        left_out = [item for item in items if is_of_lane(item) is not is_wanted]
-        items[:] = [item for item in items if is_of_lane(item) is is_wanted]
-        config.hook.pytest_deselected(items=left_out)
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test by its folder and its group; what takes longest is first."""
     for item in items:
         for folder, marker in _MARKERS.items():
             if item.path.is_relative_to(_HERE / folder):
                 item.add_marker(marker)
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=_turn)
+
+
+def _group(item: pytest.Item) -> str:
+    if "network_cluster" in getattr(item, "fixturenames", ()):
+        return _NETWORK
+    module = item.path.relative_to(_HERE).as_posix()
+    return _GROUPS.get(module.removeprefix("integration/"), module)
+
+
+def _turn(item: pytest.Item) -> int:
+    group = _group(item)
+    if group in _FIRST:
+        return _FIRST.index(group)
+    folder = item.path.relative_to(_HERE).parts[0]
+    return len(_FIRST) + (_FOLDERS.index(folder) if folder in _FOLDERS else len(_FOLDERS))
 
 
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Says something in the summary of the run: how much was searched, and what was found."""
+    """Shows a line in the summary of the run: how much was searched, and what was found."""
 
     def say(what: str) -> None:
-        _TOLD.append(f"{request.node.name}: {what}")
+        request.node.user_properties.append((_SEARCHED, f"{request.node.name}: {what}"))
 
     return say
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """The process that shows the summary has what each test took, and what it has to show."""
+    _seconds[report.location[0]] += report.duration
+    if report.when == "teardown":
+        _searched.extend(str(v) for name, v in report.user_properties if name == _SEARCHED)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodeready(node: Any) -> None:  # noqa: ANN401 - xdist has no type for it
+    """A worker has begun."""
+    _workers[node.gateway.id] = node.workerinfo["pid"]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - as above
+    """A worker has ended."""
+    del error
+    _workers.pop(node.gateway.id, None)
+    logs = getattr(node, "workeroutput", {}).get(_KEPT_LOGS, [])
+    node.config.stash[shared_clusters.KEPT_LOGS].extend(logs)
+
+
+def pytest_keyboard_interrupt() -> None:
+    """Workers stop what their tests started before the run ends; xdist would kill them."""
+    for pid in _workers.values():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
+    deadline = time.monotonic() + _WORKER_LIMIT_S
+    while time.monotonic() < deadline and any(_runs(pid) for pid in _workers.values()):
+        time.sleep(0.1)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A run whose scripts/check failed has failed."""
+    """Shared clusters stop. A run whose scripts/check failed has failed."""
+    config = session.config
+    logs = config.stash[shared_clusters.KEPT_LOGS]
+    if _is_worker(config):
+        config.workeroutput[_KEPT_LOGS] = logs  # type: ignore[attr-defined]  # xdist's
+        return
+    logs.extend(shared_clusters.end(keep_logs=bool(session.testsfailed)))
     if os.environ.get(_CHECK_FAILED) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say it where it is read: just above the closing line."""
-    if _TOLD:
+    """Show it where it is read: just above the closing line."""
+    if _searched:
         terminalreporter.section("searched")
-        for line in _TOLD:
+        for line in sorted(_searched):
             terminalreporter.line(line)
+    if sum(_seconds.values()) > _SHOWN:
+        terminalreporter.section(f"slowest {_SHOWN} of {len(_seconds)} modules")
+        slowest = sorted(_seconds.items(), key=lambda item: item[1], reverse=True)[:_SHOWN]
+        for module, seconds in slowest:
+            terminalreporter.line(f"{seconds:7.1f} s  {module}")
+    for folder in terminalreporter.config.stash[shared_clusters.KEPT_LOGS]:
+        terminalreporter.line(f"logs of the local cluster: {folder}")
     if os.environ.get(_CHECK_FAILED):
         terminalreporter.section("scripts/check failed, see the top of this output", sep="!")

@@ -102,7 +102,7 @@ class Launcher:
         command: tuple[str, ...] = (
             sys.executable,
             "-m",
-            "homeport.container.incarnation.main",
+            "homeport.container.incarnation.container_runner",
         ),
     ) -> None:
         self._settings = settings

@@ -43,7 +43,7 @@ _POLL_S = 0.3
 #: comes back to work. For the pace of the producer, which is let loose when all is over.
 _RECOVERY_S = 40.0
 
-CONTAINER = "-m homeport.container.incarnation.main"
+CONTAINER = "-m homeport.container.incarnation.container_runner"
 LAUNCHER = "-m homeport.container.launcher.launcher"
 DRIVER = "-m homeport.appmaster.programs.application_master"
 KEEPER = "-m homeport.appmaster.programs.lease_keeper"

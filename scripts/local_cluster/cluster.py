@@ -62,14 +62,16 @@ class LocalCluster:
         *,
         brokers: int = 1,
         namespaces: bool = False,
+        owner: processes.ProcessId | None = None,
     ) -> None:
         """Describe a cluster; nothing is started. Without nodes there is no ResourceManager.
 
         With ``namespaces`` each daemon has a network of its own, which can be cut and slowed down.
+        The cluster is abandoned when ``owner`` has ended; None: the process that starts it.
         """
         if not 1 <= brokers <= MAX_BROKERS:
             raise ClusterError(f"a cluster has 1 to {MAX_BROKERS} brokers, not {brokers}")
-        self._brokers = brokers
+        self._brokers, self._owner = brokers, owner
         most = MAX_NETWORK_NODES if namespaces else MAX_NODES
         if not 0 <= nodes <= most:
             raise ClusterError(f"a cluster has 0 to {most} nodes, not {nodes}")
@@ -367,7 +369,7 @@ class LocalCluster:
                 phase="starting",
                 addresses=addresses,
                 java_home=str(java_home),
-                owner=processes.own(),
+                owner=self._owner or processes.own(),
                 daemons={},
                 network=f"hp{cluster_id[:8]}" if self._namespaces else None,
             )
@@ -482,10 +484,9 @@ class LocalCluster:
 
 
 def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress = _quiet) -> None:
-    """Remove clusters of such a name that nobody will take down, and logs older than a day.
+    """Remove abandoned clusters of such a name, and logs older than a day.
 
-    A cluster is abandoned when the process that started it is dead and did not `keep` it: a test
-    run that was SIGKILLed.
+    A cluster is abandoned when its owner has ended and did not `keep` it, as by SIGKILL.
     """
     folder = (cache or default_cache()) / "clusters"
     for root in folder.glob(f"{prefix}*"):

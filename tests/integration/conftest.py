@@ -1,4 +1,8 @@
-"""Real Kafka and YARN for integration tests, one of each per run, started when first asked for."""
+"""Real Kafka and YARN for integration tests, started when a test first needs them.
+
+The fixtures ``cluster`` and ``kafka`` are shared by all workers of a run; every other one
+belongs to the worker that uses it, and ``disturbed`` has a ``cluster`` of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import shared_clusters
 from launchers import Am, Running
 from samza_peer import SamzaPeer
 from samza_streams import Stream
@@ -22,15 +27,6 @@ from local_cluster.cluster import LocalCluster, remove_abandoned
 from local_cluster.errors import ClusterError
 from tests.faults import Faults
 
-PREFIX = "test-"
-KEPT_LOGS = pytest.StashKey[list[Path]]()
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say where the logs of the clusters of a failed run are."""
-    for folder in terminalreporter.config.stash.get(KEPT_LOGS, []):
-        terminalreporter.write_line(f"logs of the local cluster: {folder}")
-
 
 @contextlib.contextmanager
 def running(
@@ -42,8 +38,8 @@ def running(
     namespaces: bool = False,
 ) -> Iterator[LocalCluster]:
     """A cluster of this test run; afterwards gone, with its logs kept if a test failed."""
-    remove_abandoned(PREFIX, progress=print)
-    name = f"{PREFIX}{os.getpid()}-{role}"
+    remove_abandoned(shared_clusters.PREFIX, progress=print)
+    name = f"{shared_clusters.PREFIX}{os.getpid()}-{role}"
     started = LocalCluster(name, nodes=nodes, brokers=brokers, namespaces=namespaces)
     try:
         started.up(print)
@@ -52,14 +48,13 @@ def running(
         failed = bool(request.session.testsfailed)
         started.down(keep_logs=failed)
         if failed:
-            request.config.stash.setdefault(KEPT_LOGS, []).append(started.log_dir)
+            request.config.stash[shared_clusters.KEPT_LOGS].append(str(started.log_dir))
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
-    """Three nodes and Kafka, shared by all tests of the run."""
-    with running("cluster", 3, request) as started:
-        yield started
+def cluster() -> LocalCluster:
+    """Three nodes and Kafka, shared by all tests of the run: none of them disturbs it."""
+    return shared_clusters.shared("cluster", 3)
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +68,7 @@ def namespaces() -> None:
 
 @pytest.fixture(scope="session")
 def network_cluster(namespaces: None, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
-    """Four nodes, RM and Kafka, each with a network of its own, shared by all tests of the run.
+    """Four nodes, RM and Kafka, each with a network of its own.
 
     Four: with two hosts lost beside the AM's, a task and its standby still find a host each.
     """
@@ -96,14 +91,11 @@ def running_cluster(
 
 
 @pytest.fixture(scope="session")
-def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
+def kafka(request: pytest.FixtureRequest) -> str:
     """Bootstrap servers of a broker: the cluster's if any test of the run needs a cluster."""
     if any("cluster" in getattr(item, "fixturenames", ()) for item in request.session.items):
-        shared: LocalCluster = request.getfixturevalue("cluster")
-        yield shared.bootstrap_servers
-    else:
-        with running("kafka", 0, request) as started:
-            yield started.bootstrap_servers
+        return shared_clusters.shared("cluster", 3).bootstrap_servers
+    return shared_clusters.shared("kafka", 0).bootstrap_servers
 
 
 @pytest.fixture(scope="module")

@@ -241,7 +241,7 @@ def test_changes_and_kills_in_any_order(make_job: Callable[[str], Job], seed: in
         child = writing(job, COUNT, str(count))
         for _ in range(chance.randint(1, 3)):
             time.sleep(chance.uniform(0, 3))  # faults fall where they fall
-            name = chance.choice([DRIVER, DRIVER, ".launcher", ".stream_container"])
+            name = chance.choice([DRIVER, DRIVER, ".launcher", ".container_runner"])
             lines = sorted(pids_of(job.application_id).items())
             found = [pid for pid, line in lines if name in line and alive(pid)]
             if found:

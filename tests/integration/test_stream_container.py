@@ -95,7 +95,7 @@ def test_a_clean_restart_reads_nothing_and_goes_on(make: Make) -> None:
 
 def _waits(job: Job, name: str) -> Running:
     """A spare that has its imports done."""
-    program = "homeport.container.incarnation.main"
+    program = "homeport.container.incarnation.container_runner"
     spare = job.spare(name, [program, "--ready", "spark"])
     job.until(lambda: spare.memory.is_ready, spare)
     return spare
@@ -443,7 +443,7 @@ def test_a_pipeline_runs_in_spark_before_the_task(make: Make) -> None:
 
 def _warm(job: Job, name: str, kind: str = "warm") -> tuple[Running, int]:
     """A spare whose Spark has begun, if only as its permit is near; the pid of that."""
-    program = "homeport.container.incarnation.main"
+    program = "homeport.container.incarnation.container_runner"
     spare = job.spare(name, [program, "--ready", kind])
     spare.memory.expect_permit()
     work = job.folder / f"work-{name}"

@@ -37,7 +37,7 @@ LEASE_MS = 3000
 _PIECE = 20
 _PAUSE_S = 0.1
 _POLL_S = 20.0
-_PROGRAM = "homeport.container.incarnation.main"
+_PROGRAM = "homeport.container.incarnation.container_runner"
 
 _MANAGER = "samza_ContainerProcessManagerMetrics"
 _COUNTED: Mapping[str, tuple[str, ...]] = {

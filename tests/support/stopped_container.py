@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from homeport.container.incarnation.main import main
+from homeport.container.incarnation.container_runner import main
 
 PLAN_VARIABLE = "STOPPED_CONTAINER_PLAN"
 """Environment: the file. What it holds is read at each step."""

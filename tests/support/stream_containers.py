@@ -190,7 +190,7 @@ class Job:
         fence: Sequence[int] = (),
         *,
         permit: str | None = None,
-        program: str = "homeport.container.incarnation.main",
+        program: str = "homeport.container.incarnation.container_runner",
         processor: ProcessorId = P0,
         host: str = "NM1",
         stores: str = "stores",
@@ -208,7 +208,7 @@ class Job:
     def spare(
         self,
         name: str,
-        arguments: Sequence[str] = ("homeport.container.incarnation.main",),
+        arguments: Sequence[str] = ("homeport.container.incarnation.container_runner",),
         host: str = "NM1",
         stores: str = "stores",
     ) -> Running:

@@ -7,7 +7,7 @@ import re
 from failover_scenarios import called_for, choices_in, told_amiss
 
 _AM = re.compile("container_1_0001_02_000001")
-_CHILD = "python -m homeport.container.incarnation.main"
+_CHILD = "python -m homeport.container.incarnation.container_runner"
 
 
 def test_a_launcher_has_its_child_and_one_spare() -> None:

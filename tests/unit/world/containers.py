@@ -24,8 +24,8 @@ import homeport.container.incarnation.kafka_watch  # noqa: F401 - what a child i
 from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.host.lease_memory import FD_VARIABLE, NoLauncher, watch_lease
 from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation import container_runner as stream_container
 from homeport.container.incarnation import environment
-from homeport.container.incarnation import main as stream_container
 from homeport.container.incarnation import stream_container as container
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.launcher import launcher, spare

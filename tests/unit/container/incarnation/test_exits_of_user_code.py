@@ -13,7 +13,7 @@ from homeport.config.errors import ConfigError
 from homeport.container.api import BATCH_SCHEMA, IncomingMessage, StreamTask
 from homeport.container.host.lease_memory import NoLauncher
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.incarnation import main as stream_container
+from homeport.container.incarnation import container_runner as stream_container
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.stream_task_instance import (

@@ -79,7 +79,7 @@ class Watched:
 
 def has_a_sound_history(job: Job) -> None:
     """``scripts/check-history`` is green over the job's history on all nodes."""
-    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
+    judge = Path(__file__).resolve().parents[3] / "scripts" / "check-history"
     folders = [job.cluster.state_dir(node) / f"{job.name}-1" for node in job.cluster.nodes]
     argv = [sys.executable, str(judge), "--clock", "boot", *(str(f) for f in folders if f.exists())]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

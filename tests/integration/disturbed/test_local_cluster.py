@@ -21,7 +21,7 @@ from local_cluster.errors import ClusterError, ClusterRunningError
 from local_cluster.kafka_broker import answers
 from local_cluster.resource_manager import node_states
 
-DEV_CLUSTER = Path(__file__).resolve().parents[2] / "scripts" / "dev-cluster"
+DEV_CLUSTER = Path(__file__).resolve().parents[3] / "scripts" / "dev-cluster"
 WAIT_S = 20.0
 NUMBERS = itertools.count(1)
 

@@ -1,4 +1,4 @@
-"""The stream container's program: ``python -m homeport.container.incarnation.main``.
+"""The stream container's program: ``python -m homeport.container.incarnation.container_runner``.
 
 It runs an active container or a standby, whichever the JobModel says that its processor is. The
 permit comes on standard input, at once or after a long wait; until then the process does nothing of
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
         stop.set()
 
     signal.signal(signal.SIGTERM, terminated)
-    parser = argparse.ArgumentParser(prog="stream_container")
+    parser = argparse.ArgumentParser(prog="container_runner")
     kinds = [known.name.lower() for known in SpareKind]
     parser.add_argument(
         "--ready", choices=kinds, default=kinds[0], help="what is done while no permit is there"

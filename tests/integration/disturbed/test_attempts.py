@@ -42,7 +42,7 @@ def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]
     job.produce(60)
     job.run()
     hosts = {p: c["host"] for p, c in job.wait_until_running().items()}
-    others = programs(job, ".launcher", ".stream_container")
+    others = programs(job, ".launcher", ".container_runner")
     assert 6 <= len(others) <= 9  # a launcher and a container each, and perhaps a spare
     for pid in programs(job, APPLICATION_MASTER):
         os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,19 @@
+"""Tests that kill, pause or restart parts of their cluster: it is theirs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+
+from local_cluster.cluster import LocalCluster
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    running_cluster: Callable[..., AbstractContextManager[LocalCluster]],
+) -> Iterator[LocalCluster]:
+    """Three nodes and Kafka; each test leaves all of them running."""
+    with running_cluster("disturbed", 3) as started:
+        yield started
