@@ -20,6 +20,8 @@ import hypothesis
 import pytest
 import shared_clusters
 
+from local_cluster import processes
+
 _HERE = Path(__file__).parent
 _MARKERS = {
     "unit": "unit",
@@ -59,7 +61,6 @@ _SHOWN = 15
 
 _searched: list[str] = []
 _seconds: defaultdict[str, float] = defaultdict(float)
-_workers: dict[str, int] = {}
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
@@ -88,7 +89,9 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("homeport", deadline=None, suppress_health_check=too_slow)
     hypothesis.settings.load_profile("homeport")
     config.stash[shared_clusters.KEPT_LOGS] = []
-    if not _is_worker(config):
+    if _is_worker(config):
+        shared_clusters.join()
+    else:
         shared_clusters.begin()
 
 
@@ -133,42 +136,28 @@ def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """The process that shows the summary has what each test took, and what it has to show."""
-    _seconds[report.location[0]] += report.duration
+    _seconds[report.nodeid.partition("::")[0]] += report.duration
     if report.when == "teardown":
         _searched.extend(str(v) for name, v in report.user_properties if name == _SEARCHED)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodeready(node: Any) -> None:  # noqa: ANN401 - xdist has no type for it
-    """A worker has begun."""
-    _workers[node.gateway.id] = node.workerinfo["pid"]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - as above
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - xdist has no type for it
     """A worker has ended."""
     del error
-    _workers.pop(node.gateway.id, None)
     logs = getattr(node, "workeroutput", {}).get(_KEPT_LOGS, [])
     node.config.stash[shared_clusters.KEPT_LOGS].extend(logs)
 
 
 def pytest_keyboard_interrupt() -> None:
     """Workers stop what their tests started before the run ends; xdist would kill them."""
-    for pid in _workers.values():
+    workers = shared_clusters.workers()
+    for worker in workers:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGINT)
+            os.kill(worker.pid, signal.SIGINT)
     deadline = time.monotonic() + _WORKER_LIMIT_S
-    while time.monotonic() < deadline and any(_runs(pid) for pid in _workers.values()):
+    while time.monotonic() < deadline and any(map(processes.is_alive, workers)):
         time.sleep(0.1)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

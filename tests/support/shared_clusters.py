@@ -22,6 +22,7 @@ from local_cluster.cluster import LocalCluster, remove_abandoned
 PREFIX = "test-"
 VARIABLE = "HOMEPORT_TEST_RUN"
 _OWNER = "owner"
+_LOCK, _WORKER = ".lock", ".worker"
 KEPT_LOGS = pytest.StashKey[list[str]]()
 """Folders with the logs of clusters of a failed run."""
 
@@ -34,12 +35,29 @@ def begin() -> None:
     os.environ[VARIABLE] = str(folder)
 
 
+def join() -> None:
+    """This process is a worker of the run."""
+    own = processes.own()
+    text = json.dumps([own.pid, own.start_time])
+    (Path(os.environ[VARIABLE]) / f"{own.pid}{_WORKER}").write_text(text, encoding="utf-8")
+
+
+def workers() -> list[processes.ProcessId]:
+    """The workers of the run that have not ended."""
+    found = [_process(file) for file in Path(os.environ[VARIABLE]).glob(f"*{_WORKER}")]
+    return [worker for worker in found if processes.is_alive(worker)]
+
+
+def _process(file: Path) -> processes.ProcessId:
+    return processes.ProcessId(*json.loads(file.read_text(encoding="utf-8")))
+
+
 def shared(role: str, nodes: int, *, namespaces: bool = False) -> LocalCluster:
     """The run's cluster of this role, up; no test stops it."""
     folder = Path(os.environ[VARIABLE])
-    owner = processes.ProcessId(*json.loads((folder / _OWNER).read_text(encoding="utf-8")))
+    owner = _process(folder / _OWNER)
     name = f"{PREFIX}{owner.pid}-{role}"
-    with (folder / f"{role}.lock").open("w") as lock:
+    with (folder / f"{role}{_LOCK}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / role).exists():
             remove_abandoned(PREFIX, progress=print)
@@ -54,7 +72,7 @@ def end(*, keep_logs: bool) -> list[str]:
     folder = Path(os.environ.pop(VARIABLE))
     kept = []
     for file in sorted(folder.iterdir()):
-        if file.name != _OWNER and file.suffix != ".lock":
+        if file.name != _OWNER and file.suffix not in {_LOCK, _WORKER}:
             cluster = LocalCluster.attach(file.read_text(encoding="utf-8"))
             cluster.down(keep_logs=keep_logs)
             kept.append(str(cluster.log_dir))

@@ -159,7 +159,7 @@ SENTENCES: list[tuple[str, Break]] = [
 ]
 
 
-@pytest.mark.parametrize(("sentence", "broken"), SENTENCES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("sentence", "broken"), SENTENCES, ids=[s[:40] for s, _ in SENTENCES])
 def test_a_broken_sentence_is_told(pair: AllocatorState, sentence: str, broken: Break) -> None:
     """With the state; the sound one is silent."""
     check(pair)
