@@ -1,21 +1,21 @@
-"""ClusterResourceManager: what a cluster manager can be told, and what it can report.
+"""ClusterResourceManager: what a cluster manager can do, and what it can report.
 
-The contract, for those who implement it and those who rely on it:
+The contract, for implementations and for callers:
 
 1. A call may block; the driver makes it off its event loop. One call at a time is served, so a
    report is never older than one returned before.
 2. Every call raises UnavailableError where there is no answer, and then may or may not have taken
    effect. Any call may be repeated: what has taken effect once takes none the second time.
-3. What is told of resources and hosts is a whole snapshot, never a change, so that one that is lost
+3. A report of resources and hosts is a whole snapshot, never a change, so that one that is lost
    or late heals with the next. Of the end of a container there is one report, in the first answer
-   after it: who needs it later remembers it.
+   after it: the caller keeps it.
 4. Whatever is said of a resource is evidence for a request only, never that what ran in it has
    stopped (safety P1): a container counts as ended from the moment it is cancelled.
 5. A request has no end of its own. It is granted when there is room, or when its host is back,
    until it is cancelled; giving up is the allocator's.
 6. The implementation outlives no driver. What it must know of earlier drivers of the attempt it
    reads when it is made: of what those asked for, the granted containers stay, and the others are
-   withdrawn with the first report, as nobody holds their expiry any more.
+   withdrawn with the first report, as their expiry is lost with their driver.
 
 Every implementation passes ``tests/support/cluster_resource_manager_conformance.py``.
 """
@@ -52,7 +52,7 @@ class ClusterResourceManager(Protocol):
     def request(
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
     ) -> None:
-        """A container with ``environment`` is asked for: on ``host`` and nowhere else, or anywhere.
+        """Requests a container with ``environment``: on ``host`` and nowhere else, or anywhere.
 
         A second request of one number is the first. Its size is the application's.
 

@@ -1,8 +1,8 @@
 """Root of the error tree.
 
 Three kinds of error and no more: the user's (``ConfigError``, ``UnavailableError``: one line, no
-traceback), the world's (``WireError``, ``StoreError``: bytes and files; ``FencedError``: somebody
-newer), and our own bug (``InvariantViolation``: all bets are off).
+traceback), the world's (``WireError``, ``StoreError``: bytes and files; ``FencedError``: a newer
+process has taken over), and our own bug (``InvariantViolation``: all bets are off).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _VALUE = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^\s&;,"'}]++""")
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of ``key`` is shown to nobody without the job's token.
+    """Whether the value of ``key`` is shown only with the job's token.
 
     Case does not matter, and ``-``, ``_`` and the humps of ``camelCase`` count as dots.
     """
@@ -53,7 +53,7 @@ def is_secret(key: str) -> bool:
 
 
 def shown_value(key: str, value: str) -> str:
-    """``value`` as whoever may not see secrets sees it.
+    """``value`` as it is shown without the job's token.
 
     All of it is masked where ``key`` names a secret. Else the secrets in it are: the password of a
     URL, and what is assigned to the name of a secret, as in ``-Dx.password=y``.

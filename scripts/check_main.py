@@ -57,6 +57,7 @@ def _tools(paths: Sequence[str]) -> list[Tool]:
     return [
         *mypy,
         Tool("tidy test", pytest),
+        Tool("prose", (sys.executable, "scripts/prose_check.py")),
         Tool("import-linter", (str(_BIN / "lint-imports"), "--verbose")),
         *ruff,
     ]

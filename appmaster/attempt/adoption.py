@@ -1,4 +1,4 @@
-"""What an earlier driver has permitted, and of which nobody knows yet whether it still runs.
+"""Incarnations that an earlier driver permitted, and that are not accounted for yet.
 
 Until each is found running, or known to have stopped, nothing is placed: a successor would end a
 container that is well. Decides only; no clock.
@@ -20,7 +20,7 @@ class Adoption:
 
     @property
     def pending(self) -> tuple[Incarnation, ...]:
-        """Those that nobody has spoken for yet, in order."""
+        """The incarnations that are not accounted for yet, in order."""
         return tuple(sorted(self._pending))
 
     @property
@@ -29,7 +29,7 @@ class Adoption:
         return not self._pending
 
     def still(self, permitted: Mapping[ProcessorId, int]) -> dict[ProcessorId, int]:
-        """Those of {processor: epoch} that nobody has spoken for yet."""
+        """Those of {processor: epoch} that are not accounted for yet."""
         return {
             p: epoch for p, epoch in permitted.items() if Incarnation(p, epoch) in self._pending
         }
@@ -47,7 +47,7 @@ class Unheard:
 
     One that stays silent for L + M has ended its child, or stands still, and then it holds its
     memory, and its state directories' locks, against those that come after it: it must be ended.
-    Where an incarnation has lost its lease that nobody has spoken for, one stands still already.
+    Where an incarnation that is not accounted for has lost its lease, one stands still already.
 
     Args:
         first_own: the first request of this driver. now_ms: when it began. patience_ms: L + M.
@@ -59,7 +59,7 @@ class Unheard:
         self._settled: set[RequestId] = set()
 
     def lease_lost(self) -> None:
-        """An incarnation that was waited for has lost its lease: nobody is waited for any more."""
+        """An incarnation that the driver waits for has lost its lease: the waiting ends."""
         self._until_ms = 0
 
     def overdue(
@@ -68,7 +68,7 @@ class Unheard:
         heard: Collection[ResourceId],
         now_ms: int,
     ) -> tuple[RequestId, ...]:
-        """Those that must be ended now, each told once, in order.
+        """Those that must be ended now, each returned once, in order.
 
         Args:
             running: the containers that the cluster manager calls running.

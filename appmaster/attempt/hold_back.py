@@ -1,8 +1,8 @@
-"""Whom an AM attempt waits for before it places anything: what lower ranks may have left running.
+"""What an AM attempt waits for before it places anything: what lower ranks may have left.
 
 An incarnation that a lower rank permitted may live on, out of reach: its keeper goes on renewing
-until it sees the higher rank, or has seen nothing of Kafka for G. So nobody is taken for stopped
-before G + L + M, but for those whose stop somebody has witnessed (safety A4). G, L and M are those
+until it sees the higher rank, or has seen nothing of Kafka for G. So an incarnation counts as
+stopped after G + L + M, or when its stop is recorded (safety A4). G, L and M are those
 of the attempt that gave the permit, which another submission may have configured otherwise. Decides
 only; times are given, in ms of a clock that goes on while a machine sleeps.
 """
@@ -50,7 +50,7 @@ class HoldBack:
 
     @property
     def pending(self) -> tuple[Incarnation, ...]:
-        """Those of whose stop nobody has told, in order."""
+        """The incarnations with no recorded stop, in order."""
         return tuple(sorted(self._ends_ms))
 
     def settled(self, stopped: Iterable[Incarnation]) -> tuple[Incarnation, ...]:
@@ -61,5 +61,5 @@ class HoldBack:
         return tuple(news)
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether all have stopped: somebody has said so, or the time has."""
+        """Whether all have stopped: by a record, or because their time is over."""
         return all(now_ms >= end_ms for end_ms in self._ends_ms.values())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 EXIT_ENDED = 0
-"""The application's result has been told, which the child has said through its pipe too."""
+"""The application's result is reported to YARN, and through the child's pipe too."""
 EXIT_FINAL = 70
 """This attempt is over for good: another start would end the same way."""
 
@@ -48,8 +48,8 @@ def verdict_of(exit_code: int, *, has_told_end: bool) -> Verdict:
 class Vitals:
     """One child's beats and restarts.
 
-    ``looked_ms``: when somebody last looked, which tells a child that stands still from a
-    supervisor that did.
+    ``looked_ms``: time of the last look. It distinguishes a child that stands still from a
+    supervisor that stood still.
     """
 
     started_ms: int

@@ -19,7 +19,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.epochs import EpochManager
 
 SOURCE = "job-runner"
-"""Who writes the configuration into the coordinator stream, in Samza's words."""
+"""The source of the configuration in the coordinator stream, as Samza names it."""
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ def check_kafka(config: Config) -> None:
 def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
     """No changelog that is there has a fault, and none that held the job's state is gone.
 
-    Their partitions are the AM's to look at, which knows the tasks; what differs from ``config``
-    and harms nothing is told.
+    Their partitions are the AM's to look at, which knows the tasks. A harmless difference from
+    ``config`` is shown.
 
     Raises:
         ConfigError: one has, or is.
@@ -90,13 +90,13 @@ def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
     """The topic that held the job's input positions is there, and the same.
 
     Raises:
-        ConfigError: it is gone, or was made anew.
+        ConfigError: it is gone, or was deleted and created again.
     """
     CheckpointTopic(config, stream).check()
 
 
 def check_inputs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
-    """Every input is the topic that the job has read, or may be begun anew, which is told.
+    """Every input is the topic that the job has read, or may begin again, which is shown.
 
     Raises:
         ConfigError: one is not.
@@ -116,7 +116,7 @@ def check_job_model(config: Config) -> JobModel | None:
     if has_own_grouper(config):
         return None
     counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-    # What was assigned before decides who gets which task, not whether the model can be made.
+    # The earlier assignment decides the owner of each task, not whether a model is possible.
     return calculate_job_model(config, counts, NOTHING)
 
 

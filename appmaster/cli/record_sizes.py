@@ -1,4 +1,4 @@
-"""Records of the coordinator stream that Kafka would not take: told before anything is written.
+"""Records of the coordinator stream that Kafka would not take: found before anything is written.
 
 Configuration and JobModel have no bound (COORD, benefit 1), as each key and each task is a record
 of its own; the one bound left is that of a record.
@@ -26,7 +26,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
 from homeport.job_coordinator.model.job_model import JobModel
 
 _STAMP_BYTES = 256
-"""Room for who writes a record, from where, and for what Kafka puts around it."""
+"""Room for source and host of a record, and for Kafka's own fields around it."""
 _SHOWN = 40
 
 

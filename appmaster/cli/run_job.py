@@ -72,7 +72,7 @@ _ADVICE = "see the log of the AM"
 
 
 class Operation(StrEnum):
-    """What ``run-job`` can be told to do."""
+    """What ``run-job`` can do."""
 
     RUN = "run"
     STATUS = "status"
@@ -181,7 +181,7 @@ class Reset:
 def submit_once(
     job: Job, package: PreparedPackage, python: str, reset: Reset | None
 ) -> tuple[int, str]:
-    """The job is submitted, once, whoever else tries: its submission number and application.
+    """The job is submitted, once, however many run-jobs try: its submission number and application.
 
     ``reset``: its state is thrown away before; None: it stays.
 
@@ -240,7 +240,7 @@ def reset_state_of(
 
     say("resetting the state of the job")
     topics = state_reset.reset(config, reset.model, number, SOURCE, require_newest)
-    say(f"reset: made anew are {', '.join(str(topic) for topic in topics) or 'no topics'}")
+    say(f"reset: created again: {', '.join(str(topic) for topic in topics) or 'no topics'}")
 
 
 def await_am(job: Job, number: int, application_id: str) -> str:
@@ -397,7 +397,7 @@ Progress and errors go to standard error: an error is one line with key, value, 
 and exit code 1. run refuses before it writes anything, and a job that runs already is refused.
 
 --reset-state throws away the job's state and its input positions, and runs it: changelogs and
-checkpoints are made anew, and every task begins where samza.offset.default says. A change that
+checkpoints are created again, and every task begins where samza.offset.default says. A change that
 would mix up state, such as another grouper, is refused without it. Output topics stay as they are.
 
 \b

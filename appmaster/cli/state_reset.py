@@ -8,10 +8,10 @@ step safe to be done again, as a run-job that is killed leaves the rest to the n
    driver that lives on somewhere ends, and so does a run-job that was overtaken here
 3. the epochs of all processors are raised, and all incarnations that may still write are fenced
 4. which task has which state, and where, is taken out of the stream (HA-YARN, guarantee 2)
-5. changelogs and checkpoints are made anew: state and input position belong together
+5. changelogs and checkpoints are created again: state and input position belong together
 6. the new configuration, and then: the reset has finished
 
-The directories of the old state tell themselves by their changelog's topic id (STORE-META).
+The directories of the old state are known by their changelog's topic id (STORE-META).
 """
 
 from __future__ import annotations
@@ -137,12 +137,12 @@ def reset(
         model: the JobModel that it is to have, calculated from nothing; None where a grouper of the
             job's own makes it: then the AM makes the topics, as those of a new job.
         submission: its number, which belongs to the caller.
-        source: who writes the configuration.
-        require_newest: raises where another submission has been begun since; nobody else can be
-            kept from Kafka's topics.
+        source: the writer of the configuration.
+        require_newest: raises where another submission has begun since; only this check keeps
+            an older reset from Kafka's topics.
 
     Returns:
-        The topics that were made anew.
+        The topics that were created again.
 
     Raises:
         FencedError: a later submission has taken over; so has what remains of the reset.
@@ -154,7 +154,7 @@ def reset(
         before = ConfigManager(stream).read()
         resets = StateResetManager(stream)
         topics = state_topics(before, config)
-        permitted_incarnations(stream)  # a record that cannot be read is told before all else
+        permitted_incarnations(stream)  # a record that cannot be read is reported before all else
         resets.write(StateReset(submission, ResetPhase.BEGUN))
         take_rank(stream, reset_rank(submission), lambda rank: _fence_rank(config, rank))
         fence_everybody(stream, config.merged(before))

@@ -2,8 +2,8 @@
 
 Each writes a claim to the next submission number and reads the stream back: its one partition puts
 all claims in one order, and the first to a number has it. The others wait until that submission is
-known to YARN, where the job then runs already. Whoever died with a claim is waited for in vain, and
-then passed over. If it only stood still, it finds a higher number before it submits; and if it got
+known to YARN, where the job then runs already. A run-job that died with a claim is passed over
+after that time. If it only stood still, it finds a higher number before it submits; and if it got
 past that too, the higher number fences it (safety A1).
 """
 
@@ -65,10 +65,10 @@ def _first_claim(stream: CoordinatorStream, number: int) -> str | None:
 
 
 def require_newest(stream: CoordinatorStream, number: int) -> None:
-    """Nobody has taken a higher number.
+    """No other run-job has taken a higher number.
 
     Raises:
-        UnavailableError: somebody has, who waited for this one in vain.
+        UnavailableError: another one has, after it waited for this one in vain.
     """
     stream.catch_up()
     last = EpochManager(stream).read_submission()

@@ -1,7 +1,7 @@
 """Incarnations that are fenced without a successor: by the driver itself, and what they report.
 
 The driver initialises the transactional id of an incarnation that is lost, so that its open
-transaction holds up nobody's restore (safety I4), and of one that its launcher waited for, which is
+transaction holds up no restore (safety I4), and of one that its launcher waited for, which is
 then over for good: permits need not list it any more (safety I1). Never on the event loop. Kafka
 being away harms nothing: successors fence for themselves.
 """
@@ -44,7 +44,7 @@ def fence_incarnation(config: Config, incarnation: Incarnation) -> None:
 
 
 def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
-    """Nobody who was ever permitted can begin, or commit anything, any more.
+    """No incarnation that was ever permitted can begin, or commit anything, any more.
 
     ``config``: what they ran with; it says where their transactions are.
     """

@@ -1,11 +1,11 @@
-"""When an attempt that nobody answers is over: when YARN has given it up, and no lease is left.
+"""When an isolated attempt is over: when YARN has given it up, and no lease is left.
 
 Decides only.
 
-Theory. An attempt whose machine is cut off sees no higher rank, which would tell it to go. It harms
-nobody: its leases run out, and it can write nothing. But it need not stay for ever. Kafka alone may
-be away for any time, and so may the ResourceManager: then the attempt is what the job comes back
-to. Where both are silent, it is rather the attempt that is cut off; and when that has lasted until
+Theory. An attempt whose machine is cut off sees no higher rank, which would make it stop. It does
+no harm: its leases run out, and it can write nothing. But it need not stay for ever. Kafka alone
+may be away for any time, and so may the ResourceManager: the job then comes back to this attempt.
+Where both are silent, it is rather the attempt that is cut off; and when that has lasted until
 the ResourceManager must have given up the node, ending costs nothing: another attempt runs, or
 will, and this one's end is not counted as a failure. No container of it is left by then either, as
 G + L + M have passed.
@@ -19,11 +19,11 @@ _NODE_EXPIRY_MS = 600_000
 
 
 def limit_ms(unseen_ms: int, node_expiry: str | None) -> int:
-    """How long nobody answers an attempt that ends.
+    """How long an attempt has no answer before it ends.
 
     Args:
         unseen_ms: how long a container can live that an isolated attempt has permitted: G + L + M.
-        node_expiry: of the ResourceManager's configuration; None where it did not tell.
+        node_expiry: of the ResourceManager's configuration; None where it is not known.
     """
     if node_expiry is None or not node_expiry.isdecimal():
         return max(unseen_ms, _NODE_EXPIRY_MS)

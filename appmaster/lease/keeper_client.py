@@ -19,7 +19,7 @@ log = logging.getLogger("driver")
 
 
 class LeaseDesk:
-    """One question at a time; a keeper that is away is asked again by the next one.
+    """One request at a time; the next request tries a keeper that was away again.
 
     ``url``: where launchers renew; None until the keeper has answered. ``due_ms``: as of the last
     answer, when the next lease can run out.
@@ -34,7 +34,7 @@ class LeaseDesk:
         self._pool = ThreadPoolExecutor(1, "leases")
 
     async def revoked(self, live: Iterable[Incarnation]) -> Mapping[Incarnation, int | None]:
-        """Those of ``live`` that have run out, each told once (safety L1), in order.
+        """Those of ``live`` that have run out, each returned once (safety L1), in order.
 
         {incarnation: when the keeper renewed it last, on CLOCK_BOOTTIME; None: it never did}
         """
@@ -55,12 +55,12 @@ class LeaseDesk:
         return incarnation not in report.revoked
 
     async def ended(self, incarnation: Incarnation) -> None:
-        """The keeper knows that the incarnation has stopped, if it can be told."""
+        """The keeper knows that the incarnation has stopped, if it can be reached."""
         self._over.add(incarnation)
         await self._ask(partial(self._keeper.stopped, incarnation))
 
     def close(self) -> None:
-        """Nothing is asked any more; whoever is waiting for an answer gets none, and goes on."""
+        """No further request is sent; a caller that waits for an answer gets none, and goes on."""
         self._is_closed = True
         self._pool.shutdown(wait=False)
 

@@ -2,7 +2,7 @@
 
 A launcher counts from the moment it sent the last check-in that was answered; the AM's side counts
 from when it heard that check-in, plus a margin: the AM is never the first to give up (safety C1).
-An AM that has itself stood still heard nobody: it gives everyone the whole time again (safety L4).
+An AM that has itself stood still heard no launcher: it gives each the whole time again (safety L4).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class LauncherTable:
         return tuple(self._entries[r] for r in sorted(self._entries))
 
     def silent(self, now_ms: int, held: Collection[ResourceId] = ()) -> tuple[LauncherEntry, ...]:
-        """The launchers that have been silent for the whole limit, each told once: it is forgotten.
+        """The launchers that were silent for the whole limit; each is returned once, and forgotten.
 
         Those in ``held`` are left out: what they run has a lease, and only the keeper says that it
         has run out.

@@ -1,12 +1,12 @@
-"""Leases of incarnations: who may run, until when, and what is evidence that one has stopped.
+"""Leases of incarnations: which may run, until when, and what is evidence that one has stopped.
 
 Decides only; times are given by the caller, in ms of a clock that goes on while a machine sleeps.
 
 Theory. A launcher counts a lease from the moment it *sent* the renewal, this table from its own
 answer, plus a margin (safety C1): when a lease has run out here, its launcher has ended the child
-before. Running out alone is no evidence: somebody asks, the incarnation is marked revoked for good,
-and only that answer is (safety L1). An incarnation that nobody has registered is answered LATER,
-never NO: a table that is new knows nothing yet (safety L3).
+before. Running out alone is no evidence: the driver asks, the incarnation is marked revoked for
+good, and only that answer is (safety L1). An incarnation that is not registered gets LATER, never
+NO: a table that is new knows nothing yet (safety L3).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def margin_ms(lease_ms: int) -> int:
 
 
 def unseen_ms(isolation_ms: int, lease_ms: int) -> int:
-    """G + L + M: how long a container can run on that nobody but an isolated keeper reaches.
+    """G + L + M: how long a container can run on that only an isolated keeper reaches.
 
     From when a higher rank is in the coordinator stream, or Kafka was last read.
     """

@@ -1,4 +1,4 @@
-"""What the AM's container tells the programs that run in it."""
+"""The AM's container, as the programs that run in it see it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from homeport.job_coordinator.model.ids import Host, host_of
 
 @dataclass(frozen=True)
 class AmContainer:
-    """What the AM's container tells: its environment, and the files localised into its folder."""
+    """The environment of the AM's container, and the files localised into its folder."""
 
     environment: Mapping[str, str]
     folder: Path

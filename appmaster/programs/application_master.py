@@ -1,7 +1,7 @@
 """The driver's program: takes the job over, serves it by HTTP, and drives it to its end.
 
-The supervisor runs it, again and again if need be. Exit code 0: the application's result has been
-told. ``EXIT_FINAL``: the attempt is over for good. Anything else: the next process takes over,
+The supervisor runs it, again and again if need be. Exit code 0: the application's result is
+reported. ``EXIT_FINAL``: the attempt is over for good. Anything else: the next process takes over,
 with the same rank, on the same port, and adopts what it finds running.
 """
 
@@ -123,7 +123,7 @@ def tell_reset(stream: CoordinatorStreamStore, history: HistoryWriter) -> None:
 def settings_of(
     container: AmContainer, stream: CoordinatorStreamStore, config: Config
 ) -> DriverSettings:
-    """What the configuration and earlier drivers tell the driver."""
+    """The driver's settings, from the configuration and from records of earlier drivers."""
     ending = JobEndManager(stream).read(container.rank.submission)
     return replace(
         DriverSettings.of(config),
@@ -214,14 +214,14 @@ def job_coordinator(
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:
     """The last incarnation of each processor that this attempt has permitted, retired ones too.
 
-    Who had a permit before is waited for, not adopted.
+    The driver waits for incarnations with an earlier permit, and does not adopt them.
     """
     last = (Incarnation(p, e) for p, e in {**published.retired, **published.epochs}.items() if e)
     return tuple(i for i in last if i not in found.permitted)
 
 
 def still_waited_for(found: Inheritance, adopt: tuple[Incarnation, ...]) -> Inheritance:
-    """What this driver waits for of lower ranks: nobody, once the attempt has permitted anybody.
+    """What this driver waits for of lower ranks: nothing, once the attempt has given a permit.
 
     It has waited then; what witnessed their stops may have been overwritten since, as a processor
     has one such record.
@@ -267,10 +267,10 @@ def begin(
 def accept_inputs(
     config: Config, stream: CoordinatorStreamStore, submission: int, history: HistoryWriter
 ) -> None:
-    """The stream says which topics the inputs are; those begun anew are told, and in the history.
+    """The stream has the topic ids of the inputs; log and history name those that begin again.
 
     Raises:
-        ConfigError: one was made anew since the job has read it, and is not to be begun.
+        ConfigError: one was created again since the job has read it, and must not begin.
         UnavailableError: Kafka did not answer.
     """
     inputs = InputAcceptance(config, stream)
@@ -353,7 +353,7 @@ def failures(
 
 
 def report_failure(container: AmContainer, error: HomeportError) -> None:
-    """The application has failed with what went wrong as its diagnostics, if Skein can be told."""
+    """The application has failed, with the error as its diagnostics, if Skein can be reached."""
     try:
         address = container.names.with_known_address(
             container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
@@ -364,7 +364,7 @@ def report_failure(container: AmContainer, error: HomeportError) -> None:
             JobResult.FAILED, str(error)
         )
     except HomeportError as e:
-        log.warning("the failure cannot be told to YARN: %s", e)
+        log.warning("the failure cannot be reported to YARN: %s", e)
 
 
 def main(open_cluster: OpenCluster = skein_cluster) -> int:

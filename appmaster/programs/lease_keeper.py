@@ -2,7 +2,7 @@
 
 It has nothing else to do, and is the only one that says that a lease has run out (safety L1). It
 renews only while its attempt's rank is the highest in the coordinator stream, which it reads for
-itself (safety L2). It is also who finds that the attempt is cut off, and ends it: ``isolation``.
+itself (safety L2). It also finds that the attempt is cut off, and ends it: ``isolation``.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def watch(
         await asyncio.sleep(_WATCH_S)
         last_ms = guard.fetched_ms
         await asyncio.to_thread(look, stream, guard, container.rank)
-        # The ResourceManager is asked only while Kafka is silent: it has better things to do.
+        # A request to the ResourceManager only while Kafka is silent: spare it the load.
         is_answered = guard.fetched_ms != last_ms or await asyncio.to_thread(
             answers, resource_manager
         )
@@ -92,7 +92,7 @@ async def watch(
 
 
 async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat: Heartbeat) -> int:
-    """Keeps leases until a higher rank is seen, or nobody answers any more; the exit code.
+    """Keeps leases until a higher rank is seen, or the attempt is isolated; the exit code.
 
     Raises:
         HomeportError: this process cannot go on.

@@ -1,4 +1,4 @@
-"""Files that hold secrets, in folders that nobody else can write.
+"""Files that hold secrets, in folders that no other user can write.
 
 A folder is checked once it is open, and files are named below what was opened: what happens to the
 path meanwhile changes nothing.

@@ -16,8 +16,8 @@ _LEDGER_NAME = "requests"
 class RequestLedger:
     """Which Skein container belongs to which request: one line each, appended.
 
-    A Skein container that is not in it was asked for by a driver that died before it could write
-    the line; no permit was ever given for it.
+    A driver that died before it could write the line requested a Skein container that is not in it;
+    no permit was ever given for it.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -244,7 +244,7 @@ class ResourceManagerRest:
     def host_reports(self) -> tuple[HostReport, ...]:
         """The hosts that the ResourceManager knows, by name; those that are RUNNING are live.
 
-        Of several NodeManagers on one host, that which has most free memory is told of.
+        Of several NodeManagers on one host, the one with most free memory is returned.
         """
         best: dict[Host, Node] = {}
         for node in sorted(self.nodes(), key=lambda n: (n.is_running, n.available_mb)):

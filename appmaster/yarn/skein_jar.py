@@ -1,4 +1,4 @@
-"""A checked copy of Skein's jar: request numbers only grow, and an end that was told is the end.
+"""A checked copy of Skein's jar: request numbers only grow, and a reported end is the end.
 
 *Request numbers.* Stock Skein resets the number of its next request (the YARN priority) whenever
 nothing is outstanding, and counts on from the highest number in use otherwise. Numbers come back,
@@ -10,9 +10,9 @@ offsets, frames and the verifier's verdict stay. Older requests keep the lower n
 served first.
 
 *The end.* Stock Skein leaves an application that ends as FAILED or KILLED to be tried again while
-attempts are left, even where its driver has told it to end so: a stopped job would come back by
-itself. So ``ApplicationMaster.runOnExit`` asks for exit code 0 (the driver told the end, or exited
-with 0) where it asked for the status SUCCEEDED; a crash and a signal are still tried again.
+attempts are left, even where its driver has reported that end: a stopped job would come back by
+itself. So ``ApplicationMaster.runOnExit`` asks for exit code 0 (the driver reported the end, or
+exited with 0) where it asked for the status SUCCEEDED; a crash and a signal are still tried again.
 
 The class, not the jar, is what is compared: zip metadata and zlib differ between machines.
 Source: design 6, "Skein's jar carries one checked patch (request numbers only grow)".
@@ -247,7 +247,7 @@ def installed_jar() -> Path:
 def ensure_patched_jar(cache: Path, stock: Path | None = None) -> Path:
     """The path of a patched, verified copy of ``stock`` (default: the installed jar).
 
-    A copy in ``cache`` that is missing or damaged is made anew; it appears whole or not at all, so
+    A copy in ``cache`` that is missing or damaged is made again; it appears whole or not at all, so
     two callers at once do no harm.
 
     Raises:

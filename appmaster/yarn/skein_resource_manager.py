@@ -95,7 +95,7 @@ class SkeinResourceManager:
 
     Args:
         client: a ``skein.ApplicationClient``.
-        rest: where the live hosts are asked for.
+        rest: the source of the live hosts.
         services: {host: service bound to it}, as submitted.
         ledger: what earlier drivers of this attempt have asked for. Of that, what has not been
             granted is withdrawn, and so is whatever stands in no line.
@@ -129,7 +129,7 @@ class SkeinResourceManager:
     def request(
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
     ) -> None:
-        """A container is asked for; see the protocol."""
+        """Requests a container; see the protocol."""
         if request_id in self._known:
             return
         service = ANY_SERVICE if host is None else self._services.get(host)
@@ -158,7 +158,7 @@ class SkeinResourceManager:
         """All containers that have not ended, and those that just did; see the protocol."""
         active = {c.id: c for c in self._call(self._client.get_containers)}
         for skein_id in [i for i, c in active.items() if self._is_stray(i, str(c.state))]:
-            log.warning("container %s was asked for by a driver that is gone: ended", skein_id)
+            log.warning("container %s, requested by a driver that has ended: killed", skein_id)
             self._call(functools.partial(self._kill, skein_id))
         reports = [
             ResourceReport(
@@ -186,7 +186,7 @@ class SkeinResourceManager:
         self._call(lambda: self._client.shutdown(result.value, shortened(diagnostics)))
 
     def _bury(self, skein_ids: list[str]) -> list[ResourceReport]:
-        """The end of these containers, told once."""
+        """The end of these containers, reported once."""
         services = {s.rpartition("_")[0] for s in skein_ids}
         stories = {
             c.id: c

@@ -104,7 +104,7 @@ def token_folder(environment: Mapping[str, str]) -> Path:
 
 
 def forget_token(environment: Mapping[str, str], application_id: str) -> None:
-    """The token of an application that has ended is gone: nobody needs it."""
+    """The token of an application that has ended is gone."""
     (token_folder(environment) / application_id).unlink(missing_ok=True)
 
 

@@ -41,7 +41,7 @@ _BY_TOPIC = {
 
 
 def declared(name: str) -> Key | None:
-    """The key that ``name`` is, by its present or a legacy name; None where nobody declared it."""
+    """The key that ``name`` is, by its present or a legacy name; None where it is not declared."""
     key = _BY_NAME.get(name)
     if key is not None:
         return key

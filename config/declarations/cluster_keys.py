@@ -80,7 +80,7 @@ CONTAINER_LEASE_MS = IntKey(
     name="cluster-manager.container.lease.ms",
     default=10000,
     minimum=1,
-    # A container that nobody hears of is not replaced for so long.
+    # A silent container is not replaced for so long.
     maximum=600_000,
     unit="ms",
     meaning="a container that cannot renew for this long ends itself",
@@ -105,7 +105,7 @@ CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
     # A launcher that never comes up holds its container back for so long.
     maximum=3_600_000,
     unit="ms",
-    meaning="a granted container that has not checked in for this long is asked for again",
+    meaning="a granted container that has not checked in for this long is requested again",
     source=OWN,
     liveness=Liveness.LIVE,
 )

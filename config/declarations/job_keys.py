@@ -28,7 +28,7 @@ JOB_NAME = TextKey(
 JOB_ID = TextKey(
     name="job.id",
     default="1",
-    meaning="tells jobs of one name apart",
+    meaning="distinguishes jobs of one name",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
@@ -104,8 +104,8 @@ JOB_INPUT_RECREATED = TextKey(
     name="job.input.recreated",
     default=RECREATED_REFUSE,
     choices=(RECREATED_REFUSE, RECREATED_BEGIN),
-    meaning="what a start does where an input topic was deleted and made anew: it is refused, or "
-    "keeps the state and begins the new topic where samza.offset.default says",
+    meaning="what a start does where an input topic was deleted and created again: refuse, or "
+    "keep the state and begin the new topic where samza.offset.default says",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

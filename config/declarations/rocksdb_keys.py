@@ -96,7 +96,7 @@ ROCKSDB_MAX_FILE_OPENING_THREADS = _count(
 )
 ROCKSDB_MAX_MANIFEST_FILE_SIZE = _bytes(
     "max.manifest.file.size",
-    "size from which the manifest is begun anew; default that of all stores, else 1 GiB",
+    "size from which a new manifest begins; default that of all stores, else 1 GiB",
 )
 STORES_DEFAULT_MAX_MANIFEST_FILE_SIZE = IntKey(
     name="stores-default.rocksdb.max.manifest.file.size.bytes",

@@ -21,7 +21,7 @@ _NEAR = 0.84
 """How alike (difflib's ratio) two names must be for one to pass for a misspelling of the other."""
 _NEAR_TOPIC = 0.8
 _MOST = 20
-"""Unknown keys that are told one by one: a job may have thousands of its own."""
+"""Unknown keys that are listed one by one: a job may have thousands of its own."""
 _PLACE = re.compile(r"<\w+>")
 _TOPICS = tuple(topic.removesuffix(".") for topic in keys.TOPICS)
 

@@ -20,7 +20,7 @@ _SERDE_KEYS = (keys.STORE_KEY_SERDE, keys.STORE_MSG_SERDE)
 class ConfigDiff:
     """Full names of the keys that changed, sorted; of a legacy name the present one.
 
-    A key that nobody declared is the user's own: containers read it when they start. What is never
+    A key that is not declared is the user's own: containers read it when they start. What is never
     changed with state needs a redeploy where there is none: in a job without a changelog, and of a
     store that only one of the two configurations has.
     """
@@ -54,7 +54,7 @@ class ConfigDiff:
 
 
 def effective(running: Config, wanted: Config, *, has_state: bool) -> Config:
-    """What a job that runs with ``running`` uses once ``wanted`` is asked of it.
+    """What a job that runs with ``running`` uses once ``wanted`` is submitted to it.
 
     ``wanted``, in which keys that need a redeploy, and where ``has_state`` those that are never
     changed with state, are as in ``running``.

@@ -50,7 +50,7 @@ _PYTHON_PART = 4
 class MemoryShares:
     """MB of one container. ``heap_mb`` and ``jvm_beside_heap_mb`` are 0 without a pipeline.
 
-    ``warm_spare_mb``: of a spare with a JVM beside an active container; 0 where none is asked for.
+    ``warm_spare_mb``: of a spare with a JVM beside an active container; 0 without one.
     The shares add up to the container's memory; ``python_mb`` may be too small to live by, or
     negative.
     """
@@ -76,7 +76,7 @@ def divide(
 ) -> MemoryShares:
     """The shares of a container of ``container_mb``; ``heap_mb`` None: by the rule.
 
-    ``has_warm_spare``: whether one is asked for beside active containers. Standbys are divided
+    ``has_warm_spare``: whether active containers have one. Standbys are divided
     alike, so that a JVM that waits beside one serves its active container.
     """
     rocksdb = container_mb // _ROCKSDB_PART

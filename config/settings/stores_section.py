@@ -33,7 +33,7 @@ class StoreConfig:
     """One store. ``factory`` and the serdes are our names: ``rocksdb``; ``string``, ``json``, ...
 
     ``large_values``: what becomes of a value of more than ``large_value_bytes``.
-    ``clean_on_start``: what a container finds of it is removed, and all is read anew.
+    ``clean_on_start``: what a container finds of it is removed, and all is read again.
 
     Shapes: ``changelog_overrides`` {topic property: value}.
     """

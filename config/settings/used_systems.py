@@ -1,6 +1,6 @@
 """Which of the systems that a configuration declares its job cannot begin without.
 
-PURE. Another one that is declared may get outputs, or none: whoever sends to it first waits for it.
+PURE. Another one that is declared may get outputs, or none: the first send to it waits for it.
 """
 
 from __future__ import annotations

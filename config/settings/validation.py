@@ -1,7 +1,7 @@
 """Static checks of a configuration: all that needs neither Kafka nor YARN nor a file.
 
 The first fault is raised as ConfigError, in the order in which a user would read the file; what is
-only suspicious comes back as warnings. Keys that nobody here knows are allowed: Samza passes them
+only suspicious comes back as warnings. Keys that are not known here are allowed: Samza passes them
 to user code, and so do we.
 """
 
