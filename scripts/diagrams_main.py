@@ -100,7 +100,7 @@ def _table() -> str:
 
 
 def with_diagrams(page: str) -> str:
-    """The page with its printed part made anew.
+    """The page with its printed part recreated.
 
     Raises:
         ValueError: the page has no such part.

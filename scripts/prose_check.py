@@ -32,7 +32,6 @@ NOT_YET = (
     "appmaster/job_model",
     "appmaster/report",
     "container",
-    "job_coordinator",
     "scripts",
     "tests",
     "docs",
@@ -47,6 +46,7 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 _REMEDIES = tuple(BANNED.values())
+_REPLACED = re.compile(r"\{[^{}]*\}")
 _QUOTED = re.compile(r'"[^"\n]*"|``[^`]*``|`[^`\n]*`')
 
 
@@ -86,7 +86,11 @@ def _prose_of_module(text: str) -> Iterator[tuple[int, str]]:
             body = token.string
             if body.lstrip("rbfuRBFU").startswith('"""'):
                 body = "   " + _QUOTED.sub(lambda q: " " * len(q[0]), body.strip('rbfuRBFU"'))
-            yield token.start[0], body
+            yield token.start[0], _REPLACED.sub("", body) if _is_format(token.string) else body
+
+
+def _is_format(literal: str) -> bool:
+    return "f" in literal[: literal.index(literal[-1])].lower()
 
 
 def main() -> int:

@@ -19,8 +19,8 @@ Decisions.
   with no other of its group on it, which is looked at again before the launch. Without host
   affinity every move is one to any host (Samza), the best other one.
 * *A driver that starts anew* is told of each action by its last answer. A container that has had a
-  permit since and runs where it was to go has arrived; else the reservation is made anew, and takes
-  the launcher that was reserved before, if that comes.
+  permit since and runs where it was to go has arrived; else the reservation is recreated, and
+  takes the launcher that was reserved before, if that comes.
 
 Source: samza-behaviours 4.9; its defect 17.10 mended: unknown processors are answered, and a
 processor that was given up can be restarted.

@@ -90,7 +90,7 @@ def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
     """The topic that held the job's input positions is there, and the same.
 
     Raises:
-        ConfigError: it is gone, or was deleted and created again.
+        ConfigError: it is gone, or was deleted and recreated.
     """
     CheckpointTopic(config, stream).check()
 

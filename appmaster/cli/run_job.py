@@ -240,7 +240,7 @@ def reset_state_of(
 
     say("resetting the state of the job")
     topics = state_reset.reset(config, reset.model, number, SOURCE, require_newest)
-    say(f"reset: created again: {', '.join(str(topic) for topic in topics) or 'no topics'}")
+    say(f"reset: recreated: {', '.join(str(topic) for topic in topics) or 'no topics'}")
 
 
 def await_am(job: Job, number: int, application_id: str) -> str:
@@ -397,7 +397,7 @@ Progress and errors go to standard error: an error is one line with key, value, 
 and exit code 1. run refuses before it writes anything, and a job that runs already is refused.
 
 --reset-state throws away the job's state and its input positions, and runs it: changelogs and
-checkpoints are created again, and every task begins where samza.offset.default says. A change that
+checkpoints are recreated, and every task begins where samza.offset.default says. A change that
 would mix up state, such as another grouper, is refused without it. Output topics stay as they are.
 
 \b

@@ -8,7 +8,7 @@ step safe to be done again, as a run-job that is killed leaves the rest to the n
    driver that lives on somewhere ends, and so does a run-job that was overtaken here
 3. the epochs of all processors are raised, and all incarnations that may still write are fenced
 4. which task has which state, and where, is taken out of the stream (HA-YARN, guarantee 2)
-5. changelogs and checkpoints are created again: state and input position belong together
+5. changelogs and checkpoints are recreated: state and input position belong together
 6. the new configuration, and then: the reset has finished
 
 The directories of the old state are known by their changelog's topic id (STORE-META).
@@ -142,7 +142,7 @@ def reset(
             an older reset from Kafka's topics.
 
     Returns:
-        The topics that were created again.
+        The topics that were recreated.
 
     Raises:
         FencedError: a later submission has taken over; so has what remains of the reset.

@@ -1,8 +1,9 @@
 """Whether the inputs of a job that starts are the topics that it has read, and what is done if not.
 
-An input that was deleted and made anew has other records at the offsets that the job has committed.
-The start is refused, or, where ``job.input.recreated=begin`` says so, the new topic is begun where
-``samza.offset.default`` says. Order of that, each step safe to be done again by another driver:
+An input that was deleted and recreated has other records at the offsets that the job has
+committed. The start is refused, or, where ``job.input.recreated=begin`` says so, the new topic is
+begun where ``samza.offset.default`` says. Order of that, each step safe to be done again by another
+driver:
 
 1. the epochs of all processors are raised, and all incarnations that may still commit are fenced:
    nobody writes a position in the old topic any more
@@ -61,7 +62,7 @@ class InputAcceptance:
             One line for each that is to be begun anew.
 
         Raises:
-            ConfigError: one was made anew, and the job is not to begin it.
+            ConfigError: one was recreated, and the job is not to begin it.
         """
         return list(self._checked())
 
@@ -82,7 +83,7 @@ class InputAcceptance:
             if is_refused:
                 raise refusal(stream, self._known[stream], self._seen[stream])
             yield (
-                f"input {stream} was deleted and made anew (its id is {self._seen[stream]}, it was "
+                f"input {stream} was deleted and recreated (its id is {self._seen[stream]}, it was "
                 f"{self._known[stream]}): it is begun where samza.offset.default says, and the "
                 "state stays"
             )

@@ -63,7 +63,7 @@ class InputWatch:
         """Why the job cannot go on with its inputs, in one line; None where it can.
 
         A topic keeps its partitions for ever, and its records their offsets: one that has fewer, is
-        gone or was made anew is not the one whose offsets the job has committed.
+        gone or was recreated is not the one whose offsets the job has committed.
         """
         for stream, known in sorted(model.partition_counts().items()):
             count = seen.counts.get(stream, 0)
@@ -76,7 +76,7 @@ class InputWatch:
                 )
             first = self.topic_ids.setdefault(stream, seen.topic_ids[stream])
             if first != seen.topic_ids[stream]:
-                return f"input stream {stream} was deleted and made anew; {_REMEDY}"
+                return f"input stream {stream} was deleted and recreated; {_REMEDY}"
         return None
 
     @staticmethod

@@ -270,7 +270,7 @@ def accept_inputs(
     """The stream has the topic ids of the inputs; log and history name those that begin again.
 
     Raises:
-        ConfigError: one was created again since the job has read it, and must not begin.
+        ConfigError: one was recreated since the job has read it, and must not begin.
         UnavailableError: Kafka did not answer.
     """
     inputs = InputAcceptance(config, stream)

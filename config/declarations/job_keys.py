@@ -104,7 +104,7 @@ JOB_INPUT_RECREATED = TextKey(
     name="job.input.recreated",
     default=RECREATED_REFUSE,
     choices=(RECREATED_REFUSE, RECREATED_BEGIN),
-    meaning="what a start does where an input topic was deleted and created again: refuse, or "
+    meaning="what a start does where an input topic was deleted and recreated: refuse, or "
     "keep the state and begin the new topic where samza.offset.default says",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,

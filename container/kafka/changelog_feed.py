@@ -131,7 +131,7 @@ class KafkaChangelogFeed:
         if error.code() in _LOST:
             raise PartitionError(
                 f"system {self._system.name!r}: {what}: the broker does not have the next offset, "
-                f"the topic was made anew or cut off ({error.str()}); the next start restores it"
+                f"the topic was recreated or cut off ({error.str()}); the next start restores it"
             )
         if not error.retriable():
             fault = unread(self._system, what, error)

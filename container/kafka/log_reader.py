@@ -218,7 +218,7 @@ class LogReader:
         if end < head:
             raise PartitionError(
                 f"system {self._system.name!r}: {topic} partition {partition} ended at {head}, and "
-                f"ends at {end} now: it was made anew, or cut short, while it was read; start again"
+                f"ends at {end} now: it was recreated, or cut short, while it was read; start again"
             )
 
     def _stable_end(self, topic: str, partition: int) -> int | None:

@@ -1,6 +1,6 @@
 """TopicWatch: whether changelogs and checkpoint topic are those that the container began with.
 
-Kafka addresses topics by name: a writer does not notice that one was deleted and made anew, and
+Kafka addresses topics by name: a writer does not notice that one was deleted and recreated, and
 would leave the rest of its changes in a topic that lacks all before them.
 """
 
@@ -84,7 +84,7 @@ class TopicWatch:
         """They still are, as far as can be told: a Kafka that does not answer says nothing.
 
         Raises:
-            StoreError: one was deleted, or made anew.
+            StoreError: one was deleted, or recreated.
         """
         try:
             ids = self._ids()

@@ -142,7 +142,7 @@ class TransactionalProducer:
         """A transaction is committed only where its records in these partitions come later.
 
         Later than these offsets, and then than those of the transaction before: where they go back,
-        the topic was made anew.
+        the topic was recreated.
 
         Shapes: ``positions`` {(topic, partition): offset}.
         """

@@ -2,7 +2,7 @@
 
 What runs says, once it has started, which kind is to be kept beside it (``LeaseMemory.spare``), and
 how much memory is set apart for it. A spare that has died, or whose Spark has, is replaced after a
-rest; one that uses memory which the container needs is ended, and made anew when there is room
+rest; one that uses memory which the container needs is ended, and recreated when there is room
 (``config.memory_rule``). What no permit has come for when the launcher ends is ended and waited
 for.
 """

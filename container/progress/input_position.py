@@ -50,14 +50,14 @@ def input_position(
     """The message after the last processed one; else the oldest, or the end, by ``default``.
 
     Raises:
-        StoreError: the checkpoint lies beyond the end: the topic was made anew.
+        StoreError: the checkpoint lies beyond the end: the topic was recreated.
     """
     if processed is None:
         return InputPosition(available.oldest if default == "oldest" else available.end)
     if processed >= available.end:
         raise StoreError(
             f"{ssp}: its checkpoint says {processed}, but the partition ends at {available.end}: "
-            f"the topic was made anew; restore it, or start the job under another job.id"
+            f"the topic was recreated; restore it, or start the job under another job.id"
         )
     following = processed + 1
     if following < available.oldest:

@@ -27,7 +27,7 @@ class RefusalReason(Enum):
     FOREIGN = "foreign"
     """It is of another changelog, of other input, or of another grouping."""
     RECREATED = "recreated"
-    """Its changelog was deleted and made anew."""
+    """Its changelog was deleted and recreated."""
     AHEAD = "ahead"
     """It holds more than its changelog does."""
     BEHIND_OLDEST = "behind-oldest"

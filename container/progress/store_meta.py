@@ -32,8 +32,8 @@ class StoreMeta:
     """Whose state a directory holds.
 
     ``changelog`` is system, stream and partition in words; ``topic_id`` is the broker's id of the
-    topic, which a topic made anew does not get again. ``ssps`` are the task's, in words, sorted.
-    ``at_head``: when the store was last known to hold all that the changelog held.
+    topic, which a topic recreated does not get again. ``ssps`` are the task's, in words,
+    sorted. ``at_head``: when the store was last known to hold all that the changelog held.
     ``delete_retention_ms``: how long the changelog kept deletions by then; None where nothing says
     so.
     """
@@ -134,7 +134,7 @@ def meta_fault(found: StoreMeta, expected: Expectation) -> Refusal | None:
     if found.topic_id != wanted.topic_id:
         return Refusal(
             RefusalReason.RECREATED,
-            f"the changelog was made anew: its topic id is {wanted.topic_id}, "
+            f"the changelog was recreated: its topic id is {wanted.topic_id}, "
             f"the store's is {found.topic_id}",
         )
     if found.grouper != wanted.grouper:

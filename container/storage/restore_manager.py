@@ -45,7 +45,7 @@ class RestoreManager:
         ``now``: the time before the heads are asked for; each store held then all there was.
 
         Raises:
-            StoreError: a changelog was made anew while it was read.
+            StoreError: a changelog was recreated while it was read.
         """
         places = [(s.changelog, s.task.changelog_partition) for s in stores]
         topics = self.reader.topics([stream for stream, _ in places])
@@ -87,13 +87,13 @@ class RestoreManager:
     def _require_same_topics(
         self, restores: Sequence[StoreRestore], topics: Mapping[SystemStream, ChangelogTopic]
     ) -> None:
-        """Offsets of a topic that was made anew meanwhile mean other records."""
+        """Offsets of a topic that was recreated meanwhile mean other records."""
         read = {r.store.changelog for r in restores if r.plan.start < r.plan.head}
         found = self.reader.topics(sorted(read, key=str)) if read else {}
         for stream, topic in found.items():
             if topic.topic_id != topics[stream].topic_id:
                 raise StoreError(
-                    f"changelog {stream} was made anew while its stores were read: its topic id "
+                    f"changelog {stream} was recreated while its stores were read: its topic id "
                     f"was {topics[stream].topic_id}, it is {topic.topic_id}; start again, and they "
                     "are read in full"
                 )

@@ -46,7 +46,7 @@ class ConfigChange:
         return ConfigDiff.between(self.before, self.after)
 
     def meaning(self, *, is_running: bool) -> str:
-        """What happens next, in one line, for whoever made the change."""
+        """What happens next, in one line, for the operator."""
         diff = self.diff
         if diff.is_empty:
             return "it means what was in force before: nothing changes"

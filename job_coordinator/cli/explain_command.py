@@ -155,7 +155,7 @@ def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
 
 
 def _unaccounted(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
-    """Whom a driver that has just begun waits for, before it places anybody."""
+    """The incarnations that a new driver waits for before it places a container."""
     names: Sequence[str] = status.get("unaccounted") or ()
     if names and container["phase"] == "queued":
         yield (

@@ -50,8 +50,8 @@ COMMANDS = {
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
-    "move": Command(f"{_CLI}.move_command", "have a container of a running job run elsewhere"),
-    "restart": Command(f"{_CLI}.restart_command", "have a container of a running job start anew"),
+    "move": Command(f"{_CLI}.move_command", "move a container of a running job to another host"),
+    "restart": Command(f"{_CLI}.restart_command", "restart a container of a running job"),
     "state": Command(
         f"{_STATE_CLI}.state_commands", "list, read, check and rebuild a job's state on this host"
     ),
@@ -70,8 +70,8 @@ def help_text() -> str:
             "Usage: homeport COMMAND [OPTIONS]",
             "",
             "Looks at a job and its state, changes its configuration, moves and restarts its",
-            "containers. The job is named by --config-path, as for run-job; what runs is asked,",
-            "else the coordinator stream, and the answer says which. Secrets are masked.",
+            "containers. The job is named by --config-path, as for run-job. The job answers,",
+            "else the coordinator stream, and the output says which. Secrets are masked.",
             "",
             *lines,
             "",
@@ -84,7 +84,7 @@ def run(arguments: list[str]) -> None:
     """Runs the sub-command that ``arguments`` name.
 
     Raises:
-        HomeportError: the user's error, or somebody did not answer.
+        HomeportError: the user's error, or a service did not answer.
     """
     if not arguments or arguments[0] in _HELP:
         print(help_text())
@@ -108,7 +108,7 @@ def main() -> None:
     except typer.TyperException as error:
         name = " ".join(["homeport", *arguments[:1]])
         sys.exit(f"error: {usage_error(error)}; see {name} --help")
-    except BrokenPipeError:  # whoever read the answer, such as head, has enough
+    except BrokenPipeError:  # the reader of the answer, such as head, has enough
         sys.stderr.close()
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):

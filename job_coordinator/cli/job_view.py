@@ -58,7 +58,7 @@ class JobView:
     def config(self, *, show_secrets: bool) -> Config:
         """What the job runs with, else what the stream says.
 
-        A running job tells no secrets: those that are asked for are the stream's.
+        A running job shows no secrets: secrets come from the stream.
         """
         recorded = self.recorded_config()
         if self.running is None:
@@ -130,7 +130,7 @@ def require_running(config: Config) -> RunningJob:
 
 
 def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
-    """The job, if its AM answers where it last said so; somebody else at its port is not it."""
+    """The job, if its AM answers at its last address; another server at that port is not it."""
     url = ConfigManager(stream).read().get_str(_TRACKING_URL)
     if url is None:
         return None
@@ -141,5 +141,5 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
         if (told["name"], told["id"]) != (job.name, job.id):
             return None
         return RunningJob(client, str(told["application"]), int(told["model_version"]))
-    except (HomeportError, KeyError, TypeError, ValueError):  # nobody, or a stranger
+    except (HomeportError, KeyError, TypeError, ValueError):  # no server, or another one
         return None

@@ -26,8 +26,8 @@ ShowSecrets = Annotated[
     bool,
     typer.Option(
         "--show-secrets",
-        help="Print secrets too. They are the coordinator stream's, which whoever has the job's "
-        "properties file can read.",
+        help="Print secrets too. They are the coordinator stream's, which a reader of the job's "
+        "properties file can see.",
     ),
 ]
 

@@ -1,7 +1,7 @@
 """What ``homeport move`` and ``homeport restart`` share: a request is written, and waited for.
 
-The request is a record of the coordinator stream in Samza's bytes, and so is the answer: whoever
-stops waiting, or is stopped, changes nothing about the request.
+The request is a record of the coordinator stream in Samza's bytes, and so is the answer. The
+request stays the same when the command stops waiting.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TOLD = 20
 def ask(
     config: Config, processor: str, destination: str, *, expiry_ms: int | None, no_wait: bool
 ) -> None:
-    """The request is written, its way told, and the answer printed.
+    """The request is written, its progress shown, and the answer printed.
 
     Raises:
         ConfigError: it cannot be done; nothing was written.
@@ -118,7 +118,7 @@ def destination_of(host: str) -> str:
 def answers(
     stream: CoordinatorStream, uuid: str, patience: Callable[[], None]
 ) -> Iterator[PlacementResponse]:
-    """Every answer that is seen, up to the last one; ``patience`` is asked before each look again.
+    """Every answer that is seen, up to the last one; ``patience`` is called before each look.
 
     Raises:
         UnavailableError: Kafka did not answer; or whatever ``patience`` raises.

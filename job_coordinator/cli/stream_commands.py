@@ -50,7 +50,7 @@ def show(
 ) -> None:
     """Prints the latest record of every key, in the order of writing; deleted keys are left out.
 
-    Each line: offset, type, key, values; who wrote it and when. --json: one object per line.
+    Each line: offset, type, key, values; writer and time. --json: one object per line.
     """
     latest: dict[tuple[str, str], LoggedRecord] = {}
     damaged = 0

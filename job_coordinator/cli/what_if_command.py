@@ -37,9 +37,9 @@ def what_if(
     why: Annotated[bool, typer.Option("--why", help="The reasons of each step too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Prints who would take over where, and what could not be placed, if these hosts were lost now.
+    """Prints what would run where, and what could not be placed, if these hosts were lost now.
 
-    The running job's allocator is asked, on the state that it is in; nothing is changed.
+    The running job's allocator answers, from its present state; nothing is changed.
     """
     running = require_running(loaded(config_path, config))
     client = running.client.at(running.client.url, _TIMEOUT_S)
@@ -105,4 +105,4 @@ def _fate(fate: Mapping[str, Any]) -> str:
         return f"{who}: gone from {fate['from'] or 'nowhere'}"
     way = f"{who}: {fate['from'] or 'nowhere'} -> {fate['to'] or fate['phase']}"
     over = fate["takes_over"]
-    return f"{way}, in the place of its standby {over}" if over else f"{way}, started anew"
+    return f"{way}, in the place of its standby {over}" if over else f"{way}, restarted"

@@ -20,7 +20,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 _LOG = logging.getLogger(__name__)
 _LOCALITY = frozenset({MessageType.SET_CONTAINER_HOST, MessageType.SET_TASK_HOST})
 _TOLD_DAMAGES = 100
-"""Of a topic that somebody has filled with something else, not every record is worth a line."""
+"""A topic may be full of records of another program: not every one is worth a line."""
 
 
 class CoordinatorStream(Protocol):
@@ -150,10 +150,10 @@ class StreamState:
             is_moved = written_by <= moved_from and wire.host(message) != host
             return is_moved or written_by < self._epoch_of(processor_id)
         except WireError:
-            return False  # whoever reads the value reports it
+            return False  # the reader of the value reports it
 
     def _epoch_of(self, processor_id: str) -> int:
-        """The processor's last epoch; -1 where no record tells."""
+        """The processor's last epoch; -1 without a record."""
         current = self._latest.get(MessageType.SET_PROCESSOR_EPOCH, {}).get(processor_id)
         return -1 if current is None else wire.number(current, "epoch")
 
@@ -167,7 +167,7 @@ class StreamState:
             if standby:
                 self._moved[standby] = (self._epoch_of(standby), None)
         except WireError:
-            return  # whoever reads the value reports it
+            return  # the reader of the value reports it
 
 
 class InMemoryCoordinatorStream:

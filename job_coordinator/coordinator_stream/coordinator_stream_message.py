@@ -3,7 +3,7 @@
 PURE. Rules for editing: compaction depends on byte-equal keys, so a key is written in one form
 only. Values are written in Samza 1.8's spelling with the document's spelling beside it, and read in
 both. What is not understood is kept, never rewritten. This module knows nothing of topics, time or
-who is writing: a message made here is *unstamped* (no source, host, user, time) until the store
+writers: a message made here is *unstamped* (no source, host, user, time) until the store
 that writes it stamps it.
 
 Source: COORD, "Coordinator Stream Message Model".
@@ -290,7 +290,7 @@ def set_job_coordinator_metadata(
 
 
 def set_migration_info(values: Mapping[str, str]) -> CoordinatorStreamMessage:
-    """Which migrations of the stream Samza has made; nobody writes it any more."""
+    """The migrations of the stream that Samza has made; no version writes it any more."""
     return CoordinatorStreamMessage(MessageType.SET_MIGRATION_INFO, MIGRATION_INFO_KEY, values)
 
 
@@ -307,7 +307,8 @@ def set_submission(
 ) -> CoordinatorStreamMessage:
     """The job was submitted for the ``number``-th time.
 
-    ``application`` once YARN has named it (safety A1); ``claim``: who wants to submit it.
+    ``application`` once YARN has named it (safety A1); ``claim``: the run-job that wants to submit
+    it.
     """
     known = {"application": application, "claim": claim}
     values = {"number": str(number)} | {k: v for k, v in known.items() if v is not None}
@@ -341,7 +342,7 @@ def set_processor_epoch(
     """The incarnation ``epoch`` of the processor is permitted, and is to fence ``fence``.
 
     With ``permitted``, the last epoch that was permitted: a model has raised the epoch, which
-    nobody uses, and whoever comes next is to fence those (safety I1, I2). ``unseen_ms``: how long
+    no incarnation uses, and the successor must fence those (safety I1, I2). ``unseen_ms``: how long
     the one with the permit can run on under a higher rank (safety A4).
     """
     fenced = _json(fence).decode()

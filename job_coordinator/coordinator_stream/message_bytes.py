@@ -1,6 +1,6 @@
 """What the bytes of a record of the coordinator stream hold: its key's parts and its value's map.
 
-PURE. Every surprise is a ``WireError``: the stream is open to all who can write to the topic.
+PURE. Every surprise is a ``WireError``: any program may write to the topic.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class StreamOwner(NamedTuple):
         return StreamOwner(name, job_id or str(keys.JOB_ID.default)) if name else None
 
     def require(self, configs: Mapping[str, CoordinatorStreamMessage], topic: str) -> None:
-        """The stream ``topic`` is this job's, or nobody's yet.
+        """The stream ``topic`` is this job's, or has no owner yet.
 
         Raises:
             ConfigError: it belongs to another job.

@@ -1,7 +1,7 @@
 """First fault of what a grouper answers, before a JobModel is made of it.
 
-PURE. For a grouper of the job's own: its answer may be anything. What can be told of the whole
-JobModel, ``validation`` tells.
+PURE. For a grouper of the job's own: its answer may be anything. ``validation``
+checks the whole JobModel.
 """
 
 from __future__ import annotations

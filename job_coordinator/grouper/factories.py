@@ -71,7 +71,7 @@ def task_name_grouper(config: Config) -> TaskNameGrouper:
 
 
 def has_own_grouper(config: Config) -> bool:
-    """Whether the job brings a grouper: whoever groups needs its package on the import path."""
+    """Whether the job brings a grouper: its package must then be on the import path."""
     job = JobConfig.of(config)
     return is_user_class(job.ssp_grouper_factory) or is_user_class(job.task_name_grouper_factory)
 

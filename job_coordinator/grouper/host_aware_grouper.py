@@ -63,8 +63,8 @@ def _chosen(
 ) -> list[ProcessorId]:
     """At most as many processors as tasks, in the order given.
 
-    First those that had a task, then those where one ran, then by id: who has no task before and
-    none of its host's is the one that nothing is lost with.
+    First those that had a task, then those where one ran, then by id: without a processor that had
+    no task, and no task of its host, nothing is lost.
     """
     if len(processor_locality) <= task_count:
         return list(processor_locality)

@@ -1,7 +1,7 @@
 """From configuration, partition counts and what was assigned before to the JobModel.
 
 PURE. The same arguments, in whatever order their mappings are filled, give the same JobModel, byte
-for byte. Nothing is known here of hosts, versions or who asks.
+for byte. Nothing is known here of hosts, versions or readers.
 
 Two things are kept for ever, because state hangs on them: a task's changelog partition, and (with
 host affinity) a task's container as long as the count of containers stays.

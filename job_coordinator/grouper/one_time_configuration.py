@@ -50,7 +50,7 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange 
     had the keys in it: n partitions become a multiple of n, and p joins p modulo n.
     """
     if not before.task_partitions:
-        return None  # nobody has said what the tasks read
+        return None  # no record says what the tasks read
     after: dict[TaskName, frozenset[SystemStreamPartition]] = {
         name: frozenset(task.system_stream_partitions)
         for container in model.containers.values()

@@ -42,7 +42,8 @@ class SystemStreamPartitionGrouper(ABC):
 
         Args:
             partitions: the input partitions that are not broadcast, sorted.
-            processor_ids: the processors there are; only who makes tasks of them looks at it.
+            processor_ids: the processors there are; only a grouper that makes tasks of them
+                reads it.
 
         Raises:
             ConfigError: the configuration does not fit this grouper.

@@ -120,8 +120,8 @@ class GroupByContainerCount(TaskNameGrouper):
 
         What was before counts only when it is of exactly these tasks, and, where processors are
         numbered from "0", when it was numbered so too. From or to a single container there is
-        nothing to keep apart, and the tasks are dealt anew. The same processors keep their tasks,
-        however lopsided.
+        nothing to keep apart, and the tasks are assigned from the start. The same processors keep
+        their tasks, however lopsided.
 
         Moves, of T tasks on P processors afterwards, T = s P + r with r < P: sizes of an answer
         that is even within one are s + 1, r times, and s. A processor with t tasks before keeps at

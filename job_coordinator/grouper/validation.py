@@ -1,4 +1,4 @@
-"""First fault of any JobModel, whoever built it.
+"""First fault of any JobModel, of any grouper.
 
 PURE. Knows nothing of how a JobModel is calculated, so that it can judge every grouper, a user's
 own one included. Run on each JobModel before it is published: a fault found here is a bug of the

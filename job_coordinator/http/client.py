@@ -43,7 +43,7 @@ class CoordinatorClient:
 
     Every call raises UnavailableError where there is no answer in time, or the AM says that it
     cannot serve, and WireError where the AM refuses the request or answers what cannot be
-    understood (which is also how a stranger answers who has taken the port of an AM that is gone).
+    understood (as another server does that has taken the port of an AM that is gone).
     """
 
     def __init__(self, url: str, token: str | None, timeout_s: float = 5.0) -> None:
@@ -90,7 +90,7 @@ class CoordinatorClient:
         return decode_locality(self._call("GET", "locality"))
 
     def check_in(self, message: CheckIn) -> Order:
-        """Tells the AM what runs here and returns what to do next."""
+        """Reports what runs here and returns what to do next."""
         return Order.from_json(self._post("v1/check-in", message.to_json()))
 
     def renew(self, message: Renewal) -> LeaseGrant:

@@ -1,4 +1,4 @@
-"""What a stream container tells of its work while it runs; its launcher hands it on to the AM.
+"""What a stream container reports of its work while it runs; its launcher sends it on to the AM.
 
 PURE. ``/v1/status`` shows it as it came, and ``/metrics`` in numbers.
 """
@@ -126,9 +126,9 @@ class ContainerReport:
 
     ``restoring``: the restores under way. ``lags``: of a standby, each store. ``lag``: records that
     all of them are behind together, ``lag_seconds`` of the one that is furthest behind; None where
-    nothing is followed, or nobody knows. ``first_commit_ms``: so long after its first own step an
-    active one has committed its first transaction, ``caught_up_ms``: before that, has seen that no
-    input waits; None: it has not. ``dropped``: of the stores that have skipped values.
+    nothing is followed, or it is not known. ``first_commit_ms``: so long after its first own step
+    an active one has committed its first transaction, ``caught_up_ms``: before that, has seen that
+    no input waits; None: it has not. ``dropped``: of the stores that have skipped values.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()

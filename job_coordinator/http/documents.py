@@ -172,12 +172,12 @@ class _Made:
         return await self._once(("packed head", form.mask_secrets), _GzipHead, head)
 
     async def _once(self, what: Hashable, make: Callable[..., T], *arguments: object) -> T:
-        """``make(*arguments)``, made in a thread for the first who asks, waited for by all."""
+        """``make(*arguments)``, made in a thread for the first caller; all callers wait for it."""
         future: asyncio.Future[T] | None = self._results.get(what)
         if future is None or (future.done() and future.exception() is not None):
             future = asyncio.ensure_future(asyncio.to_thread(make, *arguments))
             self._results[what] = future
-        # Whoever is cancelled leaves the work to the others.
+        # A cancelled caller leaves the work to the others.
         return future.result() if future.done() else await asyncio.shield(future)
 
 

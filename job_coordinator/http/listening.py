@@ -1,8 +1,8 @@
-"""A listening socket for thousands at once, taken away without losing whom it has just accepted.
+"""A listening socket for thousands at once; closing it loses no connection just accepted.
 
 SHELL. asyncio accepts in one turn of the loop and makes the transport in the next; a server that is
-closed between the two drops the transport unclosed (CPython 3.11, ``Server._attach``), and whoever
-was connecting waits for its time-out.
+closed between the two drops the transport unclosed (CPython 3.11, ``Server._attach``), and the
+client waits for its time-out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TURNS = 2
 """Until the server knows of all that were accepted: the transport is made, then announced."""
 
 _BACKLOG: Final = 4096
-"""Who calls while so many wait to be accepted tries again only a second later."""
+"""A client that connects while so many wait tries again only a second later."""
 
 _OPEN_FILES: Final = 16_384
 """A usual limit of a process is 1024 files, fewer than a large job has containers."""
@@ -32,7 +32,7 @@ _SEND_BUFFER_BYTES: Final = 256 * 1024
 class OneLineLog(logging.LoggerAdapter[logging.Logger]):
     """aiohttp's log of what is no HTTP, or beyond its limits: a line each instead of a traceback.
 
-    Whoever reaches the port can send such; the log must stay readable.
+    Any program that reaches the port can send such; the log must stay readable.
     """
 
     def process(
@@ -67,7 +67,7 @@ def _allow_open_files() -> None:
 
 
 async def stop_accepting(listener: socket.socket) -> None:
-    """Nobody is accepted any more, and the runner knows all that were: it can be cleaned up."""
+    """No connection is accepted any more; the runner knows all of them and can be cleaned up."""
     asyncio.get_running_loop().remove_reader(listener)
     for _ in range(_TURNS):
         await asyncio.sleep(0)

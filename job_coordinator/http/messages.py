@@ -42,7 +42,7 @@ TOKEN_FILE_NAME = "homeport-token"  # noqa: S105 - the name of the file, not a t
 
 
 class OrderKind(Enum):
-    """What the AM tells a launcher to do."""
+    """The AM's orders to a launcher."""
 
     RUN = "run"
     WAIT = "wait"
@@ -55,7 +55,7 @@ class LeaseAnswer(Enum):
 
     GRANTED = "granted"
     LATER = "later"
-    """Not now: nobody has registered it yet, or renewals are held back. Ask again."""
+    """Not now: it is not registered yet, or renewals are held back. Ask again."""
     NO = "no"
     """Never again: it is revoked, or belongs to another attempt."""
 
@@ -95,9 +95,9 @@ class SpareReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckIn:
-    """A launcher's poll: who and where it is, and which incarnation runs below it (None: none).
+    """A launcher's poll: its id, its host, and which incarnation runs below it (None: none).
 
-    ``report``: what the running container last told of its work; None where it told nothing.
+    ``report``: the running container's last report of its work; None where there is none.
     ``spare``: None where none is kept.
     """
 
@@ -151,8 +151,8 @@ class Order:
 
     ``incarnation``, ``model_version`` and ``fence`` are set with RUN (and name what to stop with
     STOP). ``next_ms``: when to poll again. ``lease_url``: where leases are renewed, with RUN.
-    ``makes_way``: with STOP, who stops is a standby whose place its active container takes: that
-    one's permit is likely to be the next order.
+    ``makes_way``: with STOP, this standby is replaced by its active container, whose permit is
+    likely to be the next order.
     """
 
     kind: OrderKind
@@ -304,7 +304,7 @@ def _seconds(body: Mapping[str, Any], phase: str) -> float:
 class Stopped:
     """A launcher waited for its stream container and it is gone.
 
-    ``age_ms``: how long ago the launcher saw the end, when it tells.
+    ``age_ms``: how long ago the launcher saw the end, when it reports.
     """
 
     incarnation: Incarnation

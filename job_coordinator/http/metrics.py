@@ -1,7 +1,7 @@
 """``GET /metrics``: the state of the job coordinator in numbers, in Prometheus' text form.
 
-SHELL. They are those of ``GET /v1/status``, read when asked for, the requests that the server has
-answered, and what others count. Each series that was told once is told for as long as the server
+SHELL. They are those of ``GET /v1/status``, read at each request, the requests that the server has
+answered, and what others count. Each series that was shown once is shown for as long as the server
 lives.
 """
 
@@ -43,7 +43,7 @@ class JobCoordinatorMetrics(Collector):
 
     Args:
         status: the body of ``GET /v1/status``.
-        others: what somebody else counts; None: nothing.
+        others: what other parts of the AM count; None: nothing.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class JobCoordinatorMetrics(Collector):
         self._registry.register(self)
 
     def answered(self, method: str, route: str, code: int) -> None:
-        """One more request has its answer. ``route``: as it is declared, not what was asked for."""
+        """One more request has its answer. ``route``: as it is declared, not as requested."""
         self._requests[method, route, code] += 1
 
     def text(self) -> bytes:
@@ -103,7 +103,7 @@ class JobCoordinatorMetrics(Collector):
 def _refusals(status: Mapping[str, Any]) -> Metric:
     metric = CounterMetricFamily(
         "homeport_stores_refused",
-        "Stores on a host that were not used but restored anew, by kind, since this driver began.",
+        "Stores on a host that were restored in full, not used, by kind, since this driver began.",
         labels=("reason",),
     )
     for reason, count in status.get("stores_refused", {}).items():
@@ -112,7 +112,7 @@ def _refusals(status: Mapping[str, Any]) -> Metric:
 
 
 def _reports(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
-    """What containers tell of single stores, while they tell it."""
+    """What containers report of single stores, while they report it."""
     for group, name, metric_name, about in _OF_STORES:
         metric = GaugeMetricFamily(f"homeport_{metric_name}", about, labels=_STORE_LABELS)
         for container in containers:

@@ -1,4 +1,4 @@
-"""What is asked of the job coordinator's decisions, out of a query string.
+"""The query parameters of the routes about decisions.
 
 PURE.
 """

@@ -24,7 +24,7 @@ _STALL_S: Final = 30.0
 """How long a reader may take nothing at all."""
 
 _SENDERS: Final = 4
-"""How many readers get what their sockets take before whoever else asks gets an answer."""
+"""How many readers get what their sockets take before other requests get an answer."""
 
 _JSON: Final = "application/json"
 _GZIP: Final = re.compile(r"\s*(x-)?gzip\s*(;\s*q=(?P<quality>[\d.]+)\s*)?", re.ASCII)

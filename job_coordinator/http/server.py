@@ -1,9 +1,9 @@
 """The job coordinator's HTTP server: the JobModel, and the word of launchers and containers.
 
-SHELL. Decides nothing: every answer comes from a ``JobCoordinatorBackend``. Reading is open to
-whoever reaches the port, with secrets masked; the job's bearer token shows them, and is needed for
-every POST. A wrong token is refused also where none is needed: its sender would otherwise run on
-masked values.
+SHELL. Decides nothing: every answer comes from a ``JobCoordinatorBackend``. Every client that
+reaches the port can read, with secrets masked; the job's bearer token shows them, and is needed for
+every POST. A wrong token is refused also where no token is needed: its sender would otherwise run
+on masked values.
 
 Source: design, section 5; interfaces, "HTTP between launcher, container and AM"; Samza's routes:
 reference, 2.3.
@@ -75,7 +75,7 @@ class JobCoordinatorBackend(Protocol):
     """What the server serves. Called on the server's event loop, so nothing here may block.
 
     UnavailableError is answered by 503, WireError by 400. Any other exception is logged and
-    answered by 500: whoever must end the AM attempt on it has to see to that before it gets here.
+    answered by 500: a backend that must end the AM attempt on it does so before it gets here.
     """
 
     def job_model(self, version: int | None) -> JobModel | None:
@@ -134,7 +134,7 @@ class JobCoordinatorServer:
             token: the job's bearer token; white space around it does not count.
             host: address to listen on.
             port: port to listen on; 0 for any free one.
-            decisions: what is told of decisions; None: nothing.
+            decisions: answers about decisions; None: none.
         """
         self._backend = backend
         self._token = token.strip().encode()
@@ -293,7 +293,7 @@ class JobCoordinatorServer:
 
     def _told(self) -> DecisionsTold:
         if self._decisions is None:
-            raise _NotFoundError("nothing is told of decisions here")
+            raise _NotFoundError("decisions are not served here")
         return self._decisions
 
     async def _get_metrics(self, _request: web.Request) -> web.StreamResponse:
@@ -347,16 +347,16 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
     except (_NotFoundError, WireError, UnavailableError) as error:
         return error_answer(_status_of(error), str(error))
     except (ConnectionError, web.RequestPayloadError):
-        # The caller is gone: nobody reads this answer.
+        # The caller is gone: this answer has no reader.
         return error_answer(HTTPStatus.BAD_REQUEST, "the body broke off")
-    except Exception:  # noqa: BLE001 - one answer's fault, told in the log, ends no running job
+    except Exception:  # noqa: BLE001 - one answer's fault, which is logged, ends no running job
         _log.exception("%s %s failed", request.method, request.path)
         text = "internal error; its story is in the log of the AM"
         return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)
 
 
 def _without_log_lines(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``status`` for who has no token: of each failure everything but what its log said last."""
+    """``status`` for a reader without the token: of each failure all but its last log lines."""
     failures = status.get("failures", ())
     told = [{**f, "last_lines": None} if "last_lines" in f else f for f in failures]
     return {**status, "failures": told}

@@ -1,7 +1,7 @@
 """Changelog topics: what each must look like, whether one that is there may be used, making them.
 
 A topic that is there already is never altered. What would lose state, or could take no record, is
-refused; where something else differs from the configuration, it is told what is in force.
+refused; where something else differs from the configuration, the log has what is in force.
 
 Tasks of a job with state stay what they are (its inputs may grow under them), so a changelog never
 needs more partitions than it was made with, and has exactly so many.
@@ -138,7 +138,7 @@ def _size_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> Confi
 def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[str]:
     """One line for each setting that is not as configured, and is not at fault; its value counts.
 
-    Sizes are told of only where somebody has configured them.
+    Sizes are named only where they are configured.
     """
     told = [
         f"changelog {spec.name}: {name} in force is {found.config[name]}, configured is {value}"
@@ -181,11 +181,11 @@ class ChangelogTopics:
 
         Args:
             partitions: how many each must have; None: as many as it has.
-            may_be_replaced: whether a topic that was made anew is taken for what it replaces, if it
-                holds records: somebody has brought them back. So it is when a job is submitted.
+            may_be_replaced: whether a topic that was recreated is taken for the one before,
+                if it holds records: they were copied back. So it is when a job is submitted.
 
         Returns:
-            What differs from the configuration and is only told.
+            Differences from the configuration that are no fault.
 
         Raises:
             ConfigError: one is at fault, or its state is gone.
@@ -230,7 +230,7 @@ class ChangelogTopics:
             if lost is not None:
                 if topic is None or not (may_be_replaced and self._holds_records(changelog, topic)):
                     raise lost
-                yield f"changelog {changelog} was made anew, and the state is what it holds now"
+                yield f"changelog {changelog} was recreated, and the state is what it holds now"
             if topic is not None:
                 spec = changelog_topic_spec(store, partitions or topic.partitions)
                 fault = topic_fault(store, spec, topic)

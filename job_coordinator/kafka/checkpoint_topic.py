@@ -37,7 +37,7 @@ class CheckpointTopic:
         """The topic that held the job's input positions, if any did, is there. Nothing is made.
 
         Raises:
-            ConfigError: it is gone, or was made anew.
+            ConfigError: it is gone, or was recreated.
         """
         if self._task.checkpoint_enabled:
             self._require_same(self._topic_id())
@@ -46,7 +46,7 @@ class CheckpointTopic:
         """After ``check``: the topic is there, and in the stream with its id.
 
         Raises:
-            ConfigError: it exists in another shape, or was made anew since ``check``.
+            ConfigError: it exists in another shape, or was recreated since ``check``.
         """
         if not self._task.checkpoint_enabled:
             return

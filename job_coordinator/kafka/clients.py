@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 LIBRDKAFKA_LOG = logging.getLogger("homeport.librdkafka")
 # Without a handler of its own, Python would print the library's words about a broker that is away
 # to stderr, where a
-# command line promises one line. Whoever sets up logging still gets them.
+# command line promises one line. A program that sets up logging still gets them.
 LIBRDKAFKA_LOG.addHandler(logging.NullHandler())
 LIBRDKAFKA_LOG.addFilter(SaidOnce())
 
@@ -36,7 +36,7 @@ FENCED = frozenset(
 """Codes by which Kafka says that a newer producer has taken over the transactional id."""
 
 _FORGOTTEN = frozenset({KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID})
-"""Codes by which Kafka says that the transactional id is not this producer's, or nobody's."""
+"""Codes by which Kafka says that the transactional id is another producer's, or unknown."""
 
 
 def forgotten(error: KafkaError, transactional_id: str) -> str | None:

@@ -2,7 +2,7 @@
 
 Measured on a real broker: a transaction that was begun while it was away cannot be ended when it
 is back (INVALID_TXN_STATE); and an admin client asks for offsets under the leader epoch that it
-knew before, refused each time, until somebody makes it look, or five minutes have passed.
+knew before, refused each time, until its metadata is refreshed, after up to five minutes.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class SaidOnce(logging.Filter):
         self._said: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is to be told."""
+        """Whether the line is logged."""
         now = time.monotonic()
         kind = _DIGITS.sub("", record.getMessage())
         self._said = {k: at for k, at in self._said.items() if now - at < _REPEAT_S}

@@ -1,6 +1,6 @@
 """The coordinator stream as it lies in Kafka: every committed record, with its offset.
 
-For people who look at it. Whoever acts on the stream reads ``CoordinatorStreamStore``.
+For people that look at it. Programs that act on the stream use ``CoordinatorStreamStore``.
 """
 
 from __future__ import annotations

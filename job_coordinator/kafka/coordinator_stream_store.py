@@ -61,8 +61,8 @@ _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     # how often the leader of a new assignment is looked for: half a second at each start, if left
     "topic.metadata.refresh.fast.interval.ms": 20,
     "fetch.queue.backoff.ms": 10,
-    # the end of the partition is told by a fetch that waited this long in vain: each catch-up that
-    # finds something costs it once
+    # a fetch that waited this long in vain reports the end of the partition: each catch-up that
+    # finds something waits so once
     "fetch.wait.max.ms": 50,
     "fetch.min.bytes": 1,
 }
@@ -96,7 +96,7 @@ class CoordinatorStreamStore:
 
     Args:
         system: the Kafka cluster of the stream. topic: the stream's topic, which must exist.
-            source: who writes, put into each message that names no source itself. transactional_id:
+            source: the writer, put into each message that names no source itself. transactional_id:
             makes each ``write`` one transaction, and this store the only one of that id. timeout_s:
             limit of each call, in seconds. owner: whose stream it is; None: anybody's.
     """
@@ -209,7 +209,7 @@ class CoordinatorStreamStore:
             self.require_own()
 
     def require_own(self) -> None:
-        """As of the last catch-up the stream belongs to this store's job, or to nobody yet.
+        """As of the last catch-up the stream belongs to this store's job, or has no owner yet.
 
         Raises:
             ConfigError: it belongs to another job.

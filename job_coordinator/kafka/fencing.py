@@ -1,4 +1,4 @@
-"""Fencing an incarnation by its transactional id, for who does not write under it."""
+"""Fencing an incarnation by its transactional id, by a process that does not write under it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from homeport.job_coordinator.kafka.open_transactions import not_initialised
 
 
 def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None:
-    """Whoever held the id commits nothing more; its open transaction is aborted (safety I4).
+    """The holder of the id commits nothing more; its open transaction is aborted (safety I4).
 
     Raises:
         UnavailableError: Kafka did not do it in time.

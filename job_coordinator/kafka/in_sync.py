@@ -62,7 +62,7 @@ def shortage(system: SystemConfig, client: Client, places: Collection[Place]) ->
     """What one of ``places`` lacks to take records, and what helps; None where none lacks anything.
 
     One request, and one more for a topic of which replicas are not in sync. A topic that Kafka does
-    not know lacks nothing: whoever writes to it hears that it is absent.
+    not know lacks nothing: a write to it fails because it is absent.
 
     Raises:
         UnavailableError: Kafka does not answer.

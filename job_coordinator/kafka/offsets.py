@@ -1,4 +1,4 @@
-"""The offsets that a broker tells, and the number by which the library says that none did."""
+"""The offsets that a broker answers, and the number by which the library reports no answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from confluent_kafka.admin import ListOffsetsResultInfo
 
 
 def told_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | None = None) -> int:
-    """The offset that was asked for with ``AdminClient.list_offsets``.
+    """The answer to a request with ``AdminClient.list_offsets``.
 
     Measured on a broker that stands still, or whose answers are lost on the way: the library
     reports no error when the time limit of the request is over, but a result without an offset. As
@@ -22,6 +22,6 @@ def told_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | None = 
     """
     offset = int(asked.result(timeout_s).offset)
     if offset == OFFSET_INVALID:
-        why = "the broker did not tell the offset in time"
+        why = "the broker did not answer with the offset in time"
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, why))  # noqa: SLF001 - a public name of the library
     return offset

@@ -1,4 +1,4 @@
-"""What an operator is told of a transaction that holds up readers, or the next holder of its id."""
+"""The line about a transaction that holds up readers, or the next holder of its id."""
 
 from __future__ import annotations
 

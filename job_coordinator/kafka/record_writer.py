@@ -44,7 +44,7 @@ _OVERHEAD_BYTES = 36
 class WriterOverError(HomeportError):
     """Kafka takes no transaction of this writer any more.
 
-    Its process must end: the next one inits the id and looks who leads before it writes.
+    Its process must end: the next one inits the id and reads which rank leads before it writes.
     """
 
 
@@ -205,8 +205,7 @@ class PlainWriter:
             if sending.outstanding():
                 raise sending.late(f"no acknowledgement within {sending.timeout_s:g} s")
         except HomeportError:
-            # what is queued must not appear later, behind the back of a caller who was told that it
-            # failed
+            # what is queued must not appear later, after the caller has seen that it failed
             sending.forget()
             raise
 
@@ -226,7 +225,7 @@ class TransactionalWriter:
     """Writes each sequence of records as one transaction, under an id that it holds alone.
 
     A transaction whose outcome is not known is settled before anything else is written. A writer
-    that was fenced never takes its id again: that would fence whoever fenced it.
+    that was fenced never takes its id again: that would fence its successor.
     """
 
     def __init__(
@@ -327,7 +326,7 @@ class TransactionalWriter:
     def _require_known(self) -> None:
         """The library may abort what is open: it would take an id again that Kafka has forgotten.
 
-        Who would begin a transaction is told why the one that is open has failed.
+        A caller that begins a transaction gets the reason why the open one has failed.
 
         Raises:
             WriterOverError: Kafka has forgotten it.

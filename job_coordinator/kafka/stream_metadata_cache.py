@@ -15,7 +15,7 @@ from homeport.job_coordinator.model.job_model import SystemStream
 
 
 class PartitionCounts(Protocol):
-    """What is asked of a system; ``TopicAdmin`` answers it for Kafka."""
+    """Metadata of a system's streams; ``TopicAdmin`` has it for Kafka."""
 
     def partition_counts(self, streams: Collection[str]) -> Mapping[str, int]:
         """{stream: number of partitions}; a stream that does not exist is absent."""
@@ -27,7 +27,7 @@ class StreamMetadataCache:
     def __init__(
         self, config: Config, admin_of: Callable[[SystemConfig], PartitionCounts] = TopicAdmin
     ) -> None:
-        """Nothing is asked yet.
+        """No request is sent yet.
 
         Args:
             config: the job's configuration, which describes its systems.

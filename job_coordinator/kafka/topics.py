@@ -76,8 +76,8 @@ class TopicSpec:
 class FoundTopic:
     """A topic as the brokers have it.
 
-    ``topic_id``: a topic that is made anew gets another one. ``replication``: of the partition that
-    has the fewest replicas. Shapes: ``config`` {property: value}, defaults included.
+    ``topic_id``: a topic that is recreated gets another one. ``replication``: of the partition
+    that has the fewest replicas. Shapes: ``config`` {property: value}, defaults included.
     """
 
     topic_id: str
@@ -123,7 +123,8 @@ def checkpoint_topic_spec(task: TaskConfig) -> TopicSpec:
 class TopicAdmin:
     """Looks at and creates topics of one system.
 
-    An answer may take ``timeout_s`` seconds; errors that pass are asked about again for as long.
+    An answer may take ``timeout_s`` seconds; requests with errors that pass are repeated for as
+    long.
 
     Raises:
         UnavailableError: (from every method) Kafka did not answer in time.
@@ -322,7 +323,7 @@ class TopicAdmin:
             raise self._no_answer(what) from None
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """{topic: the broker's id of it}; a topic that is made anew has another one.
+        """{topic: the broker's id of it}; a topic that is recreated has another one.
 
         Raises:
             UnavailableError: one does not exist, or Kafka did not answer in time.
@@ -388,7 +389,7 @@ class TopicAdmin:
         return made_s is not None and time.monotonic() - made_s < _SPREAD_S
 
     def _answer(self, ask: Callable[[], Future[_T]], what: str, existing: str | None = None) -> _T:
-        """What the brokers answer; a transient error is asked about again, while there is time.
+        """What the brokers answer; a transient error repeats the request, while there is time.
 
         ``existing``: a topic; that it is unknown is transient while it is new.
 

@@ -1,4 +1,4 @@
-"""The errors that pass by themselves: one table for all who read from Kafka or write to it.
+"""The errors that pass by themselves: one table for all readers and writers of Kafka.
 
 Kafka's own Java clients retry what extends ``RetriableException`` (org.apache.kafka.common.errors,
 Kafka 4.3); librdkafka retries most of it too, and hands out the rest. Left out of the table:

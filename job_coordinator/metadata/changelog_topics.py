@@ -1,8 +1,8 @@
 """Which topic holds the state of which store, in the coordinator stream; whether it still does.
 
-A topic that is deleted takes the state along, and one that is made anew in its place looks like one
+A topic that is deleted takes the state along, and one that is created in its place looks like one
 of a new job. The brokers give it another id: the id that a changelog had when the job first wrote
-to it is kept here, and nobody goes on with another topic, or makes one, without a word.
+to it is kept here, and no process goes on with another topic, or makes one, without an error.
 
 Source: HA-YARN, "restores the state store"; safety S3; design, section 9.
 """
@@ -74,7 +74,7 @@ def lost_state(
     what = (
         "the topic does not exist any more, and it held the state of the job"
         if topic_id is None
-        else f"the topic was deleted and made anew (its id is {topic_id}, it was "
+        else f"the topic was deleted and recreated (its id is {topic_id}, it was "
         f"{record.topic_id}), and the one before held the state of the job"
     )
     return ConfigError(

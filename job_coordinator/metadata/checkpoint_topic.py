@@ -58,7 +58,7 @@ def lost_positions(
     what = (
         "the topic does not exist any more, and it held the input positions of the job"
         if topic_id is None
-        else f"the topic was deleted and made anew (its id is {topic_id}, it was {recorded}), and "
+        else f"the topic was deleted and recreated (its id is {topic_id}, it was {recorded}), and "
         "the one before held the input positions of the job"
     )
     return ConfigError("topic", str(topic), what, f"begin from nothing by run-job {OPTION}")

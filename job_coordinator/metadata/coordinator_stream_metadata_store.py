@@ -24,7 +24,7 @@ class CoordinatorStreamMetadataStore:
     put before it is flushed before it.
 
     Args:
-        stream: a stream that has been bootstrapped; whoever made it closes it.
+        stream: a stream that has been bootstrapped; its maker closes it.
     """
 
     def __init__(self, stream: CoordinatorStream) -> None:
@@ -77,7 +77,8 @@ class CoordinatorStreamMetadataStore:
         one twice changes nothing.
 
         Raises:
-            UnavailableError: Kafka did not acknowledge in time. FencedError: somebody newer writes.
+            UnavailableError: Kafka did not acknowledge in time. FencedError: a newer process
+                writes.
             WireError: a record is too large for the topic; what was put since the last flush is
                 given up, though a stream without transactions may hold some of it.
         """

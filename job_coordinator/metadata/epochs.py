@@ -73,7 +73,7 @@ class ProcessorEpoch:
 
     ``permitted`` is the last epoch that anybody was permitted to use. It is ``epoch`` itself where
     a permit was given (and when nothing is said); it stays behind where a new model has raised the
-    epoch, which nobody uses; 0: the processor never had a permit.
+    epoch, which no incarnation uses; 0: the processor never had a permit.
     ``unseen_ms``: how long the permitted incarnation can run on when a higher rank has taken over,
     by the configuration of the attempt that gave the permit; None: an older version gave it.
     """
@@ -90,7 +90,7 @@ class ProcessorEpoch:
 
     @property
     def is_raised(self) -> bool:
-        """Whether whoever has the last permit was overtaken by a model (safety I2)."""
+        """Whether a model has overtaken the incarnation with the last permit (safety I2)."""
         return self.permitted < self.epoch
 
     def goes_on_ms(self, unknown_ms: int) -> int:
@@ -100,7 +100,7 @@ class ProcessorEpoch:
 
 @dataclass(frozen=True)
 class FenceReport:
-    """The last incarnation of a processor that reported whom it has fenced (safety I3)."""
+    """The last incarnation of a processor that reported which others it has fenced (safety I3)."""
 
     epoch: int
     fenced: tuple[Incarnation, ...] = ()
@@ -108,7 +108,7 @@ class FenceReport:
 
 @dataclass(frozen=True)
 class JobModelVersion:
-    """The job model in force; ``digest`` tells whether a newly computed model is the same one."""
+    """The job model in force; a newly computed model with the same ``digest`` is the same one."""
 
     version: int
     digest: str
@@ -236,7 +236,7 @@ def _processor_epoch(message: CoordinatorStreamMessage) -> ProcessorEpoch:
 def fence_report_message(
     processor_id: ProcessorId, report: FenceReport
 ) -> CoordinatorStreamMessage:
-    """The record that says whom an incarnation has fenced."""
+    """The record of the incarnations that an incarnation has fenced."""
     return wire.set_fenced(processor_id, report.epoch, _incarnations(report.fenced))
 
 

@@ -38,7 +38,7 @@ class InputPartitionManager:
 
         Of an input without one it is what the last JobModel in the stream had assigned, where an
         earlier release has published it; else the count given. One that has fewer now than it had
-        at first was made anew.
+        at first was recreated.
 
         Shapes: ``counts`` {input: its partitions now}.
         """

@@ -1,10 +1,10 @@
 """Which topics a job reads as its inputs, in the coordinator stream, and whether they still are.
 
-A topic that was deleted and made anew has other records at the offsets that the job has committed.
-The brokers give it another id: the one that an input had when the job first saw it is kept here,
-through drivers, attempts and submissions. Another topic is read only where
+A topic that was deleted and recreated has other records at the offsets that the job has
+committed. The brokers give it another id: the one that an input had when the job first saw it is
+kept here, through drivers, attempts and submissions. Another topic is read only where
 ``job.input.recreated=begin`` says so. The record then has a floor: the end of the checkpoint topic
-when nobody could commit a position in the topic before any more. A position of that input in a
+when no process could commit a position in the topic before any more. A position of that input in a
 checkpoint below the floor is none.
 
 Source: design, section 8, "state and input position belong together"; safety S7.
@@ -47,7 +47,7 @@ class InputTopicManager:
 
     Args:
         stream: read to its head.
-        submission: of whoever writes; None: nothing is written.
+        submission: of the writer; None: nothing is written.
     """
 
     def __init__(self, stream: CoordinatorStream, submission: int | None = None) -> None:
@@ -65,7 +65,7 @@ class InputTopicManager:
         return {stream: topic.topic_id for stream, topic in self.read().items()}
 
     def floors(self) -> dict[SystemStream, int]:
-        """{input that was begun anew: its floor}, as of the last catch-up."""
+        """{input that began again: its floor}, as of the last catch-up."""
         topics = self.read().items()
         return {stream: topic.floor for stream, topic in topics if topic.floor is not None}
 
@@ -108,7 +108,7 @@ def refusal(stream: SystemStream, known: str, seen: str) -> ConfigError:
     return ConfigError(
         key,
         keys.RECREATED_REFUSE,
-        f"input {stream} was deleted and made anew (its id is {seen}, it was {known}), and what "
+        f"input {stream} was deleted and recreated (its id is {seen}, it was {known}), and what "
         "the job has committed, offsets and state, is of the topic before",
         f"write {key}={keys.RECREATED_BEGIN} to keep the state and begin the new topic where "
         f"samza.offset.default says, or begin from nothing by run-job {OPTION}",

@@ -20,7 +20,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 
 
 class StopManager:
-    """Which incarnations have stopped, by the word of who waited for them: set-stopped.
+    """Which incarnations have stopped, as the launcher or the driver has recorded: set-stopped.
 
     Source: safety A4, P1.
     """
@@ -31,7 +31,8 @@ class StopManager:
     def read(self) -> dict[Incarnation, str]:
         """{incarnation: cause}, the last one of each processor.
 
-        A damaged record is left out: who has no record is waited for, which is always right.
+        A damaged record is left out: the driver waits for what has no record, which is always
+        right.
         """
         found = read_all(self._stream, MessageType.SET_STOPPED, _stop)
         return {
@@ -102,7 +103,7 @@ class JobEnd:
 
 
 class JobEndManager:
-    """The end that is under way, so that it goes on whoever drives it: set-job-end."""
+    """The end that is under way, so that any driver goes on with it: set-job-end."""
 
     def __init__(self, stream: CoordinatorStream) -> None:
         self._stream = stream

@@ -63,7 +63,7 @@ class LocalityManager:
     def messages_to_forget(
         processor_id: ProcessorId, task_names: Iterable[TaskName]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """Records that say: nobody knows where the processor, and its tasks, should run."""
+        """Records that say: the processor, and its tasks, have no preferred host."""
         return (
             *(wire.tombstone(MessageType.SET_TASK_HOST, task) for task in sorted(task_names)),
             wire.tombstone(MessageType.SET_CONTAINER_HOST, processor_id),

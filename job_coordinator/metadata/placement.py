@@ -2,8 +2,8 @@
 
 Samza keeps both in one namespace, ``<uuid>.ContainerPlacementRequestMessage`` and
 ``<uuid>.ContainerPlacementResponseMessage``; its classes read and write beside this. An answer
-that is not the last one has a field of ours, which Samza's reader passes over: what a driver that
-starts anew must know to go on with the action. So the request itself can be deleted with the first
+that is not the last one has a field of ours, which Samza's reader passes over: what the next
+driver must know to go on with the action. So the request itself can be deleted with the first
 answer, in the same transaction, and neither can be lost nor answered twice.
 
 Source: samza-behaviours 4.9.

@@ -103,7 +103,7 @@ class StateResetManager:
 
 
 def raised_epochs(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:
-    """A higher epoch, which nobody is permitted to use, for each processor that ever ran.
+    """A higher epoch, which no incarnation may use, for each processor that ever ran.
 
     An incarnation that has its permit and has not begun finds that it was overtaken.
     """
@@ -122,7 +122,7 @@ def permitted_incarnations(stream: CoordinatorStream) -> tuple[Incarnation, ...]
 def state_removed(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:
     """The records that take all state out of the stream, once everybody has been fenced.
 
-    They say so too: no later permit has to list anybody who was.
+    They say so too: no later permit has to list an incarnation from before.
     """
     for processor_id, last in sorted(EpochManager(stream).read_processor_epochs().items()):
         yield fence_report_message(processor_id, FenceReport(last.epoch, last.fence))

@@ -2,8 +2,8 @@
 
 PURE. Which host anything runs on is not part of the model (HA-STANDALONE; design, section 5).
 
-Whether a task or a container is a standby, and of whom, is said by fields and never by the form of
-an id. Samza's JSON has no field for "of whom": there it follows from what a standby mirrors
+Whether a task or a container is a standby, and of which active, is a field and never the form of
+an id. Samza's JSON has no field for the active: there it follows from what a standby mirrors
 (``mirrored``).
 """
 
@@ -123,7 +123,7 @@ class JobModel:
 
 
 def mirrored(containers: Mapping[ProcessorId, ContainerModel]) -> dict[ProcessorId, ContainerModel]:
-    """The containers with ``active_task`` and ``active_processor`` filled in where they are told.
+    """The containers with ``active_task`` and ``active_processor`` filled in.
 
     A standby task belongs to the active task with its changelog partition and its inputs. A
     container that has standby tasks only, all of one container's tasks, belongs to that one.

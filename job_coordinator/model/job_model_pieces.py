@@ -1,8 +1,8 @@
 """The JobModel's bytes in pieces: the whole and the part of one processor are put together of them.
 
-PURE. A job's configuration can have megabytes and its tasks can be many; who serves them to a
-thousand containers encodes each piece once. Joined, the pieces are what ``codec`` says of the same
-model.
+PURE. A job's configuration can have megabytes and its tasks can be many. A server
+for a thousand containers encodes each piece once. Joined, the pieces are what ``codec`` says of the
+same model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reading JSON that others wrote: every surprise becomes a ``WireError`` that names the field.
 
-PURE. Whoever reads fields through here never sees KeyError, TypeError or AttributeError from a
+PURE. A reader of fields through here never sees KeyError, TypeError or AttributeError from a
 strange body.
 """
 
@@ -60,7 +60,7 @@ def require_unicode(value: object, text: str, what: str) -> None:
     """Every text in ``value``, which was read from the JSON ``text``, has bytes in UTF-8.
 
     Raises:
-        WireError: one holds half a surrogate pair; whoever wrote it on would fail.
+        WireError: one holds half a surrogate pair, which cannot be written in UTF-8.
     """
     if "\\u" not in text:
         return

@@ -53,7 +53,7 @@ class PlacementStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """One request, by the ``uuid`` that whoever wrote it chose.
+    """One request, by the ``uuid`` that its writer chose.
 
     ``deployment_id``: which run of the job it is meant for. ``destination``: a host's name or one
     of the three words above. ``expiry_ms``: how long a launcher may be waited for; None: as long as
@@ -70,7 +70,7 @@ class PlacementRequest:
 
     @property
     def fault(self) -> str:
-        """Why nobody can meet it, whatever the state of the job; empty where nothing is wrong."""
+        """Why it cannot be met, whatever the state of the job; empty where nothing is wrong."""
         texts = {
             "uuid": self.uuid,
             "deploymentId": self.deployment_id,

@@ -1,4 +1,4 @@
-"""Since when somebody has not answered: how long silence has to last before it means anything.
+"""Since when a service has not answered: how long silence has to last before it means anything.
 
 PURE. Times are given, in ms of a clock that goes on while a machine sleeps.
 """
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Silence:
-    """Tells a silence that has lasted for ``limit_ms``. Units: ms.
+    """Finds a silence that has lasted for ``limit_ms``. Units: ms.
 
     ``since_ms``: the end of the first question that had no answer, after the last that had one. A
-    process that stood still in the midst of a question thus asks anew before it counts that time.
+    process that stood still in the midst of a request thus sends another one before it counts that
+    time.
     """
 
     limit_ms: int

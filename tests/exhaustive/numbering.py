@@ -237,7 +237,7 @@ def _renamed(
 
 
 class _Renamer:
-    """Any part of an allocator's state, with new numbers; each row is made anew once."""
+    """Any part of an allocator's state, with new numbers; each row is recreated once."""
 
     def __init__(self, requests: Mapping[int, int], epochs: Mapping[Owner, int]) -> None:
         self._requests = requests

@@ -1,4 +1,4 @@
-"""Changelogs of a job on a real broker: made, checked, deleted and made anew under a container."""
+"""Changelogs of a job on a real broker: made, checked, deleted and recreated under a container."""
 
 from __future__ import annotations
 
@@ -164,13 +164,13 @@ def test_a_changelog_made_anew_is_taken_only_with_its_records_and_at_a_submissio
     for is_submission in (False, True):
         error = stores.refused(is_submission=is_submission)
         assert error.rule == (
-            f"the topic was deleted and made anew (its id is {second}, it was {first}), and the "
+            f"the topic was deleted and recreated (its id is {second}, it was {first}), and the "
             "one before held the state of the job"
         )
     stores.produce(b"k", 1)
     assert second in stores.refused().rule
     assert stores.begin(is_submission=True) == [
-        f"changelog {stores.changelog} was made anew, and the state is what it holds now"
+        f"changelog {stores.changelog} was recreated, and the state is what it holds now"
     ]
     assert stores.begin() == []
 
@@ -240,14 +240,14 @@ def test_a_changelog_made_anew_while_the_container_runs_ends_it(make: Make) -> N
     assert first.process.wait(DEADLINE_S) == 1
     key = f"stores.counts.changelog = 'kafka.{job.topic('changelog')}': the topic was deleted and "
     line = first.last_line()
-    assert line.startswith(f"error: while the container ran, {key}made anew (its id is ")
+    assert line.startswith(f"error: while the container ran, {key}recreated (its id is ")
     assert f", it was {known.topic_id})" in line
     assert job.read(job.topic("changelog")) == []
     assert job.processed() == 140
 
     second = job.start(2, fence=[1])
     assert second.process.wait(DEADLINE_S) == 1
-    assert second.last_line().startswith(f"error: {key}made anew (its id is ")
+    assert second.last_line().startswith(f"error: {key}recreated (its id is ")
 
 
 def test_a_changelog_deleted_while_the_container_runs_ends_it(make: Make) -> None:

@@ -1,4 +1,4 @@
-"""The checkpoint topic of a job on a real broker: known by its id, gone, and made anew."""
+"""The checkpoint topic of a job on a real broker: known by its id, gone, and recreated."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_checkpoint_topic_made_anew_is_taken_after_a_reset_alone(
     positions.begin()
     old, new = positions.make_anew()
     assert positions.refused() == (
-        f"topic = 'kafka.{positions.topic}': the topic was deleted and made anew (its id is {new}, "
+        f"topic = 'kafka.{positions.topic}': the topic was deleted and recreated (its id is {new}, "
         f"it was {old}), and the one before held the input positions of the job; {RESET}"
     )
     positions.stream.write(state_removed(positions.stream))
@@ -172,7 +172,7 @@ def test_a_checkpoint_topic_made_anew_under_a_container_ends_it(make: Make) -> N
     old, new = made_anew(admin, topic)
     assert first.process.wait(DEADLINE_S) == 1
     line = (
-        f"topic = 'kafka.{topic}': the topic was deleted and made anew (its id is {new}, it was "
+        f"topic = 'kafka.{topic}': the topic was deleted and recreated (its id is {new}, it was "
         f"{old}), and the one before held the input positions of the job; {RESET}"
     )
     # It may have looked while there was no such topic.

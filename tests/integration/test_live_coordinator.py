@@ -413,7 +413,7 @@ def test_an_input_that_was_made_anew_is_noticed_by_a_driver_that_never_saw_it(
     kill_driver(job)
     wait_for(lambda: not job.application().is_active, job)
     assert job.application().final_status == "FAILED"
-    assert f"kafka.{topic} was deleted and made anew" in job.application().diagnostics
+    assert f"kafka.{topic} was deleted and recreated" in job.application().diagnostics
 
 
 def of_type(job: Job, kind: MessageType) -> list[str]:

@@ -206,7 +206,7 @@ def test_a_damaged_store_is_restored_alone(make: Callable[[int], RestoredStores]
 def test_a_changelog_that_is_deleted_in_mid_restore_is_named(
     make: Callable[[int], RestoredStores], partitions: int, again: int
 ) -> None:
-    """Whether it is made anew or not, and with as many partitions as before or fewer.
+    """Whether it is recreated or not, and with as many partitions as before or fewer.
 
     One line, that says which one.
     """

@@ -230,11 +230,11 @@ def test_a_changelog_that_is_made_anew_ends_the_standby(make: Make) -> None:
     standby.process.wait(DEADLINE_S)
     assert standby.process.returncode == 1
     line = standby.last_line()
-    assert re.search("changelog was (deleted|made anew)|the topic was made anew or cut off", line)
+    assert re.search("changelog was (deleted|recreated)|the topic was recreated or cut off", line)
     again = _start_standby(job, 2)
     report = _last_report(job, again, 2, STANDBY)
     reasons = [how.reason for how in report.restored["counts"].values()]
-    assert any("made anew" in (reason or "") for reason in reasons), line
+    assert any("recreated" in (reason or "") for reason in reasons), line
     _until_followed(job, again)
     assert again.stop() == 143
     assert entries(_directories(job, STANDBY_HOME)[0], job.folder) == {b"old": b"1"}

@@ -95,7 +95,7 @@ def test_a_grouper_is_changed_only_with_a_reset_of_the_state(
 
     said = reset(job, f"{GROUPER}={BY_SSP}")
     topics = "kafka.__samza_checkpoint_ver_1_for_regrouped_1, kafka.regrouped-counts"
-    assert f"reset: made anew are {topics}\n" in said
+    assert f"reset: recreated: {topics}\n" in said
     job.wait_until_running()
     job.expects(600)
     tasks = {t for c in job.get("")["containers"].values() for t in c["tasks"]}
@@ -109,7 +109,7 @@ def test_a_grouper_is_changed_only_with_a_reset_of_the_state(
     reasons = [r["reason"] or "" for r in restored if r["reason"] is not None]
     assert {r["records"] for r in restored} == {0}
     assert reasons
-    assert all("the changelog was made anew: its topic id is" in reason for reason in reasons)
+    assert all("the changelog was recreated: its topic id is" in reason for reason in reasons)
     assert job.kill() == f"stopped {job.application_id} in order"
 
     job.produce(100, first=600)

@@ -254,7 +254,7 @@ def test_a_changelog_made_anew_means_a_rebuild(make: Make) -> None:
     report = job.report(second, 2)
     for how in report.restored["counts"].values():
         assert (how.kind, how.records) == (RestoreKind.FULL, 70)
-        assert (how.reason or "").startswith("the changelog was made anew: its topic id is ")
+        assert (how.reason or "").startswith("the changelog was recreated: its topic id is ")
     told = {line["reason"] for line in job.history("restore-started")[-2:]}
     assert told == {how.reason for how in report.restored["counts"].values()}
     assert all(str(reason) in second.log.read_text(encoding="utf-8") for reason in told)

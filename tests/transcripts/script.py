@@ -29,7 +29,7 @@ _ANSWER = "  "
 
 
 def played(text: str) -> str:
-    """``text`` with its answers made anew, every invariant checked after every step.
+    """``text`` with its answers recreated, every invariant checked after every step.
 
     Raises:
         ValueError: a line that tells no event; the message has its number.

@@ -12,7 +12,7 @@ from prose_check import NOT_YET, ROOT, findings
         ('"""Nobody waits."""\n', 1),
         ('"""First.\n\nIt is told once.\n"""\n', 3),
         ("x = 1\ny = 2  # whoever comes next\n", 2),
-        ('raise ValueError(\n    f"{x} was made anew"\n)\n', 2),
+        ('raise ValueError(\n    f"{x} begins anew"\n)\n', 2),
     ],
     ids=["docstring", "third line", "comment", "text"],
 )

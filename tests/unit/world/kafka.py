@@ -109,7 +109,7 @@ class Broker:
         self._clock.at(SWEEP_MS, self._sweep)
 
     def create(self, topic: str, partitions: int = 1) -> None:
-        """The topic is there, empty; one that is made anew has another id."""
+        """The topic is there, empty; one that is recreated has another id."""
         self._created += 1
         self.topic_ids[topic] = f"{topic}-{self._created}-{self._clock.now_ms}"
         for number in range(partitions):

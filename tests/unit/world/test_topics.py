@@ -1,4 +1,4 @@
-"""Topics that a driver finds: an input that was made anew, and the stream of another job."""
+"""Topics that a driver finds: an input that was recreated, and the stream of another job."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ def test_growth_is_told_with_its_numbers() -> None:
     [
         (seen(None), "kafka.in does not exist any more"),
         (seen(1), "kafka.in has 1 partitions and had 2"),
-        (seen(2, "b"), "kafka.in was deleted and made anew"),
-        (seen(4, "b"), "kafka.in was deleted and made anew"),
+        (seen(2, "b"), "kafka.in was deleted and recreated"),
+        (seen(4, "b"), "kafka.in was deleted and recreated"),
     ],
 )
 def test_an_input_that_is_another_topic_is_a_fault(now: InputsSeen, told: str) -> None:

@@ -377,11 +377,11 @@ def test_an_input_that_was_made_anew_ends_the_job(job: Job) -> None:
 
     job.play(scene)
     assert job.ends[0].result == "FAILED"
-    assert "made anew" in job.ends[0].diagnostics
+    assert "recreated" in job.ends[0].diagnostics
 
 
 def test_a_driver_that_follows_knows_the_topics_of_the_one_before(job: Job) -> None:
-    """A topic of as many partitions, made anew when no driver looked, is not the one read."""
+    """A topic of as many partitions, recreated when no driver looked, is not the one read."""
     seen: list[str] = []
     topic_id = "first"
 
@@ -401,7 +401,7 @@ def test_a_driver_that_follows_knows_the_topics_of_the_one_before(job: Job) -> N
     job.live = job.coordinator(look)
     job.play(some_looks)
     assert [end.result for end in job.ends] == ["FAILED"]
-    assert "was deleted and made anew" in job.ends[0].diagnostics
+    assert "was deleted and recreated" in job.ends[0].diagnostics
 
 
 def test_an_input_that_is_gone_for_a_moment_ends_nothing(job: Job) -> None:

@@ -53,7 +53,7 @@ def test_what_is_no_class_file_is_refused(data: bytes) -> None:
 
 
 def test_a_copy_is_made_once_and_mended(tmp_path: Path) -> None:
-    """The copy holds the patched class and all else; damaged, it is made anew, a good one kept."""
+    """The copy holds the patched class and all else; damaged, it is recreated, a good one kept."""
     copy = skein_jar.ensure_patched_jar(tmp_path)
     assert skein_jar.class_sha256(copy) == skein_jar.PATCHED_SHA256
     with zipfile.ZipFile(copy) as ours, zipfile.ZipFile(skein_jar.installed_jar()) as stock:

@@ -36,7 +36,7 @@ def test_messages_that_are_gone_are_counted() -> None:
 
 
 def test_a_checkpoint_beyond_the_end_is_refused() -> None:
-    """The topic was made anew: going on anywhere would be wrong."""
+    """The topic was recreated: going on anywhere would be wrong."""
     with pytest.raises(StoreError, match=r"its checkpoint says 20, .* ends at 20"):
         input_position(SSP, 20, "oldest", RANGE)
 

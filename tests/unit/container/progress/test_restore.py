@@ -96,7 +96,7 @@ def _local(position: int | None, offset_file: int | None, meta: StoreMeta = META
         (
             _local(50, 9, replace(META, topic_id="id-0")),
             "recreated",
-            "the changelog was made anew: its topic id is id-1, the store's is id-0",
+            "the changelog was recreated: its topic id is id-1, the store's is id-0",
         ),
         (_local(50, 9, replace(META, at_head=ClockReading(999_000))), "stale", STALE),
         (

@@ -117,7 +117,7 @@ def test_a_changelog_made_anew_meanwhile_is_named(tmp_path: Path, by_workers: Lo
             by_workers.topic = replace(by_workers.topic, topic_id="id-2")
             fillers.run(restores)
 
-    with pytest.raises(StoreError, match=r"^changelog kafka\.log was made anew while its stores"):
+    with pytest.raises(StoreError, match=r"^changelog kafka\.log was recreated while its stores"):
         storage.restore(by_workers, by_workers, Recreating())
     storage.close()
     result = _filled(tmp_path, by_workers)

@@ -268,7 +268,7 @@ def test_who_takes_over_where() -> None:
     assert outlook(*fates) == [
         "if nm1 were lost now: 3 of the job's containers would be affected",
         "  0 (active): nm1 -> nm2, in the place of its standby 0-0",
-        "  0-0 (standby of 0): nm2 -> nm3, started anew",
+        "  0-0 (standby of 0): nm2 -> nm3, restarted",
         "  9 (active): gone from nm1",
         "all can be placed",
     ]

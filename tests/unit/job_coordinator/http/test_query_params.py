@@ -128,4 +128,4 @@ def test_the_numbers_of_decisions_are_among_the_metrics(telling: tuple[Served, D
 def test_a_server_that_is_told_of_no_decisions_has_none(served: Served) -> None:
     """404, and the reason."""
     status, _, body = served.call("GET", "/v1/events")
-    assert (status, json.loads(body)) == (404, {"error": "nothing is told of decisions here"})
+    assert (status, json.loads(body)) == (404, {"error": "decisions are not served here"})

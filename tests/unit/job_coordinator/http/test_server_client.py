@@ -145,7 +145,7 @@ def test_a_body_has_a_limit(served: Served) -> None:
 
 def test_a_start_of_any_number_of_stores_is_taken(served: Served) -> None:
     """Tasks are summed up where the report of each would be more than the server takes."""
-    full = Restored(RestoreKind.FULL, 123_456_789, 123_556_789, 100_000, "it was made anew", "anew")
+    full = Restored(RestoreKind.FULL, 123_456_789, 123_556_789, 100_000, "it was recreated", "anew")
     tasks = {f"Partition {n}": full for n in range(1000)}
     many = dataclasses.replace(STARTED, restored={f"store-{n}": tasks for n in range(20)})
     served.client().started(many)

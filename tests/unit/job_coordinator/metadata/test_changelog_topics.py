@@ -38,7 +38,7 @@ def test_topics_are_read_as_they_were_written(stream: InMemoryCoordinatorStream)
 
 
 def test_a_reset_takes_them_away(stream: InMemoryCoordinatorStream) -> None:
-    """The topics are made anew, and nothing is missed of those before."""
+    """The topics are recreated, and nothing is missed of those before."""
     manager = ChangelogTopicManager(stream)
     manager.write({LOG: RECORD})
     stream.catch_up()
@@ -71,7 +71,7 @@ def test_only_the_topic_that_is_known_holds_the_state() -> None:
         "by run-job --reset-state"
     )
     assert str(lost_state(LOG, RECORD, "id-2")) == (
-        "stores.s.changelog = 'kafka.my.log': the topic was deleted and made anew (its id is id-2, "
+        "stores.s.changelog = 'kafka.my.log': the topic was deleted and recreated (its id is id-2, "
         "it was id-1), and the one before held the state of the job; bring its records back and "
         "submit the job again, or begin from nothing by run-job --reset-state"
     )

@@ -34,7 +34,7 @@ def test_the_id_is_read_as_it_was_written(stream: InMemoryCoordinatorStream) -> 
 
 
 def test_a_reset_takes_it_away(stream: InMemoryCoordinatorStream) -> None:
-    """The topic is made anew, and no position is missed of the one before."""
+    """The topic is recreated, and no position is missed of the one before."""
     manager = CheckpointTopicManager(stream)
     manager.write(TOPIC, "id-1")
     stream.catch_up()
@@ -64,7 +64,7 @@ def test_only_the_topic_that_is_known_holds_the_positions() -> None:
         "of the job; begin from nothing by run-job --reset-state"
     )
     assert str(lost_positions(TOPIC, "id-1", "id-2")) == (
-        f"topic = '{TOPIC}': the topic was deleted and made anew (its id is id-2, it was id-1), "
+        f"topic = '{TOPIC}': the topic was deleted and recreated (its id is id-2, it was id-1), "
         "and the one before held the input positions of the job; begin from nothing by run-job "
         "--reset-state"
     )

@@ -86,7 +86,7 @@ def test_an_input_that_is_another_topic_is_told() -> None:
     assert recreated({IN: "id-1"}, {}) == ()
     assert recreated({IN: "id-1", OTHER: "id-2"}, {IN: "id-1", OTHER: "id-3"}) == (OTHER,)
     assert str(refusal(IN, "id-1", "id-2")) == (
-        "job.input.recreated = 'refuse': input kafka.my.in was deleted and made anew (its id is "
+        "job.input.recreated = 'refuse': input kafka.my.in was deleted and recreated (its id is "
         "id-2, it was id-1), and what the job has committed, offsets and state, is of the topic "
         "before; write job.input.recreated=begin to keep the state and begin the new topic where "
         "samza.offset.default says, or begin from nothing by run-job --reset-state"

@@ -58,7 +58,7 @@ def begins_anew(scene: Scene, submission: int = 3) -> None:
 
 
 def offsets_tell_nothing(patch: pytest.MonkeyPatch) -> None:
-    """Nobody sees by the offset of its record that a topic was made anew.
+    """Nobody sees by the offset of its record that a topic was recreated.
 
     It is so of whoever has written nothing yet, and of topics that have grown again.
     """
@@ -66,14 +66,14 @@ def offsets_tell_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_is_fenced(patch: pytest.MonkeyPatch) -> None:
-    """Topics are made anew, whoever may still write."""
+    """Topics are recreated, whoever may still write."""
     offsets_tell_nothing(patch)
     patch.setattr(state_reset, "fence_everybody", lambda *_: None)
 
 
 @schedule("S4", nobody_is_fenced, "something was lost or applied twice")
 def a_zombie_wakes_up_after_a_reset(scene: Scene) -> None:
-    """It commits before anybody of the new submission begins, into topics made anew."""
+    """It commits before anybody of the new submission begins, into topics recreated."""
     a_zombie_in_mid_transaction(scene)
     is_over(scene, resetting(scene))
     scene.hosts.thaw("a")
@@ -82,7 +82,7 @@ def a_zombie_wakes_up_after_a_reset(scene: Scene) -> None:
 
 
 def topics_come_first(patch: pytest.MonkeyPatch) -> None:
-    """Topics are made anew, and then everybody is fenced."""
+    """Topics are recreated, and then everybody is fenced."""
     offsets_tell_nothing(patch)
     fence = fencing.fence_everybody
     late: list[Callable[[], None]] = []

@@ -1,4 +1,4 @@
-"""Schedules of S6 and S7: topics of the job are deleted, or made anew, beside its state."""
+"""Schedules of S6 and S7: topics of the job are deleted, or recreated, beside its state."""
 
 from __future__ import annotations
 

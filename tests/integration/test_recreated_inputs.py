@@ -1,4 +1,4 @@
-"""An input that was deleted and made anew between two submissions, before a real Kafka and YARN."""
+"""An input that was deleted and recreated between two submissions, before a real Kafka and YARN."""
 
 from __future__ import annotations
 
@@ -112,11 +112,11 @@ def test_a_submission_is_refused_or_begins_the_new_topic(
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr.count("\n") == 1
     assert refused.stderr.startswith(
-        f"error: job.input.recreated = 'refuse': input kafka.{topic} was deleted and made anew"
+        f"error: job.input.recreated = 'refuse': input kafka.{topic} was deleted and recreated"
     )
     begun = job.call("run", "job.input.recreated=begin")
     assert begun.returncode == 0, begun.stderr
-    assert f"warning: input kafka.{topic} was deleted and made anew" in begun.stderr
+    assert f"warning: input kafka.{topic} was deleted and recreated" in begun.stderr
     job.learn(begun.stdout)
     job.counts_all()
     (told,) = job.get("v1/status")["configuration"]["inputs_begun_anew"]
