@@ -20,8 +20,6 @@ import hypothesis
 import pytest
 import shared_clusters
 
-from local_cluster import processes
-
 _HERE = Path(__file__).parent
 _MARKERS = {
     "unit": "unit",
@@ -151,21 +149,22 @@ def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - xdi
 
 def pytest_keyboard_interrupt() -> None:
     """Workers stop what their tests started before the run ends; xdist would kill them."""
-    workers = shared_clusters.workers()
-    for worker in workers:
+    for worker in shared_clusters.workers():
         with contextlib.suppress(ProcessLookupError):
             os.kill(worker.pid, signal.SIGINT)
     deadline = time.monotonic() + _WORKER_LIMIT_S
-    while time.monotonic() < deadline and any(map(processes.is_alive, workers)):
+    while time.monotonic() < deadline and shared_clusters.workers():
         time.sleep(0.1)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Shared clusters stop. A run whose scripts/check failed has failed."""
+    """Shared clusters stop after all fixtures. A run whose scripts/check failed has failed."""
     config = session.config
     logs = config.stash[shared_clusters.KEPT_LOGS]
     if _is_worker(config):
         config.workeroutput[_KEPT_LOGS] = logs  # type: ignore[attr-defined]  # xdist's
+        shared_clusters.leave()
         return
     logs.extend(shared_clusters.end(keep_logs=bool(session.testsfailed)))
     if os.environ.get(_CHECK_FAILED) and session.exitstatus == pytest.ExitCode.OK:

@@ -42,8 +42,13 @@ def join() -> None:
     (Path(os.environ[VARIABLE]) / f"{own.pid}{_WORKER}").write_text(text, encoding="utf-8")
 
 
+def leave() -> None:
+    """This worker has stopped all that its tests started."""
+    (Path(os.environ[VARIABLE]) / f"{os.getpid()}{_WORKER}").unlink(missing_ok=True)
+
+
 def workers() -> list[processes.ProcessId]:
-    """The workers of the run that have not ended."""
+    """The workers of the run that have something to stop."""
     found = [_process(file) for file in Path(os.environ[VARIABLE]).glob(f"*{_WORKER}")]
     return [worker for worker in found if processes.is_alive(worker)]
 
