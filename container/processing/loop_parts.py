@@ -93,21 +93,6 @@ class LoopSettings:
     window_ms: int | None = None
 
 
-@dataclass
-class OpenTransaction:
-    """What the open transaction has seen; ``began`` is None while there is none.
-
-    ``first``: the first offset of each partition in it. ``touched``: tasks of whose input it has
-    something; ``had_batch``: those that were handed rows, which a pipeline may keep back or make.
-    """
-
-    began: float | None = None
-    input_bytes: int = 0
-    first: dict[TaskName, dict[SystemStreamPartition, int]] = field(default_factory=dict)
-    touched: set[TaskName] = field(default_factory=set)
-    had_batch: set[TaskName] = field(default_factory=set)
-
-
 def flat(offsets: Offsets) -> dict[str, dict[str, Any]]:
     """The offsets with partitions as text, ``system.stream.partition``, as the history has them."""
     return {

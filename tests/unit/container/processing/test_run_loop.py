@@ -13,7 +13,7 @@ import pytest
 from homeport.config.errors import ConfigError
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
-from homeport.container.processing import run_loop
+from homeport.container.processing import open_transaction, run_loop
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
@@ -222,7 +222,8 @@ class _Case:
         )
         limits = TransactionLimits(self.max_ms, self.max_bytes)
         settings = LoopSettings(limits, NEVER_MS, 1000, "G", None, self.window_ms)
-        self.monkeypatch.setattr(run_loop, "time", self.clock)
+        for module in (run_loop, open_transaction):
+            self.monkeypatch.setattr(module, "time", self.clock)
         return RunLoop(parts, settings, self.stop).run()
 
     def times(self, event: str) -> list[int]:
