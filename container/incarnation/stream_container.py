@@ -30,7 +30,7 @@ from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import make_tasks
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.processing.work_report import WorkReport
-from homeport.container.progress.commit import TransactionLimits
+from homeport.container.progress.transaction_plan import TransactionLimits
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.prepared import MAX_ROWS_SPARK, PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
@@ -70,8 +70,8 @@ class StreamContainer:
         """Nothing is begun, but what ``ready`` has.
 
         ``launcher``: is told what the AM and its users are to see of the work, and asked for a
-        process that can be the next incarnation. ``reached``: is told of each step of a
-        transaction and of a commit when it is done.
+        process that can be the next incarnation. ``reached``: gets each step of a
+        transaction and of a flush when it is done.
         """
         self._job = job
         self._permit = permit
@@ -242,7 +242,7 @@ class StreamContainer:
         max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
         return LoopSettings(
             limits=TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
-            commit_ms=task.commit_ms,
+            flush_ms=task.commit_ms,
             max_rows=max_rows if self._spark is None else MAX_ROWS_SPARK,
             grouper=self._job.job.ssp_grouper_factory,
             checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
@@ -251,7 +251,7 @@ class StreamContainer:
 
     def _close(self, loop: RunLoop, parts: LoopParts) -> None:
         """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
-        loop.commit()
+        loop.flush()
         self.kill_children()
         for task in parts.tasks.values():
             task.close()

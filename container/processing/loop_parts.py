@@ -16,7 +16,7 @@ from homeport.container.processing.first_work import FirstWork
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.work_report import WorkReport
-from homeport.container.progress.commit import TransactionLimits
+from homeport.container.progress.transaction_plan import TransactionLimits
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Reached, passed
 from homeport.job_coordinator.model.ids import TaskName
@@ -59,7 +59,7 @@ class LoopParts:
     ``requests``: what the tasks ask for. ``record_limit``: the largest record of a topic, in bytes.
     ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
     ``plain``: who sends the outputs at once; None where they are part of the transaction.
-    ``reached``: is told of each step of a transaction and of a commit when it is done.
+    ``reached``: gets each step of a transaction and of a flush when it is done.
     ``first_work``: tells when the container does its work for the first time. ``report``: tells
     what else there is to tell.
     """
@@ -83,10 +83,13 @@ class LoopParts:
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """Units: ms, rows. ``checkpoint_topic``, ``window_ms``: None for no checkpoints, no windows."""
+    """Units: ms, rows. ``flush_ms``: ``task.commit.ms``.
+
+    ``checkpoint_topic``, ``window_ms``: None for no checkpoints, no windows.
+    """
 
     limits: TransactionLimits
-    commit_ms: int
+    flush_ms: int
     max_rows: int
     grouper: str
     checkpoint_topic: str | None

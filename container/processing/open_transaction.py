@@ -18,7 +18,7 @@ from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings, flat
 from homeport.container.progress import oversized
-from homeport.container.progress.commit import (
+from homeport.container.progress.transaction_plan import (
     Action,
     Changes,
     Step,

@@ -1,4 +1,4 @@
-"""RunLoop: input to pipeline to tasks, one transaction after the other, commits in between."""
+"""RunLoop: input to pipeline to tasks, one transaction after the other, flushes in between."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RunLoop:
         self._settings = settings
         self._stop = stop
         self._open = OpenTransaction(parts, settings, stop)
-        self._committed_at = time.monotonic()
+        self._flushed_at = time.monotonic()
         self._progress = _Progress()
         self._windows = _Windows(settings.window_ms)
         self._had_record = False
@@ -53,7 +53,7 @@ class RunLoop:
                     return True
                 if self._open.is_due():
                     self._open.end()
-                self._commit_if_due()
+                self._flush_if_due()
         except StopRequestedError:
             _LOG.info("told to stop: the open transaction is dropped")
         except Exception as error:
@@ -111,19 +111,19 @@ class RunLoop:
                 "keep the column 'task' as it came in",
             ) from None
 
-    def _commit_if_due(self) -> None:
-        age_ms = (time.monotonic() - self._committed_at) * 1000
+    def _flush_if_due(self) -> None:
+        age_ms = (time.monotonic() - self._flushed_at) * 1000
         is_asked = self._parts.requests.commit
-        is_due = age_ms >= self._settings.commit_ms or self._parts.storage.has_first_changes()
+        is_due = age_ms >= self._settings.flush_ms or self._parts.storage.has_first_changes()
         if is_asked or is_due:
             self._parts.topics.check()
-            self.commit()
+            self.flush()
             self._parts.requests.commit = False
 
-    def commit(self) -> None:
+    def flush(self) -> None:
         """All stores are flushed and their OFFSET files name where they stand."""
-        moved = self._parts.storage.commit(self._parts.reached)
-        self._committed_at = time.monotonic()
+        moved = self._parts.storage.flush(self._parts.reached)
+        self._flushed_at = time.monotonic()
         if moved:
             self._parts.history("commit", stores=moved)
 

@@ -14,7 +14,7 @@ class RefusalReason(Enum):
     """The kinds of refusal; the value is what status, metrics and history say."""
 
     MISSING_OFFSET = "missing-offset"
-    """The container died before the store's first commit."""
+    """The container died before the store's first flush."""
     DAMAGED_OFFSET = "damaged-offset"
     DAMAGED_META = "damaged-meta"
     DAMAGED_STORE = "damaged-store"

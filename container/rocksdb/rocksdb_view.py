@@ -5,7 +5,7 @@ beside a writer write there (the binding a file of its own at each open), so a s
 opened: copies of the small files that say what the store consists of, and links to descriptors of
 the table files, which stay readable after the owner has merged and deleted them.
 
-What is seen is what the owner had flushed, which is what a restart would find: its last commit, or
+What is seen is what the owner had flushed, which is what a restart would find: its last flush, or
 a little more.
 """
 

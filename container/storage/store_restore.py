@@ -63,7 +63,7 @@ class StoreRestore:
             store.rebuild()
 
     def hand_over(self) -> None:
-        """The store is not open here, and a worker's commits will be believed.
+        """The store is not open here, and a worker's flushes will be believed.
 
         Where all is read, STORE-META dates from now: whoever reads on from there within the time
         that deletions are kept misses none (safety S2). Else it says what it said, as the store

@@ -16,7 +16,7 @@ from homeport.container.kafka.transactional_producer import RecordRefusedError, 
 from homeport.container.processing.loop_parts import LoopSettings
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.progress.commit import Changes, Send, StoreId, TransactionLimits
+from homeport.container.progress.transaction_plan import Changes, Send, StoreId, TransactionLimits
 from homeport.job_coordinator.kafka.in_sync import Place
 from homeport.job_coordinator.model.ids import TaskName
 

@@ -18,7 +18,7 @@ from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Pi
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.progress.commit import Send, StoreId, TransactionLimits
+from homeport.container.progress.transaction_plan import Send, StoreId, TransactionLimits
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -102,7 +102,7 @@ class _Task:
 
 
 class _Storage:
-    """In the place of the stores: two of them move with each commit."""
+    """In the place of the stores: two of them move with each flush."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
@@ -119,7 +119,7 @@ class _Storage:
     def has_first_changes(self) -> bool:
         return False
 
-    def commit(self, _reached: object) -> int:
+    def flush(self, _reached: object) -> int:
         return 2
 
 

@@ -91,7 +91,7 @@ def test_a_standby_holds_what_came(tmp_path: Path) -> None:
     feed.chunks = [{PLACE: Chunk({b"a": b"2", b"b": None}, 3, 12)}, {PLACE: Chunk({}, 0, 13)}]
     assert [follower.step(0.5) for _ in range(3)] == [3, 0, 0]
     assert dict(store.opened().scan()) == {b"a": b"2"}
-    assert store.commit()
+    assert store.flush()
     assert offset(store.directory.path) == 13
     store.close()
 

@@ -25,7 +25,7 @@ from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.run_loop import RunLoop
-from homeport.container.progress.commit import Send
+from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
