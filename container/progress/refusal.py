@@ -18,7 +18,7 @@ class RefusalReason(Enum):
     DAMAGED_OFFSET = "damaged-offset"
     DAMAGED_META = "damaged-meta"
     DAMAGED_STORE = "damaged-store"
-    """RocksDB cannot read it, at its opening or later."""
+    """The engine cannot read it, at its opening or later."""
     MISSING_POSITION = "missing-position"
     """The store does not say up to where it holds its changelog."""
     OFFSET_ABOVE_POSITION = "offset-above-position"

@@ -31,7 +31,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.host.parent_death import die_with_parent
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore_schedule import worker_memory
-from homeport.container.rocksdb.bulk_store import BulkStore
+from homeport.container.storage.storage_engines import persistent_engine
 
 STOPPED = 143
 FAILED = 1
@@ -85,12 +85,8 @@ class RestoreWorker:
         self._brief = brief
         self._memory = worker_memory(brief.memory_mb)
         config = StorageConfig.of(Config(brief.config)).stores[brief.store]
-        self._store = BulkStore(
-            Path(brief.path),
-            self._memory,
-            brief.cores,
-            config.rocksdb,
-            expires=config.ttl_ms is not None,
+        self._store = persistent_engine(config.factory).bulk_loader(
+            config, Path(brief.path), self._memory, brief.cores
         )
         self._has_to_stop = False
         self._records = 0

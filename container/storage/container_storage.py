@@ -15,9 +15,9 @@ from homeport.container.progress.transaction_plan import Changes, StoreId
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
-from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.restore_manager import RestoreManager, Workers
+from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import (
     Position,
     Reached,

@@ -1,21 +1,15 @@
-"""StorageEngine: what keeps the bytes of one store of one task; who opens the kind asked for."""
+"""What a storage engine is: its open stores, its views of their files, and its factory."""
 
 from __future__ import annotations
 
-import functools
-import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
-from homeport.container.rocksdb.expiring_store import ExpiringStore
-from homeport.container.rocksdb.rocksdb_store import DamagedStoreError, RocksDbMemory, RocksDbStore
-from homeport.container.storage.directory import condemn
-from homeport.container.storage.in_memory_store import InMemoryStore
-
-_LOG = logging.getLogger(__name__)
+from homeport.container.progress.restore_schedule import WorkerMemory
 
 
 class StorageEngine(Protocol):
@@ -53,41 +47,99 @@ class StorageEngine(Protocol):
         """The directory may be opened by another."""
 
 
-class StorageEngines:
-    """Opens the stores of one container. Those of RocksDB share ``memory_bytes``."""
+class BulkLoader(Protocol):
+    """A store that a restore worker fills from its changelog."""
 
-    def __init__(self, memory_bytes: int, store_count: int, task_count: int = 1) -> None:
-        self._memory = RocksDbMemory(memory_bytes, store_count, task_count)
-        self._failures: dict[Path, StoreError] = {}
+    def write(
+        self, keys: Iterable[bytes | None], values: Iterable[bytes | None], position: int
+    ) -> None:
+        """Applies all records in their order and the position, or nothing.
 
-    def open(self, config: StoreConfig, path: Path) -> StorageEngine:
-        """The store of the kind ``config`` names; what it keeps on the disk is in ``path``.
+        A value None deletes; a record without a key is passed over.
+        """
 
-        Where a call of it fails later, ``require_sound`` says so from then on; where that is
-        damage, so does its directory.
+    def flush(self) -> None:
+        """All that was written is on the disk."""
+
+    def settle(self, tell: Callable[[int], None]) -> None:
+        """The store is fit for use. ``tell`` gets the number of files first, if any are merged."""
+
+    def close(self) -> None:
+        """The directory may be opened by another; what was not flushed may be gone."""
+
+
+class StoreView(Protocol):
+    """What a store's files hold, read beside its owner. Nothing is written, no lock is taken."""
+
+    @property
+    def position(self) -> int | None:
+        """The changelog offset up to which the store holds everything; None: it names none."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``; None where there is none."""
+
+    def scan(self, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from ``start`` on, in byte order; StoreError where a file is damaged."""
+
+    def __enter__(self) -> Self:
+        """The view is open until the end of the block."""
+
+    def __exit__(self, *_error: object) -> None:
+        """Nothing of the view is open or left."""
+
+
+OnFailure = Callable[[StoreError], None]
+"""Gets each error of a call of an open store, before it is raised."""
+Opener = Callable[[StoreConfig, Path, OnFailure], StorageEngine]
+"""Opens the store of a configuration in a directory, whose lock the caller holds.
+
+Raises:
+    DiskError: there is no room for what opening writes, or no right to it.
+    StoreError: the directory cannot be opened.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoresMemory:
+    """What all stores of a container share: so many bytes, for so many stores of so many tasks."""
+
+    budget_bytes: int
+    store_count: int
+    task_count: int = 1
+
+
+class StorageEngineFactory(Protocol):
+    """One kind of engine. It holds no store."""
+
+    def opener(self, memory: StoresMemory) -> Opener:
+        """Opens the stores of one container, which share ``memory``."""
+
+
+class PersistentEngineFactory(StorageEngineFactory, Protocol):
+    """One kind of engine that keeps its stores on the disk."""
+
+    def bulk_loader(
+        self, config: StoreConfig, path: Path, memory: WorkerMemory, cores: int
+    ) -> BulkLoader:
+        """The store in the directory ``path``, open to be filled; errors as of an ``Opener``."""
+
+    def view(self, path: Path) -> StoreView:
+        """The store in the directory ``path`` as it stands on the disk.
 
         Raises:
-            DiskError: there is no room for what opening writes, or no right to it.
-            StoreError: the directory cannot be opened.
+            StoreError: there is none, or it is damaged or may not be read.
         """
-        if not config.is_persistent:
-            return InMemoryStore()
-        self._failures.pop(path, None)
-        on_failure = functools.partial(self._failed, path)
-        if config.ttl_ms is not None:
-            return ExpiringStore(path, self._memory, config.rocksdb, config.ttl_ms, on_failure)
-        return RocksDbStore(path, self._memory, config.rocksdb, on_failure)
 
-    def require_sound(self) -> None:
-        """Nothing; the StoreError of an open store that has failed, whoever may have hidden it."""
-        for failure in self._failures.values():
-            raise failure
+    def fault(self, path: Path) -> str | None:
+        """Why the files in ``path`` are no store of this kind; None where they may be one."""
 
-    def _failed(self, path: Path, failure: StoreError) -> None:
-        self._failures.setdefault(path, failure)
-        if not isinstance(failure, DamagedStoreError):
-            return
-        try:
-            condemn(path, failure.story)
-        except OSError as error:
-            _LOG.warning("%s: it cannot be marked as damaged: %s", path, error.strerror)
+
+class DamagedStoreError(StoreError):
+    """An engine cannot read what it wrote: only the changelog can bring the store back.
+
+    ``story``: what the engine says, in one line.
+    """
+
+    def __init__(self, path: Path, story: str) -> None:
+        self.story = story
+        super().__init__(f"{path}: {story}; the next start restores this store from its changelog")

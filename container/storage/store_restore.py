@@ -18,7 +18,7 @@ from homeport.container.progress.restore import (
 from homeport.container.progress.restore_meter import RestoreMeter
 from homeport.container.progress.store_meta import Expectation
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
-from homeport.container.storage.engine import StorageEngines
+from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import TaskStore
 from homeport.job_coordinator.model.outcomes import Restored
 

@@ -22,11 +22,15 @@ from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
 from homeport.container.progress.store_meta import FORMAT, Expectation, StoreMeta, is_meta_due
 from homeport.container.progress.transaction_plan import Changes, Step, StoreId
-from homeport.container.rocksdb.rocksdb_store import CURRENT_FILE, DamagedStoreError
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_files import DirectoryFiles, OffsetFound
-from homeport.container.storage.engine import StorageEngine, StorageEngines
+from homeport.container.storage.engine import (
+    DamagedStoreError,
+    PersistentEngineFactory,
+    StorageEngine,
+)
 from homeport.container.storage.overlay import Overlay
+from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
 from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
 
 Position = tuple[str, int]
@@ -201,7 +205,8 @@ def open_task_store(
         directory.empty()
     if config.changelog is None or not directory.has_content:
         return TaskStore(config, task, directory, LocalState(exists=False), None)
-    fault, local = found_files(config.changelog, task, directory)
+    kind = persistent_engine(config.factory)
+    fault, local = found_files(config.changelog, task, directory, kind)
     if fault is None and not (local.meta and local.meta.version != FORMAT):
         try:
             engine = engines.open(config, directory.path)
@@ -233,9 +238,12 @@ def _opened(store: TaskStore) -> TaskStore:
 
 
 def found_files(
-    changelog: SystemStream, task: TaskModel, directory: DirectoryFiles
+    changelog: SystemStream,
+    task: TaskModel,
+    directory: DirectoryFiles,
+    kind: PersistentEngineFactory,
 ) -> tuple[Refusal | None, LocalState]:
-    """What the files beside the store say, and what is wrong with them."""
+    """What the files beside the store say, and what is wrong with them or the store's own."""
     local = LocalState(exists=True)
     damage = directory.read_damage()
     if damage is not None:
@@ -250,11 +258,8 @@ def found_files(
         local = _local(offset, directory.read_meta())
     except WireError as error:
         return Refusal(RefusalReason.DAMAGED_META, str(error)), local
-    if not (directory.path / CURRENT_FILE).exists():
-        # RocksDB would begin an empty store, and OFFSET would speak for it.
-        story = f"RocksDB's file {CURRENT_FILE} is missing"
-        return Refusal(RefusalReason.DAMAGED_STORE, story), local
-    return None, local
+    story = kind.fault(directory.path)
+    return None if story is None else Refusal(RefusalReason.DAMAGED_STORE, story), local
 
 
 def _local(offset: OffsetFound | None, meta: StoreMeta | None) -> LocalState:

@@ -26,8 +26,9 @@ from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.disk_space import DiskForbiddenError
 from homeport.container.progress import offset_file, store_meta
-from homeport.container.rocksdb.rocksdb_store import DamagedStoreError, RocksDbMemory, RocksDbStore
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.engine import DamagedStoreError
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 CHANGELOG = SystemStream("kafka", "log")
