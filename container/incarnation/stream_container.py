@@ -24,7 +24,6 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.first_work import FirstWork
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import make_tasks
@@ -81,10 +80,10 @@ class StreamContainer:
         self._tell = launcher.tell
         self._want_spare = launcher.want_spare
         self._ready = ready
-        self._report = WorkReport(launcher.tell)
         self._reached = reached
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
+        self._report = WorkReport(launcher.tell, self._phases.elapsed_s)
         self._spark: LocalSpark | None = None
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
@@ -145,7 +144,6 @@ class StreamContainer:
             topics,
             self._plain(),
             self._reached,
-            FirstWork(self._phases.elapsed_s, self._report.first_work),
             self._report,
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))

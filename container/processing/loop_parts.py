@@ -12,7 +12,6 @@ from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.first_work import FirstWork
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.work_report import WorkReport
@@ -60,8 +59,7 @@ class LoopParts:
     ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
     ``plain``: who sends the outputs at once; None where they are part of the transaction.
     ``reached``: gets each step of a transaction and of a flush when it is done.
-    ``first_work``: tells when the container does its work for the first time. ``report``: tells
-    what else there is to tell.
+    ``report``: reports the work to the AM.
     """
 
     source: InputConsumer
@@ -77,7 +75,6 @@ class LoopParts:
     topics: TopicWatch
     plain: PlainOutputs | None = None
     reached: Reached = passed
-    first_work: FirstWork = field(default_factory=FirstWork)
     report: WorkReport = field(default_factory=WorkReport)
 
 

@@ -213,8 +213,7 @@ class OpenTransaction:
 
     def _tell_committed(self, _step: Step) -> None:
         self._parts.history("transaction-committed", **self._offsets())
-        self._parts.first_work.committed()
-        self._parts.report.dropped()
+        self._parts.report.committed()
 
     def _apply(self, step: Step) -> None:
         if step.store is not None:

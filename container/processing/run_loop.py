@@ -46,7 +46,7 @@ class RunLoop:
                 if batch is not None:
                     self._process(batch)
                 else:
-                    self._parts.first_work.idles(self._parts.source.is_caught_up)
+                    self._parts.report.idles(self._parts.source.is_caught_up)
                 self._window_if_due()
                 if self._parts.requests.has_all_of(self._parts.tasks):
                     self._finish()

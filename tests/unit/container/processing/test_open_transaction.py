@@ -97,8 +97,7 @@ class _Case:
             history=lambda _event, **_story: None,
             record_limit=lambda _topic: LIMIT,
             reached=lambda _step: None,
-            first_work=SimpleNamespace(committed=lambda: None),
-            report=SimpleNamespace(dropped=lambda: None),
+            report=SimpleNamespace(committed=lambda: None),
         )
         settings = LoopSettings(TransactionLimits(1, 1), 1, 1, "G", checkpoint_topic)
         self.open = OpenTransaction(parts, settings, StopFlag())
