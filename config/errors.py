@@ -1,8 +1,9 @@
-"""Root of the error tree.
+"""Root of the error tree: the errors that several packages raise or catch.
 
-Three kinds of error and no more: the user's (``ConfigError``, ``UnavailableError``: one line, no
-traceback), the world's (``WireError``, ``StoreError``: bytes and files; ``FencedError``: a newer
-process has taken over), and our own bug (``InvariantViolation``: all bets are off).
+The user's: ``ConfigError``, ``UnavailableError`` (one line, no traceback). The world's:
+``WireError``, ``StoreError`` (bytes and files), ``FencedError`` (a newer process has taken over).
+Our own bug: ``InvariantViolation``. A package derives its own errors from these, or from
+``HomeportError``. No two errors have the same name.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import re
 from enum import Enum
 
 from homeport.config.errors import ConfigError
+from homeport.config.storage_engines import STORAGE_ENGINES
 
 _USER_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DOTTED_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
@@ -32,9 +33,6 @@ class Kind(Enum):
 
 ALL_SSP_TO_SINGLE_TASK = "all-ssp-to-single-task"
 """The grouper of partitions with which every task reads everything."""
-
-IN_MEMORY = "in-memory"
-"""The store factory of which nothing is on the disk."""
 
 _TABLE: dict[Kind, dict[str, str]] = {
     Kind.SSP_GROUPER: {
@@ -63,10 +61,7 @@ _TABLE: dict[Kind, dict[str, str]] = {
         "long": "org.apache.samza.serializers.LongSerdeFactory",
         "double": "org.apache.samza.serializers.DoubleSerdeFactory",
     },
-    Kind.STORE: {
-        "rocksdb": "org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory",
-        IN_MEMORY: ("org.apache.samza.storage.kv.inmemory.InMemoryKeyValueStorageEngineFactory"),
-    },
+    Kind.STORE: {name: engine.java_name for name, engine in STORAGE_ENGINES.items()},
     Kind.CHECKPOINT: {
         "kafka": "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory",
     },

@@ -9,10 +9,11 @@ from enum import Enum
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.java_names import IN_MEMORY, Kind, class_name
+from homeport.config.java_names import Kind, class_name
 from homeport.config.settings.rocksdb_section import RocksDbConfig
 from homeport.config.settings.sections import system_or_default
 from homeport.config.settings.serde_names import serde_name
+from homeport.config.storage_engines import ROCKSDB, STORAGE_ENGINES
 from homeport.config.system_stream import SystemStream
 
 _DEFAULT_MAX_MESSAGE_BYTES = 1000012
@@ -56,7 +57,7 @@ class StoreConfig:
     @property
     def is_persistent(self) -> bool:
         """Whether its files can outlive the container that wrote them."""
-        return self.factory != IN_MEMORY
+        return STORAGE_ENGINES[self.factory].is_persistent
 
     @property
     def is_kept(self) -> bool:
@@ -72,7 +73,8 @@ class StoreConfig:
         """The view of the store named ``store``; factory and both serdes are required."""
         changelog = _changelog(config, store)
         system = changelog.system if changelog else ""
-        factory = config.require(keys.STORE_FACTORY.named(store), "write rocksdb or in-memory")
+        known = " or ".join(STORAGE_ENGINES)
+        factory = config.require(keys.STORE_FACTORY.named(store), f"write {known}")
         return StoreConfig(
             name=store,
             factory=class_name(Kind.STORE, keys.STORE_FACTORY.named(store), factory),
@@ -100,7 +102,7 @@ class StoreConfig:
     @property
     def ttl_ms(self) -> int | None:
         """Age from which entries may be removed; None: they stay. Only RocksDB's have one."""
-        return self.rocksdb.ttl_ms if self.is_persistent else None
+        return self.rocksdb.ttl_ms if self.factory == ROCKSDB else None
 
 
 def _large_values(config: Config, store: str) -> LargeValues:

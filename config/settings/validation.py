@@ -34,6 +34,7 @@ from homeport.config.settings.sections import (
 )
 from homeport.config.settings.stores_section import LargeValues, StorageConfig, StoreConfig
 from homeport.config.settings.used_systems import broadcast_streams, used_systems
+from homeport.config.storage_engines import ROCKSDB
 from homeport.config.system_stream import SystemStream
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -350,6 +351,8 @@ def _reason(store: StoreConfig, option: str) -> str | None:
     of_rocksdb = option.startswith("rocksdb.") or option == _WRITE_BUFFER
     if not store.is_persistent and (of_rocksdb or option == _CLEAN):
         return "the store is in memory"
+    if of_rocksdb and store.factory != ROCKSDB:
+        return f"the store's factory is {store.factory}"
     if option.startswith("rocksdb.compaction.universal.") and store.rocksdb.universal is None:
         return "the store's rocksdb.compaction.style is level"
     if option == _LARGE and store.large_values is LargeValues.SEND:

@@ -13,7 +13,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.classes import load_serde
-from homeport.container.rocksdb.rocksdb_view import RocksDbView
+from homeport.container.engine.storage_engine import StoreView
 from homeport.container.serde.serdes import Serde
 
 _NUMBERS: dict[str, Callable[[str], Any]] = {"integer": int, "long": int, "double": float}
@@ -80,7 +80,7 @@ def serdes_of(store: StoreConfig) -> tuple[Serde, Serde]:
 
 
 def lines(
-    view: RocksDbView,
+    view: StoreView,
     serdes: tuple[Serde, Serde],
     query: Query,
     limit: int | None,
@@ -100,7 +100,7 @@ def lines(
         yield line(_decoded(key_serde, key), _decoded(msg_serde, value))
 
 
-def _pairs(view: RocksDbView, query: Query) -> Iterator[tuple[bytes, bytes]]:
+def _pairs(view: StoreView, query: Query) -> Iterator[tuple[bytes, bytes]]:
     if query.key is not None:
         value = view.get(query.key)
         return iter([] if value is None else [(query.key, value)])

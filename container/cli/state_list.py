@@ -175,7 +175,7 @@ def _judged(
     if store.changelog is None:
         return None, None, None
     # Before the head is asked for: a store that goes on is never seen ahead of it.
-    local = state_found(path, store.changelog, task)
+    local = state_found(path, store, task)
     asked = heads.of(store, task.changelog_partition)
     if isinstance(asked, str):
         return local, None, asked

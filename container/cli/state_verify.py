@@ -15,7 +15,6 @@ from homeport.container.cli.formatting import number
 from homeport.container.cli.job_on_host import JobFolder, RecordedJob, changelog_reader
 from homeport.container.cli.state_dump import shown_bytes
 from homeport.container.progress.directories import task_directory
-from homeport.container.rocksdb.rocksdb_view import RocksDbView
 from homeport.container.storage.changelog_reader import ChangelogReader
 from homeport.container.storage.state_comparison import (
     Changelog,
@@ -23,6 +22,7 @@ from homeport.container.storage.state_comparison import (
     compare_stores,
     compare_with_changelog,
 )
+from homeport.container.storage.storage_engines import engine_of_files, persistent_engine
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
@@ -112,7 +112,8 @@ def _with_changelog(
         return Answer(path, name, task_name, against, fault="the store has no changelog")
     # The store before the changelog: what it has was in the changelog by then.
     try:
-        with RocksDbView(path) as view, tempfile.TemporaryDirectory(prefix="homeport-") as scratch:
+        view_of = persistent_engine(store.factory).view
+        with view_of(path) as view, tempfile.TemporaryDirectory(prefix="homeport-") as scratch:
             position = view.position
             (ends,) = reader.ranges([(changelog, task.changelog_partition)])
             if position is None:
@@ -165,7 +166,7 @@ def _pair(path: Path, candidates: list[Path]) -> Answer:
         where = ", ".join(str(c) for c in candidates)
         return Answer(path, store, task, where, fault=f"there is no {where}")
     try:
-        with RocksDbView(path) as mine, RocksDbView(other) as theirs:
+        with engine_of_files(path).view(path) as mine, engine_of_files(other).view(other) as theirs:
             found = compare_stores(mine.scan(), theirs.scan())
             against = f"{other}, position {theirs.position}"
             return Answer(path, store, task, against, mine.position, found)

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
 
     Args:
         arguments: of the command line; None: this process's.
-        reached: is told of each step of a transaction and of a commit when it is done.
+        reached: gets each step of a transaction and of a flush when it is done.
     """
     memory = watch_lease(os.environ)
     stop = StopFlag()

@@ -103,7 +103,7 @@ class StandbyContainer:
             self._follow(ChangelogFollower(self._storage.logged, feed, self._storage.clocks))
         finally:
             feed.close()
-        self._commit()
+        self._flush()
         self._storage.close()
         _LOG.info("stopped in order")
         return False
@@ -132,12 +132,12 @@ class StandbyContainer:
         return KafkaChangelogFeed(system, starts, self._stop.pause, self._storage.clocks)
 
     def _follow(self, follower: ChangelogFollower) -> None:
-        """Until told to stop; commits every ``task.commit.ms``."""
-        commit_s = self._job.task.commit_ms / 1000
+        """Until told to stop; flushes every ``task.commit.ms``."""
+        flush_s = self._job.task.commit_ms / 1000
         look_s = self._look_s()
         progress = _Progress(follower)
-        committed_at = time.monotonic()
-        looked_at = committed_at - look_s
+        flushed_at = time.monotonic()
+        looked_at = flushed_at - look_s
         try:
             while not self._stop.is_set():
                 now = time.monotonic()
@@ -146,9 +146,9 @@ class StandbyContainer:
                     follower.look()
                     self._tell(ContainerReport.following(follower.lags()))
                 progress.add(follower.step(min(_POLL_S, look_s)))
-                if now - committed_at >= commit_s or self._storage.has_first_changes():
-                    committed_at = now
-                    self._commit()
+                if now - flushed_at >= flush_s or self._storage.has_first_changes():
+                    flushed_at = now
+                    self._flush()
         except StopRequestedError:
             _LOG.info("told to stop")
 
@@ -158,8 +158,8 @@ class StandbyContainer:
         wanted_s = min(retentions, default=0) / 1000 / _LOOKS_IN_A_RETENTION
         return min(_LOOK_S, max(_QUICKEST_LOOK_S, wanted_s))
 
-    def _commit(self) -> None:
-        moved = self._storage.commit()
+    def _flush(self) -> None:
+        moved = self._storage.flush()
         if moved:
             self._history("commit", stores=moved)
 

@@ -25,9 +25,9 @@ from homeport.container.kafka.checkpoint_reader import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.checkpoint import NOTHING
-from homeport.container.progress.commit import checkpoint_sends
 from homeport.container.progress.input_position import InputRange, first_place, input_position
 from homeport.container.progress.restore_schedule import worker_limits
+from homeport.container.progress.transaction_plan import checkpoint_sends
 from homeport.container.restore.restore_workers import RestoreWorkers
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import Holder, LockWait

@@ -24,13 +24,12 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.first_work import FirstWork
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import make_tasks
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.processing.work_report import WorkReport
-from homeport.container.progress.commit import TransactionLimits
+from homeport.container.progress.transaction_plan import TransactionLimits
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.prepared import MAX_ROWS_SPARK, PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
@@ -70,8 +69,8 @@ class StreamContainer:
         """Nothing is begun, but what ``ready`` has.
 
         ``launcher``: is told what the AM and its users are to see of the work, and asked for a
-        process that can be the next incarnation. ``reached``: is told of each step of a
-        transaction and of a commit when it is done.
+        process that can be the next incarnation. ``reached``: gets each step of a
+        transaction and of a flush when it is done.
         """
         self._job = job
         self._permit = permit
@@ -81,10 +80,10 @@ class StreamContainer:
         self._tell = launcher.tell
         self._want_spare = launcher.want_spare
         self._ready = ready
-        self._report = WorkReport(launcher.tell)
         self._reached = reached
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
+        self._report = WorkReport(launcher.tell, self._phases.elapsed_s)
         self._spark: LocalSpark | None = None
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
@@ -145,7 +144,6 @@ class StreamContainer:
             topics,
             self._plain(),
             self._reached,
-            FirstWork(self._phases.elapsed_s, self._report.first_work),
             self._report,
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
@@ -242,7 +240,7 @@ class StreamContainer:
         max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
         return LoopSettings(
             limits=TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
-            commit_ms=task.commit_ms,
+            flush_ms=task.commit_ms,
             max_rows=max_rows if self._spark is None else MAX_ROWS_SPARK,
             grouper=self._job.job.ssp_grouper_factory,
             checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
@@ -251,7 +249,7 @@ class StreamContainer:
 
     def _close(self, loop: RunLoop, parts: LoopParts) -> None:
         """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
-        loop.commit()
+        loop.flush()
         self.kill_children()
         for task in parts.tasks.values():
             task.close()

@@ -18,7 +18,7 @@ from homeport.container.kafka.clients import TransactionError, plain_producer_pr
 from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
 from homeport.container.progress import oversized
-from homeport.container.progress.commit import Send, TransactionContent
+from homeport.container.progress.transaction_plan import Send, TransactionContent
 from homeport.job_coordinator.kafka.clients import error_of, producer, unavailable
 from homeport.job_coordinator.kafka.connection import Connection
 from homeport.job_coordinator.kafka.in_sync import shortage

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from homeport.container.progress.commit import Send
+from homeport.container.progress.transaction_plan import Send
 
 SEND_S = 30.0
 """How long records may take to be sent."""

@@ -12,11 +12,10 @@ from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.first_work import FirstWork
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.work_report import WorkReport
-from homeport.container.progress.commit import TransactionLimits
+from homeport.container.progress.transaction_plan import TransactionLimits
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Reached, passed
 from homeport.job_coordinator.model.ids import TaskName
@@ -59,9 +58,8 @@ class LoopParts:
     ``requests``: what the tasks ask for. ``record_limit``: the largest record of a topic, in bytes.
     ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
     ``plain``: who sends the outputs at once; None where they are part of the transaction.
-    ``reached``: is told of each step of a transaction and of a commit when it is done.
-    ``first_work``: tells when the container does its work for the first time. ``report``: tells
-    what else there is to tell.
+    ``reached``: gets each step of a transaction and of a flush when it is done.
+    ``report``: reports the work to the AM.
     """
 
     source: InputConsumer
@@ -77,35 +75,22 @@ class LoopParts:
     topics: TopicWatch
     plain: PlainOutputs | None = None
     reached: Reached = passed
-    first_work: FirstWork = field(default_factory=FirstWork)
     report: WorkReport = field(default_factory=WorkReport)
 
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """Units: ms, rows. ``checkpoint_topic``, ``window_ms``: None for no checkpoints, no windows."""
+    """Units: ms, rows. ``flush_ms``: ``task.commit.ms``.
+
+    ``checkpoint_topic``, ``window_ms``: None for no checkpoints, no windows.
+    """
 
     limits: TransactionLimits
-    commit_ms: int
+    flush_ms: int
     max_rows: int
     grouper: str
     checkpoint_topic: str | None
     window_ms: int | None = None
-
-
-@dataclass
-class OpenTransaction:
-    """What the open transaction has seen; ``began`` is None while there is none.
-
-    ``first``: the first offset of each partition in it. ``touched``: tasks of whose input it has
-    something; ``had_batch``: those that were handed rows, which a pipeline may keep back or make.
-    """
-
-    began: float | None = None
-    input_bytes: int = 0
-    first: dict[TaskName, dict[SystemStreamPartition, int]] = field(default_factory=dict)
-    touched: set[TaskName] = field(default_factory=set)
-    had_batch: set[TaskName] = field(default_factory=set)
 
 
 def flat(offsets: Offsets) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""RunLoop: input to pipeline to tasks, one transaction after the other, commits in between."""
+"""RunLoop: input to pipeline to tasks, one transaction after the other, flushes in between."""
 
 from __future__ import annotations
 
@@ -9,14 +9,8 @@ import time
 from homeport.config.errors import ConfigError
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
-from homeport.container.processing.loop_parts import (
-    LoopParts,
-    LoopSettings,
-    OpenTransaction,
-    Task,
-    flat,
-)
-from homeport.container.processing.transaction import TransactionShell
+from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Task, flat
+from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.spark.table_order import rows_by_task
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -33,14 +27,11 @@ class RunLoop:
         self._parts = parts
         self._settings = settings
         self._stop = stop
-        self._processed = {task: dict(offsets) for task, offsets in parts.processed.items()}
-        self._open = OpenTransaction()
-        self._transactions = TransactionShell(parts, settings, stop)
-        self._committed_at = time.monotonic()
+        self._open = OpenTransaction(parts, settings, stop)
+        self._flushed_at = time.monotonic()
         self._progress = _Progress()
         self._windows = _Windows(settings.window_ms)
         self._had_record = False
-        self._has_ended_one = False
 
     def run(self) -> bool:
         """Whether every task has voted for the end, with all that was processed committed.
@@ -55,14 +46,14 @@ class RunLoop:
                 if batch is not None:
                     self._process(batch)
                 else:
-                    self._parts.first_work.idles(self._parts.source.is_caught_up)
+                    self._parts.report.idles(self._parts.source.is_caught_up)
                 self._window_if_due()
                 if self._parts.requests.has_all_of(self._parts.tasks):
                     self._finish()
                     return True
-                if self._is_due():
-                    self._end_transaction()
-                self._commit_if_due()
+                if self._open.is_due():
+                    self._open.end()
+                self._flush_if_due()
         except StopRequestedError:
             _LOG.info("told to stop: the open transaction is dropped")
         except Exception as error:
@@ -71,14 +62,14 @@ class RunLoop:
             if not self._stop.is_set():
                 raise
             _LOG.info("told to stop: what was being done is dropped (%s)", type(error).__name__)
-        self._drop()
+        self._open.drop()
         return False
 
     def _finish(self) -> None:
         for _, task in sorted(self._parts.tasks.items()):
             task.end_of_stream()
             self._stop.check()
-        self._end_transaction()
+        self._open.end()
         _LOG.info("every task has voted for the end: finished")
 
     def _window_if_due(self) -> None:
@@ -87,40 +78,26 @@ class RunLoop:
         for _, task in sorted(self._parts.tasks.items()):
             task.window()
             self._stop.check()
-        parts = self._parts
-        if self._open.began is None and (parts.outputs.sends or parts.storage.size_bytes):
-            self._open.began = time.monotonic()
-        self._transactions.hand_out()
+        self._open.add_writes()
 
     def _patience_s(self) -> float:
-        patience_s = min(_IDLE_S, self._windows.wait_s())
-        if self._open.began is None:
-            return patience_s
-        age_s = time.monotonic() - self._open.began
-        return max(0.0, min(patience_s, self._settings.limits.max_ms / 1000 - age_s))
+        return max(0.0, min(_IDLE_S, self._windows.wait_s(), self._open.time_left_s()))
 
     def _process(self, batch: MicroBatch) -> None:
         if not self._had_record:
             self._had_record = True
             self._parts.history("first-record", offsets=flat(batch.processed))
-        if self._open.began is None:
-            self._open.began = time.monotonic()
-        self._open.input_bytes += batch.size_bytes
+        self._open.begin()
         table = batch.table
         if self._parts.pipeline is not None:
             table = self._parts.pipeline.run(table)
             self._stop.check()
         for task, rows in rows_by_task(table):
             self._task(TaskName(task)).process_batch(rows)
-            self._transactions.hand_out()
-            self._open.had_batch.add(TaskName(task))
+            self._open.had_rows.add(TaskName(task))
+            self._open.add_writes()
             self._stop.check()
-        for task_name, offsets in batch.first.items():
-            known = self._open.first.get(task_name, {})
-            self._open.first[task_name] = {**offsets, **known}
-        for task_name, offsets in batch.processed.items():
-            self._processed[task_name].update(offsets)
-            self._open.touched.add(task_name)
+        self._open.add_input(batch)
         self._progress.add(batch.table.num_rows, self._parts.source)
 
     def _task(self, task_name: TaskName) -> Task:
@@ -134,43 +111,19 @@ class RunLoop:
                 "keep the column 'task' as it came in",
             ) from None
 
-    def _is_due(self) -> bool:
-        if self._open.began is None:
-            return False
-        if self._parts.requests.commit:
-            return True
-        if self._open.touched and not self._has_ended_one:
-            # Its readers have waited for a whole recovery: the first batch is not held back.
-            return True
-        age_ms = (time.monotonic() - self._open.began) * 1000
-        size = (
-            self._parts.outputs.size_bytes + self._parts.storage.size_bytes + self._open.input_bytes
-        )
-        return self._settings.limits.is_due(age_ms, size)
-
-    def _end_transaction(self) -> None:
-        self._transactions.end(self._open, self._processed)
-        self._has_ended_one = True
-        self._drop()
-
-    def _drop(self) -> None:
-        self._parts.outputs.clear()
-        self._parts.storage.drop()
-        self._open = OpenTransaction()
-
-    def _commit_if_due(self) -> None:
-        age_ms = (time.monotonic() - self._committed_at) * 1000
+    def _flush_if_due(self) -> None:
+        age_ms = (time.monotonic() - self._flushed_at) * 1000
         is_asked = self._parts.requests.commit
-        is_due = age_ms >= self._settings.commit_ms or self._parts.storage.has_first_changes()
+        is_due = age_ms >= self._settings.flush_ms or self._parts.storage.has_first_changes()
         if is_asked or is_due:
             self._parts.topics.check()
-            self.commit()
+            self.flush()
             self._parts.requests.commit = False
 
-    def commit(self) -> None:
+    def flush(self) -> None:
         """All stores are flushed and their OFFSET files name where they stand."""
-        moved = self._parts.storage.commit(self._parts.reached)
-        self._committed_at = time.monotonic()
+        moved = self._parts.storage.flush(self._parts.reached)
+        self._flushed_at = time.monotonic()
         if moved:
             self._parts.history("commit", stores=moved)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from homeport.config.errors import HomeportError, in_one_line
 from homeport.container.api import BatchTask, KeyValueStore
-from homeport.container.progress.commit import Send
+from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import TaskName
 
 

@@ -1,4 +1,4 @@
-"""WorkReport: what the AM is told of an active container that works, from its several sources."""
+"""WorkReport: what an active container reports of its work to the AM."""
 
 from __future__ import annotations
 
@@ -9,38 +9,54 @@ from homeport.container.host.lease_memory import unheard
 from homeport.container.storage.value_guard import ValueGuard
 from homeport.job_coordinator.http.container_report import ContainerReport, DroppedValues
 
+_MS_PER_S = 1000
+
 
 class WorkReport:
-    """What one source has told stays when another tells something.
+    """One report, which is sent again when a fact of it is new.
 
-    ``tell``: hands a report on to the AM; the last one holds.
+    Args:
+        tell: hands a report to the launcher; the last one holds.
+        elapsed_s: seconds since the first own step of the process.
     """
 
-    def __init__(self, tell: Callable[[ContainerReport], None] = unheard) -> None:
+    def __init__(
+        self,
+        tell: Callable[[ContainerReport], None] = unheard,
+        elapsed_s: Callable[[], float] = float,
+    ) -> None:
         self._tell = tell
+        self._elapsed_s = elapsed_s
         self._guards: list[ValueGuard] = []
         self._told = ContainerReport()
 
     def count(self, guard: ValueGuard | None) -> ValueGuard | None:
-        """What ``guard`` drops will be told; ``guard``."""
+        """The report counts what ``guard`` drops; returns ``guard``."""
         if guard is not None:
             self._guards.append(guard)
         return guard
 
-    def first_work(self, report: ContainerReport) -> None:
-        """When the container did its first work."""
-        self._say(replace(report, dropped=self._told.dropped))
-
-    def dropped(self) -> None:
-        """What was dropped since it was told last; of nothing new, nothing."""
-        found = tuple(
+    def committed(self) -> None:
+        """A transaction is committed: reports when, if it is the first, and the values dropped."""
+        report = self._told
+        if report.first_commit_ms is None:
+            report = replace(report, first_commit_ms=self._now_ms())
+        dropped = tuple(
             DroppedValues(guard.store, guard.task_name, guard.dropped)
             for guard in self._guards
             if guard.dropped
         )
-        if found != self._told.dropped:
-            self._say(replace(self._told, dropped=found))
+        self._say(replace(report, dropped=dropped))
+
+    def idles(self, is_caught_up: Callable[[], bool]) -> None:
+        """A poll brought nothing. ``is_caught_up``: whether no input waits; not called for long."""
+        if self._told.works_after_ms is None and is_caught_up():
+            self._say(replace(self._told, caught_up_ms=self._now_ms()))
 
     def _say(self, report: ContainerReport) -> None:
-        self._told = report
-        self._tell(report)
+        if report != self._told:
+            self._told = report
+            self._tell(report)
+
+    def _now_ms(self) -> int:
+        return round(self._elapsed_s() * _MS_PER_S)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from homeport.container.progress.commit import Send, TransactionContent
+from homeport.container.progress.transaction_plan import Send, TransactionContent
 
 OVERHEAD_BYTES = 96
 """What a record alone in its batch has beside key, value and headers, at most."""

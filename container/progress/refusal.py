@@ -14,11 +14,11 @@ class RefusalReason(Enum):
     """The kinds of refusal; the value is what status, metrics and history say."""
 
     MISSING_OFFSET = "missing-offset"
-    """The container died before the store's first commit."""
+    """The container died before the store's first flush."""
     DAMAGED_OFFSET = "damaged-offset"
     DAMAGED_META = "damaged-meta"
     DAMAGED_STORE = "damaged-store"
-    """RocksDB cannot read it, at its opening or later."""
+    """The engine cannot read it, at its opening or later."""
     MISSING_POSITION = "missing-position"
     """The store does not say up to where it holds its changelog."""
     OFFSET_ABOVE_POSITION = "offset-above-position"

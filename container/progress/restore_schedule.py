@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 SMALL_OFFSETS = 50_000
 """Up to so many offsets are read in place: about the time that a worker takes to start."""
-COMMIT_S = 5.0
+FLUSH_S = 5.0
 """How often a worker flushes and OFFSET says so: what a restore that is cut short does again."""
 MOST_LEVEL0_FILES = 18
 """Up to so many files may wait for compaction when input is taken: RocksDB slows writers from 20.
 
 It merges them in the background then; of more, all are merged before, which writes the whole store
-once more. A GB makes 16 files, and one or two for the commits on the way.
+once more. A GB makes 16 files, and one or two for the flushes on the way.
 """
 
 WORKER_MB = 300

@@ -31,7 +31,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.host.parent_death import die_with_parent
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore_schedule import worker_memory
-from homeport.container.rocksdb.bulk_store import BulkStore
+from homeport.container.storage.storage_engines import persistent_engine
 
 STOPPED = 143
 FAILED = 1
@@ -49,7 +49,7 @@ class WorkerBrief:
     """What one worker does: [start, head) of a changelog partition into the store at ``path``.
 
     ``config``: the job's, for the store's options and the system's properties. ``parent``: process
-    id of the container. ``memory_mb``: of the whole process. ``commit_s``: how often all is
+    id of the container. ``memory_mb``: of the whole process. ``flush_s``: how often all is
     flushed.
     """
 
@@ -63,7 +63,7 @@ class WorkerBrief:
     path: str
     memory_mb: int
     cores: int
-    commit_s: float
+    flush_s: float
     parent: int
 
     def to_json(self) -> dict[str, Any]:
@@ -85,19 +85,15 @@ class RestoreWorker:
         self._brief = brief
         self._memory = worker_memory(brief.memory_mb)
         config = StorageConfig.of(Config(brief.config)).stores[brief.store]
-        self._store = BulkStore(
-            Path(brief.path),
-            self._memory,
-            brief.cores,
-            config.rocksdb,
-            expires=config.ttl_ms is not None,
+        self._store = persistent_engine(config.factory).bulk_loader(
+            config, Path(brief.path), self._memory, brief.cores
         )
         self._has_to_stop = False
         self._records = 0
         self._bytes = 0
         self._last: int | None = None
         self._flushed: int | None = None
-        self._told_s = self._committed_s = time.monotonic()
+        self._told_s = self._flushed_s = time.monotonic()
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
         """The handler of SIGTERM."""
@@ -115,10 +111,10 @@ class RestoreWorker:
                 self._fill(reader)
             store.write((), (), head - 1)
             self._last = head - 1
-            self._commit()
+            self._flush()
             store.settle(lambda files: _tell({"merging": files}))
         except _StopError:
-            self._commit()
+            self._flush()
             return STOPPED
         finally:
             store.close()
@@ -144,19 +140,19 @@ class RestoreWorker:
             self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
 
     def _may_go_on(self, seconds: float) -> None:
-        """Called between any two batches, and while none comes: tells and commits in time."""
+        """Called between any two batches, and while none comes: tells and flushes in time."""
         if self._has_to_stop:
             raise _StopError
         now_s = time.monotonic()
-        if now_s - self._committed_s >= self._brief.commit_s:
-            self._commit()
-            self._committed_s = time.monotonic()
+        if now_s - self._flushed_s >= self._brief.flush_s:
+            self._flush()
+            self._flushed_s = time.monotonic()
         elif now_s - self._told_s >= TELL_S:
             self._tell_read()
         if seconds:
             time.sleep(seconds)
 
-    def _commit(self) -> None:
+    def _flush(self) -> None:
         """All that was read is on the disk, and the container knows."""
         self._tell_read()
         if self._last is not None and self._last != self._flushed:

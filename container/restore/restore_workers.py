@@ -21,7 +21,7 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError, StoreError, UnavailableError
 from homeport.container.host.disk_space import DiskForbiddenError, DiskFullError
 from homeport.container.kafka.clients import HangingTransactionError, PartitionError
-from homeport.container.progress.restore_schedule import COMMIT_S, WorkerLimits
+from homeport.container.progress.restore_schedule import FLUSH_S, WorkerLimits
 from homeport.container.restore.restore_worker import STOPPED, WorkerBrief
 from homeport.container.storage.store_restore import StoreRestore
 
@@ -91,7 +91,7 @@ class _Worker:
 
 
 def brief_of(
-    restore: StoreRestore, *, config: Config, memory_mb: int, cores: int, commit_s: float
+    restore: StoreRestore, *, config: Config, memory_mb: int, cores: int, flush_s: float
 ) -> dict[str, Any]:
     """What the worker of ``restore`` reads on its standard input."""
     store, plan = restore.store, restore.plan
@@ -106,7 +106,7 @@ def brief_of(
         path=str(store.directory.path),
         memory_mb=memory_mb,
         cores=cores,
-        commit_s=commit_s,
+        flush_s=flush_s,
         parent=os.getpid(),
     ).to_json()
 
@@ -119,7 +119,7 @@ class RestoreWorkers:
         limits: how many at once, and the memory of each.
         cores: of the container.
         pause: waits the seconds given; raises to stop.
-        commit_s: how often each flushes what it has read.
+        flush_s: how often each flushes what it has read.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class RestoreWorkers:
         limits: WorkerLimits,
         cores: int,
         pause: Callable[[float], None],
-        commit_s: float = COMMIT_S,
+        flush_s: float = FLUSH_S,
     ) -> None:
-        self._commit_s = commit_s
+        self._flush_s = flush_s
         self._config = config
         self._limits = limits
         self._cores = cores
@@ -167,7 +167,7 @@ class RestoreWorkers:
             config=self._config,
             memory_mb=self._limits.worker_mb,
             cores=self._cores,
-            commit_s=self._commit_s,
+            flush_s=self._flush_s,
         )
         process = subprocess.Popen(
             COMMAND,
@@ -199,7 +199,7 @@ class RestoreWorkers:
             raise StoreError(f"the restore of store {name} was ended by SIGTERM: start again")
         if code != 0:
             raise StoreError(
-                f"the worker that restored store {name} {_end_of(code)}; what it had committed "
+                f"the worker that restored store {name} {_end_of(code)}; what it had flushed "
                 "stays, and the next start goes on from there"
             )
         if worker.peak_mb is not None:

@@ -26,6 +26,7 @@ from rocksdict import (
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.settings.rocksdb_section import RocksDbConfig
+from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import disk_error
 from homeport.container.rocksdb.options import set_compaction_options, set_file_options
 
@@ -98,17 +99,6 @@ class RocksDbMemory:
             return self._write_buffer_bytes
         cap = config.write_buffer_bytes // self._task_count // config.write_buffers
         return max(_SMALLEST_CAP, min(self._write_buffer_bytes, cap))
-
-
-class DamagedStoreError(StoreError):
-    """RocksDB cannot read what it wrote: only the changelog can bring the store back.
-
-    ``story``: what it says, in one line.
-    """
-
-    def __init__(self, path: Path, story: str) -> None:
-        self.story = story
-        super().__init__(f"{path}: {story}; the next start restores this store from its changelog")
 
 
 class RocksDbStore:

@@ -5,7 +5,7 @@ beside a writer write there (the binding a file of its own at each open), so a s
 opened: copies of the small files that say what the store consists of, and links to descriptors of
 the table files, which stay readable after the owner has merged and deleted them.
 
-What is seen is what the owner had flushed, which is what a restart would find: its last commit, or
+What is seen is what the owner had flushed, which is what a restart would find: its last flush, or
 a little more.
 """
 
@@ -16,16 +16,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from rocksdict import AccessType, Options, Rdict
 
 from homeport.config.errors import StoreError
 from homeport.container.rocksdb.expiring_store import STAMP_BYTES, is_stamped
-from homeport.container.rocksdb.rocksdb_store import POSITION_KEY
+from homeport.container.rocksdb.rocksdb_store import CURRENT_FILE, POSITION_KEY
 
-_CURRENT = "CURRENT"
 _TABLE = ".sst"
 _ATTEMPTS = 20
 
@@ -70,7 +68,7 @@ class RocksDbView:
         """The store of that list of tables, open; else RocksDB's words, in one line."""
         with ExitStack() as resources:
             folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="homeport-")))
-            (folder / _CURRENT).write_text(f"{name}\n", encoding="utf-8")
+            (folder / CURRENT_FILE).write_text(f"{name}\n", encoding="utf-8")
             (folder / name).write_bytes(manifest)
             with ExitStack() as tables:
                 _link_tables(self.path, folder, tables)
@@ -148,12 +146,7 @@ class RocksDbView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
 
@@ -161,7 +154,7 @@ def _manifest(path: Path, replaced: str | None = None) -> tuple[str, bytes]:
     """Name and bytes of the file that lists the store's tables; ``replaced`` is gone."""
     name = None
     try:
-        name = Path((path / _CURRENT).read_text(encoding="utf-8").strip()).name
+        name = Path((path / CURRENT_FILE).read_text(encoding="utf-8").strip()).name
         return name, (path / name).read_bytes()
     except FileNotFoundError as error:
         if name not in {None, replaced}:

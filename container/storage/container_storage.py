@@ -1,4 +1,4 @@
-"""The stores of one container: opened, restored, changed by transactions, committed, closed."""
+"""The stores of one container: opened, restored, changed by transactions, flushed, closed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.host.clocks import read_clocks
 from homeport.container.progress.clock_reading import NEVER, ClockReading
-from homeport.container.progress.commit import Changes, StoreId
 from homeport.container.progress.directories import task_directory
+from homeport.container.progress.transaction_plan import Changes, StoreId
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
-from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.restore_manager import RestoreManager, Workers
+from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import (
     Position,
     Reached,
@@ -105,7 +105,7 @@ class ContainerStorage:
             if store.engine is None:
                 store.engine = self._engines.open(store.config, store.directory.path)
             store.overlay = Overlay(store.engine)
-        self.commit()
+        self.flush()
         return results
 
     @property
@@ -169,18 +169,18 @@ class ContainerStorage:
     def has_first_changes(self) -> bool:
         """Whether a store holds something but has no OFFSET yet.
 
-        A crash would have it rebuilt in full, so its first commit is not put off.
+        A crash would have it rebuilt in full, so its first flush is not put off.
         """
         return any(item.has_first_changes for item in self._opened)
 
-    def commit(self, reached: Reached = passed) -> int:
+    def flush(self, reached: Reached = passed) -> int:
         """Every store that moved is flushed and its OFFSET names where it stood; how many moved.
 
         Raises:
             StoreError: one has failed; of one that is damaged its next start is to know.
         """
         self._engines.require_sound()
-        return sum([item.commit(reached) for item in self._opened])
+        return sum([item.flush(reached) for item in self._opened])
 
     def _of(self, store: StoreId) -> TaskStore:
         found = self._by_id.get(store)

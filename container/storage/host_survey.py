@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from homeport.config.errors import StoreError, WireError
-from homeport.config.system_stream import SystemStream
+from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.progress import offset_file
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
-from homeport.container.rocksdb.rocksdb_view import RocksDbView
 from homeport.container.storage.directory_files import DirectoryFiles
 from homeport.container.storage.directory_lock import LOCK_FILE, Holder
 from homeport.container.storage.lock_holder import lock_holder
+from homeport.container.storage.storage_engines import persistent_engine
 from homeport.container.storage.task_store import found_files
 from homeport.job_coordinator.model.job_model import TaskModel
 
@@ -129,24 +129,20 @@ def offset_texts(directory: Path) -> OffsetTexts:
     )
 
 
-def state_found(path: Path, changelog: SystemStream, task: TaskModel) -> LocalState:
-    """What a container would find in the directory of a store of ``task``.
+def state_found(path: Path, store: StoreConfig, task: TaskModel) -> LocalState:
+    """What a container would find in the directory ``path`` of the store's part of ``task``.
 
     The store is read as far as it is on the disk.
     """
     files = DirectoryFiles(path)
-    if not files.has_content:
+    if store.changelog is None or not (store.is_persistent and files.has_content):
         return LocalState(exists=False)
-    fault, local = found_files(changelog, task, files)
+    kind = persistent_engine(store.factory)
+    fault, local = found_files(store.changelog, task, files, kind)
     try:
-        position = position_of(path)
+        with kind.view(path) as view:
+            position = view.position
     except StoreError as error:
         fault = fault or Refusal(RefusalReason.DAMAGED_STORE, str(error))
         return replace(local, fault=fault)
     return replace(local, fault=fault, position=position)
-
-
-def position_of(path: Path) -> int | None:
-    """The changelog offset up to which the store holds everything; StoreError where it is none."""
-    with RocksDbView(path) as view:
-        return view.position

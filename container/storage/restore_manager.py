@@ -13,7 +13,7 @@ from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.restore import ChangelogTopic, expectation_of
 from homeport.container.progress.restore_schedule import is_read_in_place, largest_first
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
-from homeport.container.storage.engine import StorageEngines
+from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.store_restore import StoreRestore
 from homeport.container.storage.task_store import TaskStore
 from homeport.job_coordinator.model.outcomes import Restored

@@ -1,7 +1,8 @@
 """Is a store what its changelog says, or what another directory says? Key by key, of any size.
 
-A changelog is replayed into a scratch store of digests, which RocksDB sorts on the disk; then both
-are walked side by side. Memory stays what the scratch store may use.
+A changelog is replayed into a scratch store of digests, which RocksDB sorts on the disk
+whatever the engine of the store; then both are walked side by side. Memory stays what the scratch
+store may use.
 
 The changelog is replayed to its head, not only to the store's position: a key that was written
 again since may have lost, to compaction, the record that the store is at. Such a key is compared

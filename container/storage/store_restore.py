@@ -18,7 +18,7 @@ from homeport.container.progress.restore import (
 from homeport.container.progress.restore_meter import RestoreMeter
 from homeport.container.progress.store_meta import Expectation
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
-from homeport.container.storage.engine import StorageEngines
+from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import TaskStore
 from homeport.job_coordinator.model.outcomes import Restored
 
@@ -63,7 +63,7 @@ class StoreRestore:
             store.rebuild()
 
     def hand_over(self) -> None:
-        """The store is not open here, and a worker's commits will be believed.
+        """The store is not open here, and a worker's flushes will be believed.
 
         Where all is read, STORE-META dates from now: whoever reads on from there within the time
         that deletions are kept misses none (safety S2). Else it says what it said, as the store

@@ -9,40 +9,43 @@ from dataclasses import dataclass, replace
 from homeport.config.errors import StoreError, WireError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.engine.storage_engine import (
+    DamagedStoreError,
+    PersistentEngineFactory,
+    StorageEngine,
+)
 from homeport.container.host.disk_space import DiskError
 from homeport.container.progress.clock_reading import NEVER, ClockReading
-from homeport.container.progress.commit import (
-    Action,
-    Changes,
-    Step,
-    StoreId,
+from homeport.container.progress.flush_plan import (
+    FlushAction,
+    FlushStep,
     StoreProgress,
-    commit_plan,
+    flush_plan,
 )
 from homeport.container.progress.offset_file import ForeignOffsetError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
 from homeport.container.progress.store_meta import FORMAT, Expectation, StoreMeta, is_meta_due
-from homeport.container.rocksdb.rocksdb_store import CURRENT_FILE, DamagedStoreError
+from homeport.container.progress.transaction_plan import Changes, Step, StoreId
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_files import DirectoryFiles, OffsetFound
-from homeport.container.storage.engine import StorageEngine, StorageEngines
 from homeport.container.storage.overlay import Overlay
+from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
 from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
 
 Position = tuple[str, int]
 """(topic, partition) of a changelog."""
-Reached = Callable[[Step], None]
-"""Is told of each step of a plan when it is done; whatever runs a job passes on."""
+Reached = Callable[[Step | FlushStep], None]
+"""Gets each step of a plan when it is done. A job itself uses ``passed``."""
 
 
-def passed(_step: Step) -> None:
+def passed(_step: Step | FlushStep) -> None:
     """Nothing happens between two steps."""
 
 
 @dataclass
 class TaskStore:
-    """One store of one task. ``committed_offset`` is what OFFSET says; None: there is no file.
+    """One store of one task. ``flushed_offset`` is what OFFSET says; None: there is no file.
 
     ``expected``: what STORE-META is to say; None before the restore, and without a changelog.
     ``at_head``: when the store was last known to hold all that its changelog held.
@@ -55,7 +58,7 @@ class TaskStore:
     engine: StorageEngine | None
     overlay: Overlay | None = None
     position: int | None = None
-    committed_offset: int | None = None
+    flushed_offset: int | None = None
     expected: Expectation | None = None
     at_head: ClockReading = NEVER
 
@@ -90,7 +93,7 @@ class TaskStore:
                 self.engine.close()
             self.engine = None
         self.directory.empty()
-        self.committed_offset = None
+        self.flushed_offset = None
         self.local = LocalState(exists=False)
 
     @property
@@ -98,7 +101,7 @@ class TaskStore:
         """Whether the store could have an OFFSET and has none yet."""
         return (
             self.position is not None
-            and self.committed_offset is None
+            and self.flushed_offset is None
             and self.opened().is_persistent
         )
 
@@ -128,11 +131,11 @@ class TaskStore:
         self.opened().write(entries, position)
         self.position = position
 
-    def commit(self, reached: Reached = passed) -> bool:
+    def flush(self, reached: Reached = passed) -> bool:
         """The store is flushed and OFFSET names where it stood; whether it had moved."""
         progress = self._progress()
         meta = self._meta()
-        for step in commit_plan(self.id, progress):
+        for step in flush_plan(self.id, progress):
             self._carry_out(step, meta)
             reached(step)
         return progress.has_moved
@@ -145,7 +148,7 @@ class TaskStore:
             and is_meta_due(self.local.meta, meta, expected.delete_retention_ms)
         )
         position = self.position if self.opened().is_persistent else None
-        return StoreProgress(position, self.committed_offset, meta is not None, is_due)
+        return StoreProgress(position, self.flushed_offset, meta is not None, is_due)
 
     def _meta(self) -> StoreMeta | None:
         """What STORE-META is to say now."""
@@ -153,12 +156,12 @@ class TaskStore:
             return None
         return replace(self.expected.meta, at_head=self.at_head)
 
-    def _carry_out(self, step: Step, meta: StoreMeta | None) -> None:
-        if step.action is Action.FLUSH:
+    def _carry_out(self, step: FlushStep, meta: StoreMeta | None) -> None:
+        if step.action is FlushAction.FLUSH:
             self.opened().flush()
-        elif step.action is Action.WRITE_META and meta is not None:
+        elif step.action is FlushAction.WRITE_META and meta is not None:
             self.write_meta(meta)
-        elif step.offset is not None and step.action is Action.WRITE_OFFSET:
+        elif step.offset is not None and step.action is FlushAction.WRITE_OFFSET:
             self.directory.write_offset(step.offset)
         elif step.offset is not None:
             partition = self.task.changelog_partition
@@ -166,15 +169,13 @@ class TaskStore:
             self.directory.write_offset_v2(
                 self.changelog, partition, step.offset, is_standby=is_standby
             )
-            self.committed_offset = step.offset
+            self.flushed_offset = step.offset
 
     def flushed_elsewhere(self, position: int) -> None:
         """A worker that has the store open has flushed it up to ``position``: OFFSET says so."""
-        progress = StoreProgress(
-            position, self.committed_offset, keeps_meta=False, is_meta_due=False
-        )
-        for step in commit_plan(self.id, progress):
-            if step.action is not Action.FLUSH:
+        progress = StoreProgress(position, self.flushed_offset, keeps_meta=False, is_meta_due=False)
+        for step in flush_plan(self.id, progress):
+            if step.action is not FlushAction.FLUSH:
                 self._carry_out(step, None)
 
     def write_meta(self, meta: StoreMeta) -> None:
@@ -204,7 +205,8 @@ def open_task_store(
         directory.empty()
     if config.changelog is None or not directory.has_content:
         return TaskStore(config, task, directory, LocalState(exists=False), None)
-    fault, local = found_files(config.changelog, task, directory)
+    kind = persistent_engine(config.factory)
+    fault, local = found_files(config.changelog, task, directory, kind)
     if fault is None and not (local.meta and local.meta.version != FORMAT):
         try:
             engine = engines.open(config, directory.path)
@@ -231,14 +233,17 @@ def _opened(store: TaskStore) -> TaskStore:
         fault = Refusal(RefusalReason.DAMAGED_STORE, story)
         return replace(store, engine=None, local=replace(store.local, fault=fault))
     store.local = replace(store.local, position=position)
-    store.committed_offset = store.local.offset_file
+    store.flushed_offset = store.local.offset_file
     return store
 
 
 def found_files(
-    changelog: SystemStream, task: TaskModel, directory: DirectoryFiles
+    changelog: SystemStream,
+    task: TaskModel,
+    directory: DirectoryFiles,
+    kind: PersistentEngineFactory,
 ) -> tuple[Refusal | None, LocalState]:
-    """What the files beside the store say, and what is wrong with them."""
+    """What the files beside the store say, and what is wrong with them or the store's own."""
     local = LocalState(exists=True)
     damage = directory.read_damage()
     if damage is not None:
@@ -253,11 +258,8 @@ def found_files(
         local = _local(offset, directory.read_meta())
     except WireError as error:
         return Refusal(RefusalReason.DAMAGED_META, str(error)), local
-    if not (directory.path / CURRENT_FILE).exists():
-        # RocksDB would begin an empty store, and OFFSET would speak for it.
-        story = f"RocksDB's file {CURRENT_FILE} is missing"
-        return Refusal(RefusalReason.DAMAGED_STORE, story), local
-    return None, local
+    story = kind.fault(directory.path)
+    return None if story is None else Refusal(RefusalReason.DAMAGED_STORE, story), local
 
 
 def _local(offset: OffsetFound | None, meta: StoreMeta | None) -> LocalState:

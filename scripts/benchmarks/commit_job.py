@@ -34,7 +34,7 @@ from homeport.container.processing.loop_parts import LoopParts, LoopSettings
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
-from homeport.container.progress.commit import TransactionLimits
+from homeport.container.progress.transaction_plan import TransactionLimits
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.typed_store import TypedStore
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -154,7 +154,7 @@ class _Run:
         )
         loop = RunLoop(parts, settings, stop)
         loop.run()
-        loop.commit()
+        loop.flush()
         found = {"s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
         source.close()
         return {**found, "transactions": watch.transactions}

@@ -15,7 +15,7 @@ from benchmarks.store_runs import (
     timed,
     values,
 )
-from homeport.container.storage.engine import StorageEngine
+from homeport.container.engine.storage_engine import StorageEngine
 
 TITLE = f"engines: {KEYS:,} keys of 8 B in random order, values of {VALUE_BYTES} B"
 

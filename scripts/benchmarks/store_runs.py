@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.report import Row, at_least, figure
+from homeport.container.engine.in_memory_store import InMemoryStore
+from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
-from homeport.container.storage.engine import StorageEngine
-from homeport.container.storage.in_memory_store import InMemoryStore
 
 KEYS = 500_000
 BATCH = 50_000

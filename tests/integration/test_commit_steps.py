@@ -1,4 +1,4 @@
-"""A stream container dies between any two steps of a transaction and of a commit.
+"""A stream container dies between any two steps of a transaction and of a flush.
 
 On a real broker, with a process that kills itself there; the next incarnation goes on exactly.
 """
@@ -20,12 +20,8 @@ from stream_containers import (
     make_job,
 )
 
-from homeport.container.progress.commit import (
-    StoreId,
-    StoreProgress,
-    commit_plan,
-    transaction_plan,
-)
+from homeport.container.progress.flush_plan import StoreProgress, flush_plan
+from homeport.container.progress.transaction_plan import StoreId, transaction_plan
 from homeport.job_coordinator.model.ids import TaskName
 
 Make = Callable[..., Job]
@@ -54,8 +50,8 @@ def points(*, outputs_at_once: bool) -> list[str]:
     """Every step after which something else is done."""
     moved = StoreProgress(1, None, keeps_meta=True, is_meta_due=False)
     plan = transaction_plan(STORES, STORES, outputs_at_once=outputs_at_once, checkpoints=True)
-    commits = [step for store in STORES for step in commit_plan(store, moved)]
-    return [str(step) for step in (*plan, *commits)]
+    flushes = [step for store in STORES for step in flush_plan(store, moved)]
+    return [str(step) for step in (*plan, *flushes)]
 
 
 def die_at_each(job: Job, deaths: list[str]) -> None:

@@ -181,7 +181,7 @@ def test_what_is_merged_after_a_restore_is_told(make: Callable[[int], RestoredSt
     """Where each of many flushes left a file: how many, once all has been read."""
     stores = make(1)
     stores.produce(LARGE, 1)
-    stores.restore(commit_s=0)
+    stores.restore(flush_s=0)
     assert stores.progress[-1].merging > 0
     assert stores.progress[-1].remaining <= 1
     assert {progress.merging for progress in stores.progress[:-1]} <= {0}

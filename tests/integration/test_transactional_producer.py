@@ -16,7 +16,7 @@ from homeport.container.kafka.transactional_producer import (
     RecordRefusedError,
     TransactionalProducer,
 )
-from homeport.container.progress.commit import Send
+from homeport.container.progress.transaction_plan import Send
 
 DEADLINE_S = 30.0
 TRANSACTION_TIMEOUT_MS = 20_000

@@ -92,12 +92,12 @@ def test_offset_is_written_at_a_stop_too(tmp_path: Path) -> None:
     log = Log()
     storage, result = opened(tmp_path, log)
     assert result == NOTHING
-    storage.commit()
+    storage.flush()
     storage.close()
     assert not (directory_of(tmp_path) / offset_file.OFFSET_FILE).exists()
     storage, _ = opened(tmp_path, log)
     transaction(storage, log, b"a", b"1")
-    storage.commit()
+    storage.flush()
     storage.close()
     assert (directory_of(tmp_path) / offset_file.OFFSET_FILE).exists()
 
@@ -112,7 +112,7 @@ def test_of_a_changelog_that_has_become_empty_no_offset_stays(tmp_path: Path) ->
     log.records, log.topic = [], ChangelogTopic("id-2", 1_000_000)
     storage, result = opened(tmp_path, log)
     assert result.refusal == "recreated"
-    storage.commit()
+    storage.flush()
     assert not (directory / offset_file.OFFSET_FILE).exists()
     assert not (directory / offset_file.OFFSET_V2_FILE).exists()
     storage.close()

@@ -14,8 +14,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.serde.serdes import serde
-from homeport.container.storage.engine import StorageEngine
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.typed_store import TypedPairs, TypedStore
 

@@ -26,7 +26,7 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
 
-COMMIT_S = 0.2
+FLUSH_S = 0.2
 _LIMIT_S = 30.0
 Content = dict[bytes, bytes]
 
@@ -128,11 +128,11 @@ class RestoredStores:
         self,
         pause: Callable[[float], None] = nothing,
         workers: int = 2,
-        commit_s: float = COMMIT_S,
+        flush_s: float = FLUSH_S,
     ) -> dict[TaskName, Restored]:
         """A container's restore; afterwards the stores are closed, and equal to the changelog.
 
-        ``pause`` is called all the time meanwhile; what it raises ends the restore. ``commit_s``:
+        ``pause`` is called all the time meanwhile; what it raises ends the restore. ``flush_s``:
         how often workers flush.
         """
         tasks = [TaskModel(TaskName(f"Partition {p}"), (), p) for p in range(self.partitions)]
@@ -144,7 +144,7 @@ class RestoredStores:
         self.progress.clear()
         reader = LogReader(self.system, nothing)
         limits = WorkerLimits(workers, WORKER_MB)
-        fillers = RestoreWorkers(self.config, limits, 2, pause, commit_s)
+        fillers = RestoreWorkers(self.config, limits, 2, pause, flush_s)
         try:
             storage.open()
             restored = storage.restore(KafkaChangelogReader({"kafka": reader}), self, fillers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.container.storage.engine import StorageEngine
+from homeport.container.engine.storage_engine import StorageEngine
 
 KEYS = (b"", b"\x00", b"\x00homeport", b"\x00homeport.positionz", b"a", b"a\x00", b"b", b"\xff\xff")
 """In byte order; the reserved key lies between the third and the fourth."""

@@ -9,8 +9,8 @@ from homeport.config.config import Config
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.commit import StoreId
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
+from homeport.container.progress.transaction_plan import StoreId
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.store_restore import StoreRestore
@@ -123,6 +123,6 @@ def one_committed(folder: Path) -> Log:
     log = Log()
     storage, _ = opened(folder, log)
     transaction(storage, log, b"a", b"1")
-    storage.commit()
+    storage.flush()
     storage.close()
     return log

@@ -31,8 +31,8 @@ from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.launcher import launcher, spare
 from homeport.container.launcher import stop_recorder as stop_witness
 from homeport.container.launcher.child_process import ChildProcess
+from homeport.container.rocksdb import factory
 from homeport.container.storage import container_storage as managers
-from homeport.container.storage import engine
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.job_coordinator.model.ids import Host
@@ -251,8 +251,8 @@ class Hosts:
         patch.setattr(spare, "used_mb", lambda: 0)
         patch.setattr(container, "load_task_class", lambda _: Count)
         patch.setattr(container, "spare_collections", lambda: None)
-        patch.setattr(engine, "RocksDbMemory", lambda *_: None)
-        patch.setattr(engine, "RocksDbStore", lambda path, *_: ModelRocksDb(self, path))
+        patch.setattr(factory, "RocksDbMemory", lambda *_: None)
+        patch.setattr(factory, "RocksDbStore", lambda path, *_: ModelRocksDb(self, path))
         patch.setattr(managers, "StoreDirectory", self._store_directory)
         begin, bury = ChildProcess.__init__, ChildProcess.close
 

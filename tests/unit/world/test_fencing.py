@@ -9,7 +9,7 @@ import pytest
 from homeport.config.errors import FencedError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.progress.commit import Send
+from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from tests.unit.world.world import World
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from another_user import open_folder, unprivileged
 
-from homeport.config.errors import HomeportError
+from homeport.config.errors import HomeportError, StoreError
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.job_coordinator.cli.homeport import run
 
@@ -71,6 +71,14 @@ def test_what_is_not_there_is_one_line(
     with pytest.raises(HomeportError) as caught:
         run(["state", "dump", *words, named, "--base", str(tmp_path)])
     assert str(caught.value).startswith(line)
+
+
+def test_a_store_in_memory_has_nothing_to_dump(named: str, tmp_path: Path) -> None:
+    """The line names the kind of the store."""
+    path = _made(tmp_path, "Partition_0")
+    options = (f"--dir={path}", "--config=stores.counts.factory=in-memory")
+    with pytest.raises(StoreError, match="a store of the kind in-memory has no files"):
+        run(["state", "dump", "counts", named, *options])
 
 
 def test_a_host_without_a_folder_is_one_line(

@@ -16,7 +16,7 @@ from homeport.container.kafka import plain_producer
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.transactional_producer import RecordRefusedError
-from homeport.container.progress.commit import Send
+from homeport.container.progress.transaction_plan import Send
 
 SYSTEMS = {
     name: SystemConfig.of(

@@ -18,7 +18,7 @@ from homeport.container.kafka.transactional_producer import (
     RecordRefusedError,
     TransactionalProducer,
 )
-from homeport.container.progress.commit import Send
+from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 SYSTEM = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": "b:1"}), "kafka")

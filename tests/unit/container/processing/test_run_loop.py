@@ -13,12 +13,12 @@ import pytest
 from homeport.config.errors import ConfigError
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
-from homeport.container.processing import run_loop
+from homeport.container.processing import open_transaction, run_loop
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.progress.commit import Send, StoreId, TransactionLimits
+from homeport.container.progress.transaction_plan import Send, StoreId, TransactionLimits
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -102,7 +102,7 @@ class _Task:
 
 
 class _Storage:
-    """In the place of the stores: two of them move with each commit."""
+    """In the place of the stores: two of them move with each flush."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
@@ -119,7 +119,7 @@ class _Storage:
     def has_first_changes(self) -> bool:
         return False
 
-    def commit(self, _reached: object) -> int:
+    def flush(self, _reached: object) -> int:
         return 2
 
 
@@ -222,7 +222,8 @@ class _Case:
         )
         limits = TransactionLimits(self.max_ms, self.max_bytes)
         settings = LoopSettings(limits, NEVER_MS, 1000, "G", None, self.window_ms)
-        self.monkeypatch.setattr(run_loop, "time", self.clock)
+        for module in (run_loop, open_transaction):
+            self.monkeypatch.setattr(module, "time", self.clock)
         return RunLoop(parts, settings, self.stop).run()
 
     def times(self, event: str) -> list[int]:

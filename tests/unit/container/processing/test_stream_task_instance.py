@@ -23,6 +23,7 @@ from homeport.container.api import (
     TaskCoordinator,
 )
 from homeport.container.classes import load_serde
+from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import DiskError, DiskFullError
 from homeport.container.host.stop_flag import OvertakenError, StopRequestedError
 from homeport.container.processing.stream_task_instance import (
@@ -31,9 +32,8 @@ from homeport.container.processing.stream_task_instance import (
     StreamTaskParts,
 )
 from homeport.container.processing.task_instance import Context, Outputs, TaskFailedError
-from homeport.container.rocksdb.rocksdb_store import DamagedStoreError
-from homeport.container.storage.engine import StorageEngines
 from homeport.container.storage.overlay import Overlay
+from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.typed_store import TypedStore
 from homeport.container.storage.value_guard import ValueGuard
 from homeport.job_coordinator.model.ids import TaskName

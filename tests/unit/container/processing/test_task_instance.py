@@ -12,7 +12,7 @@ from homeport.container.processing.task_instance import (
     TaskFailedError,
     TaskInstance,
 )
-from homeport.container.progress.commit import Send
+from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import TaskName
 
 

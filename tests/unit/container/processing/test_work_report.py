@@ -1,9 +1,14 @@
-"""What several sources tell of a container that works is one report."""
+"""An active container reports each fact of its work once; the last report has all of them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from homeport.config.config import Config
 from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.processing.work_report import WorkReport
 from homeport.container.storage.value_guard import ValueGuard
 from homeport.job_coordinator.http.container_report import ContainerReport, DroppedValues
@@ -25,21 +30,68 @@ STORE = StorageConfig.of(
 ).stores["s"]
 
 
-def test_what_one_source_told_stays_when_another_tells() -> None:
-    """Drops are told when there are new ones; stores without any, or without a limit, are left."""
-    told: list[ContainerReport] = []
-    report = WorkReport(told.append)
-    guards = [report.count(ValueGuard.of(STORE, TaskName(f"Partition {i}"))) for i in range(2)]
-    assert report.count(None) is None
+class Told:
+    """What was told, and the clock that it was told by."""
+
+    def __init__(self) -> None:
+        self.elapsed_s = 1.5
+        self.reports: list[ContainerReport] = []
+        self.work = WorkReport(self.reports.append, lambda: self.elapsed_s)
+
+
+@pytest.fixture
+def told() -> Told:
+    """Nothing yet, a second and a half after the start."""
+    return Told()
+
+
+def test_the_first_transaction_is_told_at_once_and_once(told: Told) -> None:
+    """Later ones, and polls that bring nothing, tell nothing, nor is anybody asked."""
+    told.work.committed()
+    told.elapsed_s = 9.0
+    told.work.committed()
+    told.work.idles(lambda: pytest.fail("asked on the way of every poll"))
+    assert told.reports == [ContainerReport(first_commit_ms=1500)]
+
+
+def test_where_no_input_waits_that_is_told_and_the_transaction_after_it(told: Told) -> None:
+    """It works from when it had seen that nothing waits; a partition may not have answered yet."""
+    told.work.idles(lambda: False)
+    assert told.reports == []
+    told.work.idles(lambda: True)
+    told.elapsed_s = 60.0
+    told.work.idles(lambda: pytest.fail("it has been told"))
+    told.work.committed()
+    assert told.reports == [
+        ContainerReport(caught_up_ms=1500),
+        ContainerReport(first_commit_ms=60_000, caught_up_ms=1500),
+    ]
+    assert [report.works_after_ms for report in told.reports] == [1500, 1500]
+
+
+def test_a_launcher_finds_it_in_the_memory_that_it_shares() -> None:
+    """The report of a start is over by then: the last word holds."""
+    memory = LeaseMemory.create(1, 1)
+    memory.tell(ContainerReport())
+    WorkReport(memory.tell, lambda: 0.25).committed()
+    assert memory.told() == ContainerReport(first_commit_ms=250)
+    assert ContainerReport(lag=1).works_after_ms is None
+
+
+def test_without_a_launcher_nobody_is_told() -> None:
+    """As in a benchmark."""
+    WorkReport().committed()
+
+
+def test_dropped_values_are_reported_with_the_next_commit(told: Told) -> None:
+    """Stores that dropped none, or have no limit, are left out; other facts stay."""
+    guards = [told.work.count(ValueGuard.of(STORE, TaskName(f"Partition {i}"))) for i in range(2)]
+    assert told.work.count(None) is None
     assert guards[0] is not None
-    report.dropped()
-    assert told == []
-    report.first_work(ContainerReport(first_commit_ms=7))
+    told.work.committed()
     for _ in range(2):
         assert guards[0].admitted({b"a": b"1234", b"b": b"123"}) == {b"b": b"123"}
-    report.dropped()
-    report.dropped()
-    dropped = (DroppedValues("s", TASK, 2),)
-    assert told[1:] == [ContainerReport(first_commit_ms=7, dropped=dropped)]
-    report.first_work(ContainerReport(caught_up_ms=9))
-    assert told[2:] == [ContainerReport(caught_up_ms=9, dropped=dropped)]
+    told.work.committed()
+    told.work.committed()
+    first = ContainerReport(first_commit_ms=1500)
+    assert told.reports == [first, replace(first, dropped=(DroppedValues("s", TASK, 2),))]

@@ -7,12 +7,12 @@ import pytest
 from homeport.config.errors import WireError
 from homeport.container.progress import checkpoint, offset_file
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.commit import Send, TransactionContent
 from homeport.container.progress.follow import FollowedChangelog, Look
 from homeport.container.progress.oversized import OVERHEAD_BYTES, story
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_meter import RestoreMeter
 from homeport.container.progress.store_meta import Expectation, StoreMeta
+from homeport.container.progress.transaction_plan import Send, TransactionContent
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from homeport.config.system_stream import SystemStream
-from homeport.container.progress.commit import Changes, Send, TransactionContent
 from homeport.container.progress.oversized import story, topics
+from homeport.container.progress.transaction_plan import Changes, Send, TransactionContent
 from homeport.job_coordinator.model.ids import TaskName
 
 

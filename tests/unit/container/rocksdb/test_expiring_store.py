@@ -8,10 +8,10 @@ import pytest
 from storage_engine_conformance import StorageEngineConformance
 
 from homeport.config.errors import StoreError
+from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.rocksdb.expiring_store import ExpiringStore
 from homeport.container.rocksdb.rocksdb_store import DEFAULTS, RocksDbMemory, RocksDbStore
-from homeport.container.storage.engine import StorageEngine
 
 MEMORY = RocksDbMemory(1 << 24, 2)
 BEGIN_S = 1_800_000_000

@@ -21,7 +21,7 @@ from homeport.container.storage.changelog_follower import (
 )
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.engine import StorageEngines
+from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import Position, TaskStore, open_task_store
 from homeport.job_coordinator.http.container_report import StoreLag
 from homeport.job_coordinator.model.ids import TaskName
@@ -91,7 +91,7 @@ def test_a_standby_holds_what_came(tmp_path: Path) -> None:
     feed.chunks = [{PLACE: Chunk({b"a": b"2", b"b": None}, 3, 12)}, {PLACE: Chunk({}, 0, 13)}]
     assert [follower.step(0.5) for _ in range(3)] == [3, 0, 0]
     assert dict(store.opened().scan()) == {b"a": b"2"}
-    assert store.commit()
+    assert store.flush()
     assert offset(store.directory.path) == 13
     store.close()
 

@@ -23,8 +23,9 @@ from stores_in_memory_log import (
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
-from homeport.container.progress.commit import Step
+from homeport.container.progress.flush_plan import FlushStep
 from homeport.container.progress.restore import ChangelogTopic
+from homeport.container.progress.transaction_plan import Step
 from homeport.container.storage.directory import StoreDirectory
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
@@ -35,7 +36,7 @@ def test_a_store_that_comes_home_reads_nothing(tmp_path: Path) -> None:
     storage, result = opened(tmp_path, log)
     assert result == NOTHING
     transaction(storage, log, b"a", b"1")
-    storage.commit()
+    storage.flush()
     storage.close()
     storage, result = opened(tmp_path, log)
     assert result == NOTHING
@@ -66,12 +67,12 @@ def test_offset_names_the_position_after_each_commit(tmp_path: Path) -> None:
     assert not storage.has_first_changes()
     transaction(storage, log, b"a", b"1")
     assert storage.has_first_changes()
-    assert storage.commit() == 1
+    assert storage.flush() == 1
     assert not storage.has_first_changes()
-    assert storage.commit() == 0
+    assert storage.flush() == 0
     transaction(storage, log, b"a", b"2")
     assert not storage.has_first_changes()
-    storage.commit()
+    storage.flush()
     storage.close()
     directory = StoreDirectory(directory_of(tmp_path))
     found = directory.read_offset(SystemStream("kafka", "log"), 0)
@@ -88,12 +89,12 @@ def test_a_commit_tells_each_step_when_it_is_done(tmp_path: Path) -> None:
     assert storage.ids() == ([S, T], [S])
     told: list[tuple[str, bool, bool]] = []
 
-    def reached(step: Step) -> None:
+    def reached(step: Step | FlushStep) -> None:
         folder = directory_of(tmp_path)
         there = [(folder / name).exists() for name in ("OFFSET", "OFFSET-v2")]
         told.append((str(step), there[0], there[1]))
 
-    assert storage.commit(reached) == 1
+    assert storage.flush(reached) == 1
     assert told == [
         ("flush s/Partition 0", False, False),
         ("write-OFFSET s/Partition 0", True, False),
@@ -101,7 +102,7 @@ def test_a_commit_tells_each_step_when_it_is_done(tmp_path: Path) -> None:
         ("write-STORE-META s/Partition 0", True, True),
     ]
     told.clear()
-    assert storage.commit(reached) == 0
+    assert storage.flush(reached) == 0
     assert told == []
     storage.close()
 
@@ -184,7 +185,7 @@ def test_an_idle_store_stays_fresh(tmp_path: Path) -> None:
     log.now_ms += 900_000
     assert storage.changes() == []
     storage.apply(S, {})
-    assert storage.commit() == 0
+    assert storage.flush() == 0
     storage.close()
     log.records += [(b"b", b"1"), None]
     log.now_ms += 900_000
@@ -201,7 +202,7 @@ def test_a_store_without_changelog_lives_as_long_as_its_container(tmp_path: Path
     assert storage.changes() == []
     storage.apply(T, {})
     assert storage.overlay("t", TASK).get(b"a") == b"1"
-    storage.commit()
+    storage.flush()
     storage.close()
     storage, _ = opened(tmp_path, log)
     assert storage.overlay("t", TASK).get(b"a") is None
@@ -218,7 +219,7 @@ def test_an_in_memory_store_is_read_in_full_at_each_start(tmp_path: Path) -> Non
         assert {f.name for f in directory_of(tmp_path).iterdir()} == {".homeport-lock"}
         transaction(storage, log, b"b", b"1")
         assert not storage.has_first_changes()
-        assert storage.commit() == 0
+        assert storage.flush() == 0
         storage.close()
     assert {f.name for f in directory_of(tmp_path).iterdir()} == {".homeport-lock"}
     storage, _ = opened(tmp_path, log, config)

@@ -138,7 +138,7 @@ def test_a_full_disk_at_the_opening_leaves_the_store_as_it_is(tmp_path: Path) ->
     storage.open()
     storage.restore(log, log, log)
     transaction(storage, log, b"a", b"1")
-    storage.commit()
+    storage.flush()
     storage.close()
 
     config = directory_of(tmp_path) / "rocksdict-config.json"

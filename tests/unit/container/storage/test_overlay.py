@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeport.container.storage.in_memory_store import InMemoryStore
+from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.storage.overlay import Overlay
 
 KEYS = st.binary(min_size=1, max_size=2)

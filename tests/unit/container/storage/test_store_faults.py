@@ -24,9 +24,10 @@ from stores_in_memory_log import (
 
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
+from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import DiskForbiddenError
 from homeport.container.progress import offset_file, store_meta
-from homeport.container.rocksdb.rocksdb_store import DamagedStoreError, RocksDbMemory, RocksDbStore
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.directory import StoreDirectory
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
@@ -376,7 +377,7 @@ def test_a_container_that_goes_on_after_its_clock_was_set_keeps_its_store(tmp_pa
         assert result.refusal is None
         log.now_ms += jump_ms
         transaction(storage, log, b"b", b"%d" % jump_ms)
-        storage.commit()
+        storage.flush()
         storage.close()
         log.records += [(b"c", b"1"), None, (b"d", b"1"), None]
     storage, result = opened(tmp_path, log)
@@ -452,7 +453,7 @@ def test_rights_lost_while_running_leave_what_was_committed(tmp_path: Path) -> N
         path = directory_of(folder)
         path.chmod(0o555)
         with unprivileged(), pytest.raises(DiskForbiddenError, match="Permission denied, for user"):
-            storage.commit()
+            storage.flush()
         path.chmod(0o755)
         shutil.copytree(folder / "logged", tmp_path / "logged")
     storage, result = opened(tmp_path, log)

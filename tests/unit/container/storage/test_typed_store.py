@@ -12,10 +12,10 @@ from key_value_store_conformance import KeyValueStoreConformance
 from homeport.config.config import Config
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.api import RecordTooLargeError
+from homeport.container.engine.in_memory_store import InMemoryStore
+from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.serde.serdes import serde
-from homeport.container.storage.engine import StorageEngine
-from homeport.container.storage.in_memory_store import InMemoryStore
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.typed_store import TypedStore
 from homeport.container.storage.value_guard import ValueGuard

@@ -9,7 +9,7 @@ import pytest
 
 from homeport.container.api import MessageCollector
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.progress.commit import StoreId
+from homeport.container.progress.transaction_plan import StoreId
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Position
 from tests.unit.world.containers import Count

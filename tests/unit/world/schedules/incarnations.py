@@ -23,8 +23,9 @@ from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.run_loop import RunLoop
-from homeport.container.progress.commit import Send
+from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
@@ -275,11 +276,11 @@ def a_batch_takes_longer_than_a_transaction_may(scene: Scene) -> None:
 
 def commits_what_it_has(patch: pytest.MonkeyPatch) -> None:
     """A container that is told to stop commits what it has done so far."""
-    drop = RunLoop._drop
+    drop = OpenTransaction.drop
 
-    def commit_and_drop(loop: RunLoop) -> None:
-        parts = loop._parts
-        if loop._stop.is_set() and parts.outputs.sends:
+    def commit_and_drop(transaction: OpenTransaction) -> None:
+        parts = transaction._parts
+        if transaction._stop.is_set() and parts.outputs.sends:
             changes = parts.storage.changes()
             parts.producer.begin()
             parts.producer.send(parts.outputs.sends)
@@ -288,9 +289,9 @@ def commits_what_it_has(patch: pytest.MonkeyPatch) -> None:
             positions = parts.producer.commit()
             for store in parts.storage.ids()[0]:
                 parts.storage.apply(store, positions)
-        drop(loop)
+        drop(transaction)
 
-    patch.setattr(RunLoop, "_drop", commit_and_drop)
+    patch.setattr(OpenTransaction, "drop", commit_and_drop)
 
 
 @schedule("I6", commits_what_it_has, "was counted 6 times for 3 records", partitions=2)
@@ -407,15 +408,15 @@ def _state_is_whole(scene: Scene) -> bool:
 
 def settles_when_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     """The outputs' reports are waited for after the checkpoint."""
-    settle, drop = PlainOutputs.settle, RunLoop._drop
+    settle, drop = PlainOutputs.settle, OpenTransaction.drop
 
-    def drop_and_settle(loop: RunLoop) -> None:
-        drop(loop)
-        if loop._parts.plain is not None:
-            settle(loop._parts.plain, loop._stop.pause)
+    def drop_and_settle(transaction: OpenTransaction) -> None:
+        drop(transaction)
+        if transaction._parts.plain is not None:
+            settle(transaction._parts.plain, transaction._stop.pause)
 
     patch.setattr(PlainOutputs, "settle", lambda *_: None)
-    patch.setattr(RunLoop, "_drop", drop_and_settle)
+    patch.setattr(OpenTransaction, "drop", drop_and_settle)
 
 
 @schedule("I8", settles_when_it_is_committed, "something was lost", config=AT_ONCE)

@@ -151,7 +151,7 @@ def a_child_stands_still_alone(scene: Scene) -> None:
 def beats_of_the_loop(patch: pytest.MonkeyPatch) -> None:
     """The child beats whenever its loop has come round, and its watch minds the deadline only."""
     memories: dict[Process, LeaseMemory] = {}
-    look = RunLoop._commit_if_due
+    look = RunLoop._flush_if_due
 
     def watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:
         memories[_here()] = memory
@@ -159,12 +159,12 @@ def beats_of_the_loop(patch: pytest.MonkeyPatch) -> None:
             Executor.clock.sleep(100)
         end(EXIT_LEASE_LOST)
 
-    def commit_if_due(loop: RunLoop) -> None:
+    def flush_if_due(loop: RunLoop) -> None:
         look(loop)
         memories[_here()].beat_ms = lease_memory.boot_ms()
 
     patch.setattr(lease_memory, "_watch", watch)
-    patch.setattr(RunLoop, "_commit_if_due", commit_if_due)
+    patch.setattr(RunLoop, "_flush_if_due", flush_if_due)
 
 
 @schedule("C3", beats_of_the_loop, "0@1 was killed, which was at work", config=HANG_SOON)

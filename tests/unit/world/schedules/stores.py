@@ -75,18 +75,18 @@ def offset_is_the_truth(patch: pytest.MonkeyPatch) -> None:
     """OFFSET is written before the flush, and at a start it is what counts."""
     plan = restore.plan_restore
 
-    def commit(storage: ContainerStorage, *_: object) -> int:
+    def flush(storage: ContainerStorage, *_: object) -> int:
         for item in storage._opened:
             if item.position is not None and item.config.changelog is not None:
                 item.directory.write_offset(item.position)
                 item.opened().flush()
-                item.committed_offset = item.position
+                item.flushed_offset = item.position
         return 1
 
     def plan_by_offset(local: LocalState, *rest: Any) -> RestorePlan:  # noqa: ANN401 - as the product's
         return plan(replace(local, position=local.offset_file), *rest)
 
-    patch.setattr(ContainerStorage, "commit", commit)
+    patch.setattr(ContainerStorage, "flush", flush)
     patch.setattr(store_restore, "plan_restore", plan_by_offset)
 
 

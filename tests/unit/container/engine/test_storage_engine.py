@@ -9,10 +9,11 @@ from storage_engine_conformance import StorageEngineConformance
 
 from homeport.config.config import Config
 from homeport.config.settings.stores_section import StoreConfig
+from homeport.container.engine.in_memory_store import InMemoryStore
+from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.rocksdb.expiring_store import ExpiringStore
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
-from homeport.container.storage.engine import StorageEngine, StorageEngines
-from homeport.container.storage.in_memory_store import InMemoryStore
+from homeport.container.storage.storage_engines import StorageEngines
 
 
 class TestRocksDbStore(StorageEngineConformance):

@@ -7,6 +7,8 @@ import inspect
 import weakref
 from collections.abc import Generator, Mapping, Sequence
 
+from homeport.container.engine.storage_engine import Opener, StoresMemory
+
 
 class InMemoryStore:
     """One owner, one thread. A scan costs the sorting of what was new since the last one.
@@ -86,6 +88,14 @@ class InMemoryStore:
         for scan in list(self._scans):
             scan.close()
         self._entries, self._keys = {}, []
+
+
+class InMemoryFactory:
+    """Implements ``StorageEngineFactory``."""
+
+    def opener(self, _memory: StoresMemory) -> Opener:
+        """Opens empty stores, which take what memory they need."""
+        return lambda _config, _path, _on_failure: InMemoryStore()
 
 
 def _pairs(

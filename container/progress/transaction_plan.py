@@ -1,8 +1,8 @@
-"""What makes one transaction and one commit, in which order, and when a transaction is due.
+"""The steps that commit one transaction, their order, and when a transaction is due.
 
 PURE. Source: safety I5, "all sends of a transaction happen at its end (outputs, changelog, last the
-checkpoint)"; I7, I8, S1; design, section 8. A plan says the order of the steps and nothing else:
-who carries it out may die between any two of them.
+checkpoint)"; I7, I8; design, section 8. A plan says the order of the steps and nothing else: the
+container may die between any two of them. ``COMMIT`` is Kafka's; ``flush_plan`` has the stores'.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
 class Action(StrEnum):
-    """What one step does. Those from ``SEND_CHANGELOG`` on that name a store are of that alone."""
+    """What one step does. ``SEND_CHANGELOG`` and ``APPLY`` do it for one store."""
 
     END_TASKS = "end-tasks"
     AWAIT_BROKER = "await-broker"
@@ -33,10 +33,6 @@ class Action(StrEnum):
     COMMIT = "commit"
     TELL_COMMITTED = "tell-committed"
     APPLY = "apply"
-    FLUSH = "flush"
-    WRITE_OFFSET = "write-OFFSET"
-    WRITE_OFFSET_V2 = "write-OFFSET-v2"
-    WRITE_META = "write-STORE-META"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,11 +49,10 @@ class StoreId:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a plan; ``store``: whose it is; ``offset``: what an OFFSET file is to say."""
+    """One step of the plan; ``store``: the only store that it concerns."""
 
     action: Action
     store: StoreId | None = None
-    offset: int | None = None
 
     def __str__(self) -> str:
         """The name of the step, such as ``apply counts/Partition 0``."""
@@ -134,45 +129,6 @@ def transaction_plan(
         *(Step(Action.SEND_CHANGELOG, store) for store in logged),
         *map(Step, last),
         *(Step(Action.APPLY, store) for store in stores),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class StoreProgress:
-    """How far one store has come.
-
-    ``position``: the changelog offset that it holds all up to; None: it has none. ``committed``:
-    what OFFSET says; None: there is no file. ``keeps_meta``: whether it has a STORE-META at all;
-    ``is_meta_due``: whether that is to be written even if the store has not moved.
-    """
-
-    position: int | None
-    committed: int | None
-    keeps_meta: bool
-    is_meta_due: bool
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether OFFSET lies behind."""
-        return self.position is not None and self.position != self.committed
-
-
-def commit_plan(store: StoreId, progress: StoreProgress) -> tuple[Step, ...]:
-    """How one store is committed; nothing where there is nothing to say.
-
-    OFFSET gets the position that the store had before the flush began (safety S1); STORE-META comes
-    after it, and says when that was the head (safety S2).
-    """
-    if progress.position is None:
-        return ()
-    meta = [Action.WRITE_META] if progress.keeps_meta else []
-    if not progress.has_moved:
-        return tuple(Step(action, store) for action in meta if progress.is_meta_due)
-    return (
-        Step(Action.FLUSH, store),
-        Step(Action.WRITE_OFFSET, store, progress.position),
-        Step(Action.WRITE_OFFSET_V2, store, progress.position),
-        *(Step(action, store) for action in meta),
     )
 
 

@@ -1,19 +1,15 @@
-"""Order and end of transactions."""
+"""The order of a transaction's steps, and when a transaction ends."""
 
 from __future__ import annotations
 
-import pytest
-
 from homeport.config.system_stream import SystemStream
-from homeport.container.progress.commit import (
+from homeport.container.progress.transaction_plan import (
     Action,
     Changes,
     Step,
     StoreId,
-    StoreProgress,
     TransactionLimits,
     checkpoint_sends,
-    commit_plan,
     transaction_plan,
 )
 from homeport.job_coordinator.model.ids import TaskName
@@ -68,39 +64,6 @@ def test_without_checkpoints_none_is_sent() -> None:
     assert Action.SEND_CHECKPOINTS not in {step.action for step in plan}
 
 
-def test_a_store_that_moved_is_flushed_and_then_its_files_say_so() -> None:
-    """R14: OFFSET says where it stood before the flush (safety S1); STORE-META is last (S2)."""
-    progress = StoreProgress(position=7, committed=5, keeps_meta=True, is_meta_due=False)
-    assert commit_plan(LOGGED, progress) == (
-        Step(Action.FLUSH, LOGGED),
-        Step(Action.WRITE_OFFSET, LOGGED, 7),
-        Step(Action.WRITE_OFFSET_V2, LOGGED, 7),
-        Step(Action.WRITE_META, LOGGED),
-    )
-    without = StoreProgress(position=7, committed=None, keeps_meta=False, is_meta_due=False)
-    assert commit_plan(LOGGED, without) == commit_plan(LOGGED, progress)[:3]
-
-
-@pytest.mark.parametrize(
-    ("progress", "steps"),
-    [
-        (StoreProgress(None, None, keeps_meta=True, is_meta_due=True), []),
-        (StoreProgress(7, 7, keeps_meta=True, is_meta_due=False), []),
-        (
-            StoreProgress(7, 7, keeps_meta=True, is_meta_due=True),
-            ["write-STORE-META s/Partition 0"],
-        ),
-    ],
-    ids=["without a position", "nothing new", "still at the head"],
-)
-def test_a_store_that_has_not_moved_is_left_alone(
-    progress: StoreProgress, steps: list[str]
-) -> None:
-    """But STORE-META says from time to time that it still stands at the head."""
-    assert not progress.has_moved
-    assert _names(commit_plan(LOGGED, progress)) == steps
-
-
 def test_a_checkpoint_is_one_record_per_task() -> None:
     """In the order of the tasks, all into the one partition."""
     processed = {
@@ -124,15 +87,3 @@ def test_a_transaction_ends_by_age_or_by_size() -> None:
     assert not limits.is_due(999.9, 99)
     assert limits.is_due(1000, 0)
     assert limits.is_due(0, 100)
-
-
-@pytest.mark.parametrize(
-    ("position", "committed", "has_moved"),
-    [(None, 5, False), (None, None, False), (5, None, True), (6, 5, True), (5, 5, False)],
-)
-def test_offset_is_written_where_it_lies_behind(
-    position: int | None, committed: int | None, *, has_moved: bool
-) -> None:
-    """A store without a position has nothing to write."""
-    progress = StoreProgress(position, committed, keeps_meta=True, is_meta_due=False)
-    assert progress.has_moved is has_moved

@@ -1,7 +1,8 @@
-"""TransactionShell: what a transaction waits for, and which cause it names when it fails."""
+"""OpenTransaction: what a transaction waits for, and which cause it names when it fails."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +13,10 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
-from homeport.container.processing.loop_parts import LoopSettings, OpenTransaction
+from homeport.container.processing.loop_parts import LoopSettings
+from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.processing.transaction import TransactionShell
-from homeport.container.progress.commit import Changes, Send, StoreId, TransactionLimits
+from homeport.container.progress.transaction_plan import Changes, Send, StoreId, TransactionLimits
 from homeport.job_coordinator.kafka.in_sync import Place
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -57,6 +58,8 @@ class _Producer:
 class _Storage:
     """Two stores with a changelog, of which one was changed."""
 
+    size_bytes = 2
+
     def ids(self) -> tuple[list[StoreId], list[StoreId]]:
         stores = [StoreId("changed", TASK), StoreId("idle", TASK)]
         return stores, stores
@@ -70,6 +73,9 @@ class _Storage:
     def apply(self, _store: StoreId, _positions: object) -> None:
         pass
 
+    def drop(self) -> None:
+        pass
+
 
 class _Case:
     """One transaction with an output of so many bytes."""
@@ -78,11 +84,12 @@ class _Case:
         self, size: int = 1, checkpoint_topic: str | None = "cp", fails: Exception | None = None
     ) -> None:
         self.producer = _Producer(fails)
-        outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
-        outputs.send("out", b"x" * size, partition=5)
+        self.outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
+        self.outputs.send("out", b"x" * size, partition=5)
         parts: Any = SimpleNamespace(
             tasks={},
-            outputs=outputs,
+            processed={},
+            outputs=self.outputs,
             storage=_Storage(),
             producer=self.producer,
             plain=None,
@@ -90,15 +97,14 @@ class _Case:
             history=lambda _event, **_story: None,
             record_limit=lambda _topic: LIMIT,
             reached=lambda _step: None,
-            first_work=SimpleNamespace(committed=lambda: None),
-            report=SimpleNamespace(dropped=lambda: None),
+            report=SimpleNamespace(committed=lambda: None),
         )
         settings = LoopSettings(TransactionLimits(1, 1), 1, 1, "G", checkpoint_topic)
-        self._shell = TransactionShell(parts, settings, StopFlag())
+        self.open = OpenTransaction(parts, settings, StopFlag())
 
     def end(self) -> None:
         """The transaction ends."""
-        self._shell.end(OpenTransaction(), {})
+        self.open.end()
 
 
 @pytest.mark.parametrize(
@@ -112,6 +118,20 @@ def test_a_transaction_waits_for_the_replicas_of_what_it_writes_to(
     case.end()
     assert case.producer.places == {("out", 5), ("log", 3)} | checkpoints
     assert case.producer.is_committed
+
+
+@pytest.mark.parametrize("close", [OpenTransaction.end, OpenTransaction.drop], ids=["end", "drop"])
+def test_a_transaction_that_is_over_holds_nothing(
+    close: Callable[[OpenTransaction], None],
+) -> None:
+    """The next transaction begins without outputs, and its age counts from its own begin."""
+    case = _Case()
+    case.open.add_writes()
+    assert math.isfinite(case.open.time_left_s())
+    close(case.open)
+    assert case.outputs.sends == []
+    assert math.isinf(case.open.time_left_s())
+    assert not case.open.is_due()
 
 
 FAILURES = [RecordRefusedError("sending: refused"), UndeliveredError("kafka: not in time")]

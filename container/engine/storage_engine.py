@@ -1,0 +1,145 @@
+"""What a storage engine is: its open stores, its views of their files, and its factory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from homeport.config.errors import StoreError
+from homeport.config.settings.stores_section import StoreConfig
+from homeport.container.progress.restore_schedule import WorkerMemory
+
+
+class StorageEngine(Protocol):
+    """Bytes to bytes, together with the changelog position they stand at. One owner, one thread."""
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether anything of it outlives its container; if not, every start reads all."""
+
+    @property
+    def position(self) -> int | None:
+        """The changelog offset up to which the store holds everything; None: not known."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``; None where there is none."""
+
+    def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of ``keys``, in their order."""
+
+    def scan(
+        self, start: bytes | None = None, end: bytes | None = None
+    ) -> Generator[tuple[bytes, bytes], None, None]:
+        """Pairs with start <= key < end in byte order, as they stand at the call.
+
+        What holds them there is let go at their end, at its ``close``, and when the store closes.
+        """
+
+    def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
+        """Applies all of ``entries`` (None deletes) and the position, or nothing."""
+
+    def flush(self) -> None:
+        """All that was written is on the disk, where the store keeps anything there."""
+
+    def close(self) -> None:
+        """The directory may be opened by another."""
+
+
+class BulkLoader(Protocol):
+    """A store that a restore worker fills from its changelog."""
+
+    def write(
+        self, keys: Iterable[bytes | None], values: Iterable[bytes | None], position: int
+    ) -> None:
+        """Applies all records in their order and the position, or nothing.
+
+        A value None deletes; a record without a key is passed over.
+        """
+
+    def flush(self) -> None:
+        """All that was written is on the disk."""
+
+    def settle(self, tell: Callable[[int], None]) -> None:
+        """The store is fit for use. ``tell`` gets the number of files first, if any are merged."""
+
+    def close(self) -> None:
+        """The directory may be opened by another; what was not flushed may be gone."""
+
+
+class StoreView(Protocol):
+    """What a store's files hold, read beside its owner. Nothing is written, no lock is taken."""
+
+    @property
+    def position(self) -> int | None:
+        """The changelog offset up to which the store holds everything; None: it names none."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``; None where there is none."""
+
+    def scan(self, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from ``start`` on, in byte order; StoreError where a file is damaged."""
+
+    def __enter__(self) -> Self:
+        """The view is open until the end of the block."""
+
+    def __exit__(self, *_error: object) -> None:
+        """Nothing of the view is open or left."""
+
+
+OnFailure = Callable[[StoreError], None]
+"""Gets each error of a call of an open store, before it is raised."""
+Opener = Callable[[StoreConfig, Path, OnFailure], StorageEngine]
+"""Opens the store of a configuration in a directory, whose lock the caller holds.
+
+Raises:
+    DiskError: there is no room for what opening writes, or no right to it.
+    StoreError: the directory cannot be opened.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoresMemory:
+    """What all stores of a container share: so many bytes, for so many stores of so many tasks."""
+
+    budget_bytes: int
+    store_count: int
+    task_count: int = 1
+
+
+class StorageEngineFactory(Protocol):
+    """One kind of engine. It holds no store."""
+
+    def opener(self, memory: StoresMemory) -> Opener:
+        """Opens the stores of one container, which share ``memory``."""
+
+
+class PersistentEngineFactory(StorageEngineFactory, Protocol):
+    """One kind of engine that keeps its stores on the disk."""
+
+    def bulk_loader(
+        self, config: StoreConfig, path: Path, memory: WorkerMemory, cores: int
+    ) -> BulkLoader:
+        """The store in the directory ``path``, open to be filled; errors as of an ``Opener``."""
+
+    def view(self, path: Path) -> StoreView:
+        """The store in the directory ``path`` as it stands on the disk.
+
+        Raises:
+            StoreError: there is none, or it is damaged or may not be read.
+        """
+
+    def fault(self, path: Path) -> str | None:
+        """Why the files in ``path`` are no store of this kind; None where they may be one."""
+
+
+class DamagedStoreError(StoreError):
+    """An engine cannot read what it wrote: only the changelog can bring the store back.
+
+    ``story``: what the engine says, in one line.
+    """
+
+    def __init__(self, path: Path, story: str) -> None:
+        self.story = story
+        super().__init__(f"{path}: {story}; the next start restores this store from its changelog")
