@@ -1,6 +1,6 @@
 """The suites of scripts/test: scripts/check where it belongs to the suite, then pytest.
 
-Integration tests mostly wait: for leases, for daemons, for YARN. So pytest has more workers than
+Integration tests often wait: for leases, for daemons, for YARN. So pytest has one worker more than
 the machine has cores where they belong to the suite (pytest-xdist; tests/conftest.py has the groups
 of tests that stay on one worker). Coverage is a program of its own, ``coverage_main``.
 """
@@ -19,8 +19,6 @@ _SUITES = {
     "ci": [*_PURE, "tests/exhaustive", "tests/property", "tests/integration", "-m", "not long"],
     "all": ["tests"],
 }
-_WAITING = 2
-"""Workers for each core in a suite that mostly waits."""
 _REPORT = ROOT / "build" / "tests.xml"
 
 
@@ -34,7 +32,7 @@ def main() -> int:
     check = [sys.executable, str(ROOT / "scripts" / "check_main.py")]
     if suite != "unit" and subprocess.run(check, check=False).returncode != 0:
         os.environ["HOMEPORT_CHECK_FAILED"] = "1"
-    workers = (os.cpu_count() or 1) * (1 if suite == "unit" else _WAITING)
+    workers = (os.cpu_count() or 1) + (suite != "unit")
     xdist = ["-n", str(workers), "--dist", "loadgroup", "--no-loadscope-reorder"]
     report = [f"--junit-xml={_REPORT}", "-o", "junit_family=xunit1"]
     command = [sys.executable, "-m", "pytest", *_SUITES[suite], *xdist, *report, *arguments]
