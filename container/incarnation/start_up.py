@@ -318,7 +318,7 @@ def commit_starts(
     """Where every task begins is committed: from then on no record is passed over.
 
     One transaction of checkpoints alone, and none where every partition has one. Only between the
-    restore and the first input: state and position belong together (safety I3, I6).
+    restore and the first input: state and position belong together (safety I3, I6, I9).
 
     Raises:
         FencedError, RecordRefusedError, UnavailableError, TransactionError: as the producer's
