@@ -75,7 +75,7 @@ class StorageEngines:
         return self._opener(config.factory)(config, path, functools.partial(self._failed, path))
 
     def require_sound(self) -> None:
-        """Nothing; the StoreError of an open store that has failed, whoever may have hidden it."""
+        """Raises the StoreError of an open store that has failed, even where user code hid it."""
         for failure in self._failures.values():
             raise failure
 
