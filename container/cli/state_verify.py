@@ -16,6 +16,7 @@ from homeport.container.cli.formatting import number
 from homeport.container.cli.job_on_host import JobFolder, RecordedJob, changelog_reader
 from homeport.container.cli.state_dump import shown_bytes
 from homeport.container.progress.host_directories import task_directory
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.changelog_reader import ChangelogReader
 from homeport.container.storage.state_comparison import (
     Changelog,
@@ -29,6 +30,7 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 
 _LONGEST = 80
+_SCRATCH_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,10 @@ def _with_changelog(
                 system = SystemConfig.of(job.config, changelog.system)
                 policy = TopicAdmin(system).topic_config(changelog.stream)["cleanup.policy"]
                 log = Changelog(changelog, task.changelog_partition, ends, "delete" in policy)
-                found = compare_with_changelog(view.scan(), position, log, reader, Path(scratch))
+                with closing(
+                    RocksDbStore(Path(scratch), RocksDbMemory(_SCRATCH_BYTES, 1))
+                ) as digests:
+                    found = compare_with_changelog(view.scan(), position, log, reader, digests)
                 return Answer(path, name, task_name, against, position, found)
             return Answer(path, name, task_name, against, position, fault=fault)
     except StoreError as error:
