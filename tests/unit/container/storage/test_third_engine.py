@@ -23,7 +23,6 @@ from toy_engine import TOY, TOY_FILE, ToyStore, register
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.config.settings.validation import store_warnings
 from homeport.container.cli import state_dump, state_verify
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.restore.restore_worker import RestoreWorker, WorkerBrief
@@ -126,16 +125,6 @@ def test_a_restore_worker_fills_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with contextlib.closing(ToyStore(tmp_path)) as store:
         assert store.position == 2
         assert store.get_all([b"k0", b"k1"]) == [b"v", b"v"]
-
-
-def test_options_of_rocksdb_have_no_effect_on_it() -> None:
-    """Neither as an age for its entries, nor without a warning."""
-    config = TOYS.merged({"stores.s.rocksdb.ttl.ms": "1000"})
-    storage = StorageConfig.of(config)
-    assert storage.stores["s"].ttl_ms is None
-    assert list(store_warnings(config, storage)) == [
-        "stores.s.rocksdb.ttl.ms has no effect: the store's factory is toy"
-    ]
 
 
 def test_files_of_no_engine_are_the_first_one_s(tmp_path: Path) -> None:
