@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.container.cli.job_on_host import RecordedJob
-from homeport.container.kafka.checkpoint_writer import write_checkpoint
+from homeport.container.kafka.checkpoints import write_checkpoint
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import fence
 from homeport.container.progress.checkpoint import CheckpointKey

@@ -13,7 +13,7 @@ from homeport.config.config import LONG_MAX
 from homeport.config.errors import ConfigError
 from homeport.container.cli import checkpoint_change
 from homeport.container.cli.job_on_host import OneTask, RecordedJob, log_readers, recorded_job
-from homeport.container.kafka.checkpoint_reader import read_checkpoints
+from homeport.container.kafka.checkpoints import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore import ChangelogRange
 from homeport.job_coordinator.cli.options import (

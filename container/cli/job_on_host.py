@@ -19,8 +19,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
-from homeport.container.progress.directories import task_directory
-from homeport.container.progress.host_directories import Owner, owners
+from homeport.container.progress.host_directories import Owner, owners, task_directory
 from homeport.job_coordinator.cli.job_view import JobView, open_job
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from homeport.container.cli.job_on_host import (
     recorded_job,
 )
 from homeport.container.cli.state_verify import Answer
-from homeport.container.progress.directories import task_directory
+from homeport.container.progress.host_directories import task_directory
 from homeport.container.storage.storage_engines import persistent_engine
 from homeport.job_coordinator.cli.options import (
     AsJson,
@@ -103,7 +104,7 @@ def dump(  # noqa: PLR0913 - each is an option of the command line
     path = directory or _only_path(JobConfig.of(given), base, store, task)
     serdes = state_dump.serdes_of(found)
     query = state_dump.Query.of(serdes[0], key, prefix, is_hex=is_hex)
-    with persistent_engine(found.factory).view(path) as view:
+    with closing(persistent_engine(found.factory).view(path)) as view:
         note(f"from {path}, flushed up to changelog offset {view.position}")
         for line in state_dump.lines(view, serdes, query, limit, as_json=as_json):
             print(line)

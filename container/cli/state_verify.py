@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.cli.formatting import number
 from homeport.container.cli.job_on_host import JobFolder, RecordedJob, changelog_reader
 from homeport.container.cli.state_dump import shown_bytes
-from homeport.container.progress.directories import task_directory
+from homeport.container.progress.host_directories import task_directory
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.changelog_reader import ChangelogReader
 from homeport.container.storage.state_comparison import (
     Changelog,
@@ -22,12 +24,13 @@ from homeport.container.storage.state_comparison import (
     compare_stores,
     compare_with_changelog,
 )
-from homeport.container.storage.storage_engines import engine_of_files, persistent_engine
+from homeport.container.storage.storage_engines import persistent_engine, view_of
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 
 _LONGEST = 80
+_SCRATCH_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,8 @@ def _with_changelog(
         return Answer(path, name, task_name, against, fault="the store has no changelog")
     # The store before the changelog: what it has was in the changelog by then.
     try:
-        view_of = persistent_engine(store.factory).view
-        with view_of(path) as view, tempfile.TemporaryDirectory(prefix="homeport-") as scratch:
+        opened = closing(persistent_engine(store.factory).view(path))
+        with opened as view, tempfile.TemporaryDirectory(prefix="homeport-") as scratch:
             position = view.position
             (ends,) = reader.ranges([(changelog, task.changelog_partition)])
             if position is None:
@@ -124,7 +127,10 @@ def _with_changelog(
                 system = SystemConfig.of(job.config, changelog.system)
                 policy = TopicAdmin(system).topic_config(changelog.stream)["cleanup.policy"]
                 log = Changelog(changelog, task.changelog_partition, ends, "delete" in policy)
-                found = compare_with_changelog(view.scan(), position, log, reader, Path(scratch))
+                with closing(
+                    RocksDbStore(Path(scratch), RocksDbMemory(_SCRATCH_BYTES, 1))
+                ) as digests:
+                    found = compare_with_changelog(view.scan(), position, log, reader, digests)
                 return Answer(path, name, task_name, against, position, found)
             return Answer(path, name, task_name, against, position, fault=fault)
     except StoreError as error:
@@ -166,7 +172,7 @@ def _pair(path: Path, candidates: list[Path]) -> Answer:
         where = ", ".join(str(c) for c in candidates)
         return Answer(path, store, task, where, fault=f"there is no {where}")
     try:
-        with engine_of_files(path).view(path) as mine, engine_of_files(other).view(other) as theirs:
+        with closing(view_of(path)) as mine, closing(view_of(other)) as theirs:
             found = compare_stores(mine.scan(), theirs.scan())
             against = f"{other}, position {theirs.position}"
             return Answer(path, store, task, against, mine.position, found)

@@ -7,7 +7,7 @@ import inspect
 import weakref
 from collections.abc import Generator, Mapping, Sequence
 
-from homeport.container.engine.storage_engine import Opener, StoresMemory
+from homeport.container.engine.storage_engine import Opener
 
 
 class InMemoryStore:
@@ -23,11 +23,6 @@ class InMemoryStore:
         self._gone: set[bytes] = set()
         self._position: int | None = None
         self._scans: weakref.WeakSet[Generator[tuple[bytes, bytes], None, None]] = weakref.WeakSet()
-
-    @property
-    def is_persistent(self) -> bool:
-        """No: nothing of it is on the disk."""
-        return False
 
     @property
     def position(self) -> int | None:
@@ -93,7 +88,7 @@ class InMemoryStore:
 class InMemoryFactory:
     """Implements ``StorageEngineFactory``."""
 
-    def opener(self, _memory: StoresMemory) -> Opener:
+    def opener(self, *_memory: int) -> Opener:
         """Opens empty stores, which take what memory they need."""
         return lambda _config, _path, _on_failure: InMemoryStore()
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
@@ -14,10 +13,6 @@ from homeport.container.progress.restore_schedule import WorkerMemory
 
 class StorageEngine(Protocol):
     """Bytes to bytes, together with the changelog position they stand at. One owner, one thread."""
-
-    @property
-    def is_persistent(self) -> bool:
-        """Whether anything of it outlives its container; if not, every start reads all."""
 
     @property
     def position(self) -> int | None:
@@ -47,27 +42,6 @@ class StorageEngine(Protocol):
         """The directory may be opened by another."""
 
 
-class BulkLoader(Protocol):
-    """A store that a restore worker fills from its changelog."""
-
-    def write(
-        self, keys: Iterable[bytes | None], values: Iterable[bytes | None], position: int
-    ) -> None:
-        """Applies all records in their order and the position, or nothing.
-
-        A value None deletes; a record without a key is passed over.
-        """
-
-    def flush(self) -> None:
-        """All that was written is on the disk."""
-
-    def settle(self, tell: Callable[[int], None]) -> None:
-        """The store is fit for use. ``tell`` gets the number of files first, if any are merged."""
-
-    def close(self) -> None:
-        """The directory may be opened by another; what was not flushed may be gone."""
-
-
 class StoreView(Protocol):
     """What a store's files hold, read beside its owner. Nothing is written, no lock is taken."""
 
@@ -81,11 +55,29 @@ class StoreView(Protocol):
     def scan(self, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Pairs from ``start`` on, in byte order; StoreError where a file is damaged."""
 
-    def __enter__(self) -> Self:
-        """The view is open until the end of the block."""
-
-    def __exit__(self, *_error: object) -> None:
+    def close(self) -> None:
         """Nothing of the view is open or left."""
+
+
+class BulkLoader(Protocol):
+    """A store that a restore worker fills from its changelog."""
+
+    def write(
+        self, keys: Iterable[bytes | None], values: Iterable[bytes | None], position: int
+    ) -> None:
+        """Applies all records in their order (None deletes) and the position, or nothing.
+
+        A record without a key is passed over.
+        """
+
+    def flush(self) -> None:
+        """All that was written is on the disk."""
+
+    def settle(self, tell: Callable[[int], None]) -> None:
+        """The store is fit for use. ``tell`` gets the number of files first, if any are merged."""
+
+    def close(self) -> None:
+        """The directory may be opened by another; what was not flushed may be gone."""
 
 
 OnFailure = Callable[[StoreError], None]
@@ -93,26 +85,16 @@ OnFailure = Callable[[StoreError], None]
 Opener = Callable[[StoreConfig, Path, OnFailure], StorageEngine]
 """Opens the store of a configuration in a directory, whose lock the caller holds.
 
-Raises:
-    DiskError: there is no room for what opening writes, or no right to it.
-    StoreError: the directory cannot be opened.
+It raises DiskError where there is no room for what opening writes, or no right to it, and
+StoreError where the directory cannot be opened.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class StoresMemory:
-    """What all stores of a container share: so many bytes, for so many stores of so many tasks."""
-
-    budget_bytes: int
-    store_count: int
-    task_count: int = 1
 
 
 class StorageEngineFactory(Protocol):
     """One kind of engine. It holds no store."""
 
-    def opener(self, memory: StoresMemory) -> Opener:
-        """Opens the stores of one container, which share ``memory``."""
+    def opener(self, memory_bytes: int, store_count: int, task_count: int) -> Opener:
+        """Opens the stores of one container, which share ``memory_bytes``."""
 
 
 class PersistentEngineFactory(StorageEngineFactory, Protocol):

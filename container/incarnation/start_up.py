@@ -21,7 +21,7 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation.environment import Environment, Permit
 from homeport.container.incarnation.predecessors import longest_stop_s
-from homeport.container.kafka.checkpoint_reader import read_checkpoints
+from homeport.container.kafka.checkpoints import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.checkpoint import NOTHING

@@ -44,7 +44,7 @@ class Task(Protocol):
         """The task had its window."""
 
     def end_of_stream(self) -> None:
-        """The task was told that it gets no more."""
+        """The task knows that it gets no more."""
 
     def close(self) -> None:
         """The task was closed."""
@@ -57,7 +57,7 @@ class LoopParts:
     ``processed``: per task, what its checkpoint says, and what was skipped by where it started.
     ``requests``: what the tasks ask for. ``record_limit``: the largest record of a topic, in bytes.
     ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
-    ``plain``: who sends the outputs at once; None where they are part of the transaction.
+    ``plain``: sends the outputs at once; None where they are part of the transaction.
     ``reached``: gets each step of a transaction and of a flush when it is done.
     ``report``: reports the work to the AM.
     """

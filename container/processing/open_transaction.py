@@ -71,14 +71,14 @@ class OpenTransaction:
             Action.END_TASKS: self._end_tasks,
             Action.AWAIT_BROKER: lambda _: parts.producer.await_brokers(self._places, stop.pause),
             Action.SETTLE_OUTPUTS: self._settle_outputs,
-            Action.TELL_ENDING: lambda _: parts.history("transaction-ending", **self._offsets()),
+            Action.RECORD_ENDING: lambda _: parts.history("transaction-ending", **self._offsets()),
             Action.BEGIN: lambda _: parts.producer.begin(),
             Action.SEND_OUTPUTS: lambda _: parts.producer.send(self._content.outputs),
             Action.SEND_CHANGELOG: self._send_changelog,
             Action.SEND_CHECKPOINTS: self._send_checkpoints,
             Action.DELIVER: lambda _: parts.producer.deliver(),
             Action.COMMIT: self._commit,
-            Action.TELL_COMMITTED: self._tell_committed,
+            Action.RECORD_COMMITTED: self._record_committed,
             Action.APPLY: self._apply,
         }
 
@@ -211,7 +211,7 @@ class OpenTransaction:
     def _commit(self, _step: Step) -> None:
         self._positions = self._parts.producer.commit()
 
-    def _tell_committed(self, _step: Step) -> None:
+    def _record_committed(self, _step: Step) -> None:
         self._parts.history("transaction-committed", **self._offsets())
         self._parts.report.committed()
 

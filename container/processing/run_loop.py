@@ -21,7 +21,7 @@ _PROGRESS_S = 5.0
 
 
 class RunLoop:
-    """Runs until told to stop, until its tasks want no more, or something fails. One thread."""
+    """Runs until a stop is ordered, all tasks want no more, or something fails. One thread."""
 
     def __init__(self, parts: LoopParts, settings: LoopSettings, stop: StopFlag) -> None:
         self._parts = parts
@@ -36,7 +36,7 @@ class RunLoop:
     def run(self) -> bool:
         """Whether every task has voted for the end, with all that was processed committed.
 
-        False when told to stop; what was not whole by then is dropped, not committed.
+        False when a stop was ordered; the transaction that was open then is dropped.
         """
         try:
             while True:

@@ -16,19 +16,19 @@ class WorkReport:
     """One report, which is sent again when a fact of it is new.
 
     Args:
-        tell: hands a report to the launcher; the last one holds.
+        send: hands a report to the launcher; the last one holds.
         elapsed_s: seconds since the first own step of the process.
     """
 
     def __init__(
         self,
-        tell: Callable[[ContainerReport], None] = unheard,
+        send: Callable[[ContainerReport], None] = unheard,
         elapsed_s: Callable[[], float] = float,
     ) -> None:
-        self._tell = tell
+        self._send = send
         self._elapsed_s = elapsed_s
         self._guards: list[ValueGuard] = []
-        self._told = ContainerReport()
+        self._sent = ContainerReport()
 
     def count(self, guard: ValueGuard | None) -> ValueGuard | None:
         """The report counts what ``guard`` drops; returns ``guard``."""
@@ -38,7 +38,7 @@ class WorkReport:
 
     def committed(self) -> None:
         """A transaction is committed: reports when, if it is the first, and the values dropped."""
-        report = self._told
+        report = self._sent
         if report.first_commit_ms is None:
             report = replace(report, first_commit_ms=self._now_ms())
         dropped = tuple(
@@ -46,17 +46,17 @@ class WorkReport:
             for guard in self._guards
             if guard.dropped
         )
-        self._say(replace(report, dropped=dropped))
+        self._report(replace(report, dropped=dropped))
 
     def idles(self, is_caught_up: Callable[[], bool]) -> None:
         """A poll brought nothing. ``is_caught_up``: whether no input waits; not called for long."""
-        if self._told.works_after_ms is None and is_caught_up():
-            self._say(replace(self._told, caught_up_ms=self._now_ms()))
+        if self._sent.works_after_ms is None and is_caught_up():
+            self._report(replace(self._sent, caught_up_ms=self._now_ms()))
 
-    def _say(self, report: ContainerReport) -> None:
-        if report != self._told:
-            self._told = report
-            self._tell(report)
+    def _report(self, report: ContainerReport) -> None:
+        if report != self._sent:
+            self._sent = report
+            self._send(report)
 
     def _now_ms(self) -> int:
         return round(self._elapsed_s() * _MS_PER_S)

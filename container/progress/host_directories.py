@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from homeport.container.progress.directories import task_directory
+from homeport.config.path_names import path_part
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode, TaskModel
 
@@ -158,3 +158,12 @@ def freed_bytes(links: Iterable[tuple[tuple[int, int], int, int]]) -> int:
 
 def _freed(removed: int, names: int, size: int) -> int:
     return size if removed >= names else 0
+
+
+def task_directory(store: str, task_name: TaskName) -> PurePosixPath:
+    """``<store>/<task>`` below the job's folder, as Samza 1.8 names it: a space becomes ``_``."""
+    return PurePosixPath(_spaces(path_part(store)), _spaces(path_part(task_name)))
+
+
+def _spaces(part: str) -> str:
+    return part.replace(" ", "_")

@@ -24,14 +24,14 @@ class Action(StrEnum):
     END_TASKS = "end-tasks"
     AWAIT_BROKER = "await-broker"
     SETTLE_OUTPUTS = "settle-outputs"
-    TELL_ENDING = "tell-ending"
+    RECORD_ENDING = "record-ending"
     BEGIN = "begin"
     SEND_OUTPUTS = "send-outputs"
     SEND_CHANGELOG = "send-changelog"
     SEND_CHECKPOINTS = "send-checkpoints"
     DELIVER = "deliver"
     COMMIT = "commit"
-    TELL_COMMITTED = "tell-committed"
+    RECORD_COMMITTED = "record-committed"
     APPLY = "apply"
 
 
@@ -122,10 +122,10 @@ def transaction_plan(
     if outputs_at_once:
         first.append(Action.SETTLE_OUTPUTS)
     last = [Action.SEND_CHECKPOINTS] if checkpoints else []
-    # Told before as well as after the commit: who dies in between has perhaps committed.
-    last += [Action.DELIVER, Action.COMMIT, Action.TELL_COMMITTED]
+    # The history has both: a container that dies between them has perhaps committed.
+    last += [Action.DELIVER, Action.COMMIT, Action.RECORD_COMMITTED]
     return (
-        *map(Step, [*first, Action.TELL_ENDING, Action.BEGIN, *outputs]),
+        *map(Step, [*first, Action.RECORD_ENDING, Action.BEGIN, *outputs]),
         *(Step(Action.SEND_CHANGELOG, store) for store in logged),
         *map(Step, last),
         *(Step(Action.APPLY, store) for store in stores),

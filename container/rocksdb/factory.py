@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from homeport.config.settings.stores_section import StoreConfig
-from homeport.container.engine.storage_engine import OnFailure, Opener, StoresMemory
+from homeport.container.engine.storage_engine import OnFailure, Opener
 from homeport.container.progress.restore_schedule import WorkerMemory
 from homeport.container.rocksdb.bulk_store import BulkStore
 from homeport.container.rocksdb.expiring_store import ExpiringStore
@@ -16,9 +16,9 @@ from homeport.container.rocksdb.rocksdb_view import RocksDbView
 class RocksDbFactory:
     """Implements ``PersistentEngineFactory``."""
 
-    def opener(self, memory: StoresMemory) -> Opener:
+    def opener(self, memory_bytes: int, store_count: int, task_count: int) -> Opener:
         """Opens stores that share one block cache and one budget of write buffers."""
-        shared = RocksDbMemory(memory.budget_bytes, memory.store_count, memory.task_count)
+        shared = RocksDbMemory(memory_bytes, store_count, task_count)
 
         def opened(config: StoreConfig, path: Path, on_failure: OnFailure) -> RocksDbStore:
             if config.ttl_ms is not None:

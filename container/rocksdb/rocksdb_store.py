@@ -135,11 +135,6 @@ class RocksDbStore:
             ) from None
 
     @property
-    def is_persistent(self) -> bool:
-        """Yes: what was flushed is there after a crash."""
-        return True
-
-    @property
     def position(self) -> int | None:
         """The changelog offset up to which the store holds everything; None: not known.
 

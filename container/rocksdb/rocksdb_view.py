@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from rocksdict import AccessType, Options, Rdict
 
@@ -29,7 +29,7 @@ _ATTEMPTS = 20
 
 
 class RocksDbView:
-    """What a directory holds now; closed at the end of a ``with`` block."""
+    """What a directory holds now, until ``close``."""
 
     def __init__(self, path: Path) -> None:
         """The store of ``path`` as it stands on the disk.
@@ -142,12 +142,6 @@ class RocksDbView:
         """Nothing of it is open or left."""
         self._db.close()
         self._resources.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 def _manifest(path: Path, replaced: str | None = None) -> tuple[str, bytes]:

@@ -10,7 +10,7 @@ from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.host.clocks import read_clocks
 from homeport.container.progress.clock_reading import NEVER, ClockReading
-from homeport.container.progress.directories import task_directory
+from homeport.container.progress.host_directories import task_directory
 from homeport.container.progress.transaction_plan import Changes, StoreId
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.directory import StoreDirectory

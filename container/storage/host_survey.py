@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -140,7 +141,7 @@ def state_found(path: Path, store: StoreConfig, task: TaskModel) -> LocalState:
     kind = persistent_engine(store.factory)
     fault, local = found_files(store.changelog, task, files, kind)
     try:
-        with kind.view(path) as view:
+        with closing(kind.view(path)) as view:
             position = view.position
     except StoreError as error:
         fault = fault or Refusal(RefusalReason.DAMAGED_STORE, str(error))

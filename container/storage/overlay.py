@@ -9,7 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Generator, Mapping, Sequence
 from itertools import islice
-from typing import Protocol
+
+from homeport.container.engine.storage_engine import StorageEngine
 
 POSITION_PREFIX = b"\x00homeport."
 """Beginning of the keys that belong to this project; user keys may not begin so."""
@@ -20,23 +21,10 @@ Pairs = Generator[tuple[bytes, bytes], None, None]
 _FEW = 16
 
 
-class CommittedStore(Protocol):
-    """What the overlay lies on."""
-
-    def get(self, key: bytes) -> bytes | None:
-        """The committed value of ``key``."""
-
-    def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The committed values of ``keys``, in their order."""
-
-    def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
-        """The committed pairs with start <= key < end, in byte order, as they stand at the call."""
-
-
 class Overlay:
     """Reads see the overlay first. ``size_bytes``: of all writes of the open transaction."""
 
-    def __init__(self, committed: CommittedStore) -> None:
+    def __init__(self, committed: StorageEngine) -> None:
         self._committed = committed
         self._entries: dict[bytes, bytes | None] = {}
         self._ordered: list[bytes] = []

@@ -1,8 +1,7 @@
 """Is a store what its changelog says, or what another directory says? Key by key, of any size.
 
-A changelog is replayed into a scratch store of digests, which RocksDB sorts on the disk
-whatever the engine of the store; then both are walked side by side. Memory stays what the scratch
-store may use.
+A changelog is replayed into a scratch store of digests, which keeps them in the order of the keys;
+then both are walked side by side. Memory stays what the scratch store may use.
 
 The changelog is replayed to its head, not only to the store's position: a key that was written
 again since may have lost, to compaction, the record that the store is at. Such a key is compared
@@ -15,16 +14,14 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 
 from homeport.config.system_stream import SystemStream
+from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.progress.restore import ChangelogRange
-from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.changelog_reader import ChangelogReader
 
 Pairs = Iterable[tuple[bytes, bytes]]
 
-_SCRATCH_BYTES = 64 * 1024 * 1024
 _DIGEST_BYTES = 16
 _FIRST = 10
 _DELETED, _PRESENT, _UNKNOWN = b"d", b"p", b"u"
@@ -87,25 +84,21 @@ def compare_stores(own: Pairs, other: Pairs) -> Comparison:
 
 
 def compare_with_changelog(
-    own: Pairs, position: int, changelog: Changelog, reader: ChangelogReader, scratch: Path
+    own: Pairs, position: int, changelog: Changelog, reader: ChangelogReader, digests: StorageEngine
 ) -> Comparison:
     """How a store at ``position`` differs from what its changelog says up to there.
 
-    ``scratch``: an empty directory; what is left in it is of no use.
+    ``digests``: an empty store; what is left in it is of no use.
 
     Raises:
         DiskFullError: there is no room for the digests.
         UnavailableError: the changelog could not be read to its head.
     """
-    digests = RocksDbStore(scratch, RocksDbMemory(_SCRATCH_BYTES, 1))
-    try:
-        _replay(digests, position, changelog, reader)
-        found = Comparison()
-        for key, value, said in _side_by_side(own, digests.scan()):
-            _compare(found, key, value, said, forgets=changelog.forgets)
-        return found
-    finally:
-        digests.close()
+    _replay(digests, position, changelog, reader)
+    found = Comparison()
+    for key, value, said in _side_by_side(own, digests.scan()):
+        _compare(found, key, value, said, forgets=changelog.forgets)
+    return found
 
 
 def _compare(
@@ -134,7 +127,7 @@ def _kind(value: bytes | None, said: bytes | None) -> Kind | None:
 
 
 def _replay(
-    digests: RocksDbStore, position: int, changelog: Changelog, reader: ChangelogReader
+    digests: StorageEngine, position: int, changelog: Changelog, reader: ChangelogReader
 ) -> None:
     stream, partition, ends = changelog.stream, changelog.partition, changelog.range
     middle = min(max(position + 1, ends.oldest), ends.head)
@@ -147,7 +140,7 @@ def _replay(
 
 
 def _marked(
-    digests: RocksDbStore, entries: Mapping[bytes, bytes | None]
+    digests: StorageEngine, entries: Mapping[bytes, bytes | None]
 ) -> dict[bytes, bytes | None]:
     """The keys with what was known of them up to the position, as written again since."""
     keys = list(entries)

@@ -16,7 +16,7 @@ from homeport.container.engine.storage_engine import (
     PersistentEngineFactory,
     StorageEngine,
     StorageEngineFactory,
-    StoresMemory,
+    StoreView,
 )
 from homeport.container.storage.directory import condemn
 
@@ -46,18 +46,19 @@ def persistent_engine(name: str) -> PersistentEngineFactory:
     return cast("PersistentEngineFactory", _factory(name))
 
 
-def engine_of_files(path: Path) -> PersistentEngineFactory:
-    """The engine whose files are in ``path``; the first one where they are of none."""
+def view_of(path: Path) -> StoreView:
+    """The store in the directory ``path``, by the engine that its files are of; else the first."""
     engines = [persistent_engine(n) for n, e in STORAGE_ENGINES.items() if e.is_persistent]
-    return next((engine for engine in engines if engine.fault(path) is None), engines[0])
+    found = (engine for engine in engines if engine.fault(path) is None)
+    return next(found, engines[0]).view(path)
 
 
 class StorageEngines:
     """Opens the stores of one container. Those of one kind share ``memory_bytes``."""
 
     def __init__(self, memory_bytes: int, store_count: int, task_count: int = 1) -> None:
-        memory = StoresMemory(memory_bytes, store_count, task_count)
-        self._opener = functools.cache(lambda name: _factory(name).opener(memory))
+        memory = memory_bytes, store_count, task_count
+        self._opener = functools.cache(lambda name: _factory(name).opener(*memory))
         self._failures: dict[Path, StoreError] = {}
 
     def open(self, config: StoreConfig, path: Path) -> StorageEngine:
@@ -74,7 +75,7 @@ class StorageEngines:
         return self._opener(config.factory)(config, path, functools.partial(self._failed, path))
 
     def require_sound(self) -> None:
-        """Nothing; the StoreError of an open store that has failed, whoever may have hidden it."""
+        """Raises the StoreError of an open store that has failed, even where user code hid it."""
         for failure in self._failures.values():
             raise failure
 

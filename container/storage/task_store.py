@@ -100,9 +100,7 @@ class TaskStore:
     def has_first_changes(self) -> bool:
         """Whether the store could have an OFFSET and has none yet."""
         return (
-            self.position is not None
-            and self.flushed_offset is None
-            and self.opened().is_persistent
+            self.position is not None and self.flushed_offset is None and self.config.is_persistent
         )
 
     def changes(self) -> Changes | None:
@@ -147,7 +145,7 @@ class TaskStore:
             and expected is not None
             and is_meta_due(self.local.meta, meta, expected.delete_retention_ms)
         )
-        position = self.position if self.opened().is_persistent else None
+        position = self.position if self.config.is_persistent else None
         return StoreProgress(position, self.flushed_offset, meta is not None, is_due)
 
     def _meta(self) -> StoreMeta | None:

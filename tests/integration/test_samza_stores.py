@@ -8,7 +8,7 @@ import pytest
 from samza_peer import SamzaPeer
 
 from homeport.config.system_stream import SystemStream
-from homeport.container.progress.directories import task_directory
+from homeport.container.progress.host_directories import task_directory
 from homeport.container.storage.directory import StoreDirectory
 from homeport.job_coordinator.model.ids import TaskName
 

@@ -17,7 +17,7 @@ from stream_containers import DEADLINE_S, Job, make_job
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.checkpoint_reader import read_checkpoints
+from homeport.container.kafka.checkpoints import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.checkpoint import CheckpointKey, encode_key, encode_value
 from homeport.job_coordinator.kafka.topics import TopicAdmin

@@ -14,6 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.serde.serdes import serde
 from homeport.container.storage.overlay import Overlay
@@ -163,7 +164,7 @@ class KeyValueStoreConformance(RuleBasedStateMachine):
         """What was committed is there, if the engine keeps it; open iterators do not hinder it."""
         self._engine.close()
         self._scans.clear()
-        if not self._engine.is_persistent:
+        if isinstance(self._engine, InMemoryStore):
             self._committed = {}
         self._model = dict(self._committed)
         self._open()

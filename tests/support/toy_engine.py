@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Self
 
 import pytest
 
@@ -15,7 +14,7 @@ from homeport.config.java_names import Kind
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.storage_engines import STORAGE_ENGINES, EngineEntry
 from homeport.container.engine.in_memory_store import InMemoryStore
-from homeport.container.engine.storage_engine import OnFailure, Opener, StoresMemory
+from homeport.container.engine.storage_engine import OnFailure, Opener
 from homeport.container.progress.restore_schedule import WorkerMemory
 
 TOY = "toy"
@@ -45,21 +44,10 @@ class ToyStore(InMemoryStore):
             raise StoreError(f"{self._file}: it is no JSON: {error}") from None
         self.write({bytes.fromhex(k): bytes.fromhex(v) for k, v in pairs}, position)
 
-    @property
-    def is_persistent(self) -> bool:
-        """Yes: there is the file."""
-        return True
-
     def flush(self) -> None:
         """The file has all that was written."""
         pairs = [(key.hex(), value.hex()) for key, value in self.scan()]
         self._file.write_text(json.dumps([self.position, *pairs]), encoding="ascii")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 class ToyLoader:
@@ -83,7 +71,7 @@ class ToyLoader:
 class ToyFactory:
     """Implements ``PersistentEngineFactory``."""
 
-    def opener(self, _memory: StoresMemory) -> Opener:
+    def opener(self, *_memory: int) -> Opener:
         """Stores that take what memory they need."""
 
         def opened(_config: StoreConfig, path: Path, _on_failure: OnFailure) -> ToyStore:

@@ -295,11 +295,6 @@ class ModelRocksDb:
         self._clock = hosts.clock
 
     @property
-    def is_persistent(self) -> bool:
-        """As the product's."""
-        return True
-
-    @property
     def position(self) -> int | None:
         """As the product's."""
         value = self._get(b"\x00homeport.position")

@@ -13,6 +13,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.rocksdb_section import RocksDbConfig
 from homeport.config.settings.stores_section import LargeValues, StorageConfig, StoreConfig
 from homeport.config.settings.validation import store_warnings
+from homeport.config.storage_engines import STORAGE_ENGINES, EngineEntry
 
 STORE = {"stores.s.factory": "rocksdb", "stores.s.key.serde": "long", "stores.s.msg.serde": "long"}
 
@@ -176,3 +177,17 @@ def test_the_compaction_lag_is_no_topic_property() -> None:
     with pytest.raises(ConfigError, match=r"changelog\.kafka\.min\.compaction\.lag\.ms = '5'"):
         _with("changelog.kafka.min.compaction.lag.ms", "5")
     assert _with("changelog.min.compaction.lag.ms", "5").changelog_min_compaction_lag_ms == 5
+
+
+def test_options_of_rocksdb_have_no_effect_on_another_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither as an age of its entries, nor without a warning."""
+    entry = EngineEntry("org.example.Other", is_persistent=True, factory="other:Factory")
+    monkeypatch.setitem(STORAGE_ENGINES, "other", entry)
+    config = Config({**STORE, "stores.s.rocksdb.ttl.ms": "1000"})
+    store = replace(StoreConfig.of(config, "s"), factory="other")
+    assert store.ttl_ms is None
+    assert list(store_warnings(config, StorageConfig({"s": store}))) == [
+        "stores.s.rocksdb.ttl.ms has no effect: the store's factory is other"
+    ]

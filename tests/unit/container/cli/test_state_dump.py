@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,14 +28,14 @@ PAIRS = ((b"a", b"text"), (b"ab", b"\x00\xff"), (b"b\n", b"two\nlines"))
 
 def test_bytes_are_text_where_they_are_and_digits_else(tmp_path: Path) -> None:
     """No control character and no broken text reaches a terminal."""
-    with _view(tmp_path, *PAIRS) as view:
+    with closing(_view(tmp_path, *PAIRS)) as view:
         said = list(lines(view, (serde("string"), serde("bytes")), Query(), None, as_json=False))
     assert said == ["a = text", "ab = 0x00ff", '"b\\n" = 0x74776f0a6c696e6573']
 
 
 def test_json_keeps_every_byte(tmp_path: Path) -> None:
     """Bytes are base64; what the serde cannot read is told beside them."""
-    with _view(tmp_path, *PAIRS) as view:
+    with closing(_view(tmp_path, *PAIRS)) as view:
         said = list(lines(view, (serde("bytes"), serde("json")), Query(), 2, as_json=True))
     assert [json.loads(line) for line in said] == [
         {
@@ -52,7 +53,7 @@ def test_a_prefix_and_a_key_choose(tmp_path: Path) -> None:
     """The prefix is one of the key's bytes; a key that is not there prints nothing."""
     store = (serde("string"), serde("bytes"))
     string = serde("string")
-    with _view(tmp_path, *PAIRS) as view:
+    with closing(_view(tmp_path, *PAIRS)) as view:
         for query, count in (
             (Query.of(string, None, "a", is_hex=False), 2),
             (Query.of(string, None, "6162", is_hex=True), 1),

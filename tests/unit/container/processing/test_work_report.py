@@ -31,7 +31,7 @@ STORE = StorageConfig.of(
 
 
 class Told:
-    """What was told, and the clock that it was told by."""
+    """The reports, and the clock of their times."""
 
     def __init__(self) -> None:
         self.elapsed_s = 1.5

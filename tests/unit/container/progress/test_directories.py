@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from homeport.config.errors import StoreError
 from homeport.config.path_names import job_folder
-from homeport.container.progress.directories import task_directory
+from homeport.container.progress.host_directories import task_directory
 from homeport.job_coordinator.model.ids import TaskName
 
 

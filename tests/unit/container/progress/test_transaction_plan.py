@@ -29,14 +29,14 @@ def test_all_is_sent_at_the_end_and_checkpoints_last() -> None:
     assert _names(plan) == [
         "end-tasks",
         "await-broker",
-        "tell-ending",
+        "record-ending",
         "begin",
         "send-outputs",
         "send-changelog s/Partition 0",
         "send-checkpoints",
         "deliver",
         "commit",
-        "tell-committed",
+        "record-committed",
         "apply s/Partition 0",
         "apply t/Partition 0",
     ]
@@ -49,12 +49,12 @@ def test_outputs_of_their_own_are_settled_before_anything_is_sent() -> None:
         "end-tasks",
         "await-broker",
         "settle-outputs",
-        "tell-ending",
+        "record-ending",
         "begin",
         "send-checkpoints",
         "deliver",
         "commit",
-        "tell-committed",
+        "record-committed",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_what_is_flushed_is_seen_and_nothing_written(store: RocksDbStore) -> Non
     store.flush()
     store.write({b"d": b"4"}, 8)
     before = _files(store.path)
-    with RocksDbView(store.path) as view:
+    with closing(RocksDbView(store.path)) as view:
         assert view.position == 7
         assert list(view.scan()) == [(b"a", b"1"), (b"b", b"\x00\xff"), (b"c", b"3")]
         assert list(view.scan(b"b")) == [(b"b", b"\x00\xff"), (b"c", b"3")]
@@ -55,7 +56,7 @@ def test_the_owner_may_merge_its_tables_away_meanwhile(store: RocksDbStore) -> N
     first = {b"%04d" % i: b"x" * 100 for i in range(1000)}
     store.write(first, 1)
     store.flush()
-    with RocksDbView(store.path) as view:
+    with closing(RocksDbView(store.path)) as view:
         pairs = view.scan()
         assert next(pairs)[0] == b"0000"
         tables = {entry.name for entry in store.path.glob("*.sst")}
@@ -73,7 +74,7 @@ def test_an_expiring_stores_values_are_the_users(tmp_path: Path) -> None:
     store = ExpiringStore(tmp_path, RocksDbMemory(8 * MIB, 1), DEFAULTS, ttl_ms=60_000)
     store.write({b"a": b"1", b"b": b""}, 1234)
     store.flush()
-    with RocksDbView(tmp_path) as view:
+    with closing(RocksDbView(tmp_path)) as view:
         assert (view.position, view.get(b"a")) == (1234, b"1")
         assert list(view.scan()) == [(b"a", b"1"), (b"b", b"")]
     store.close()
@@ -83,7 +84,7 @@ def test_a_store_without_a_position_names_none(store: RocksDbStore) -> None:
     """As one of Samza's."""
     store.write({b"a": b"1"}, None)
     store.flush()
-    with RocksDbView(store.path) as view:
+    with closing(RocksDbView(store.path)) as view:
         assert view.position is None
 
 
@@ -116,7 +117,7 @@ def test_a_damaged_position_is_told(store: RocksDbStore) -> None:
     """What the reserved key holds is no offset."""
     store.write({POSITION_KEY: b"seven"}, None)
     store.flush()
-    with RocksDbView(store.path) as view, pytest.raises(StoreError, match="not a number"):
+    with closing(RocksDbView(store.path)) as view, pytest.raises(StoreError, match="not a number"):
         _ = view.position
 
 
@@ -128,6 +129,9 @@ def test_a_damaged_block_is_told_while_it_is_read(store: RocksDbStore) -> None:
         data = bytearray(table.read_bytes())
         data[len(data) // 4 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 4)
         table.write_bytes(data)
-    with RocksDbView(store.path) as view, pytest.raises(StoreError, match="RocksDB cannot read it"):
+    with (
+        closing(RocksDbView(store.path)) as view,
+        pytest.raises(StoreError, match="RocksDB cannot read it"),
+    ):
         for _ in view.scan():
             pass

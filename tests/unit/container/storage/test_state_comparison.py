@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.state_comparison import (
     Changelog,
@@ -57,7 +59,8 @@ def _compared(
     oldest = records[0][0] if records else 0
     changelog = Changelog(STREAM, 3, ChangelogRange(oldest, head), forgets)
     pairs = sorted(store.items())
-    return compare_with_changelog(pairs, position, changelog, Log(records), scratch)
+    with closing(RocksDbStore(scratch, RocksDbMemory(1 << 24, 1))) as digests:
+        return compare_with_changelog(pairs, position, changelog, Log(records), digests)
 
 
 RECORDS: Records = [

@@ -21,13 +21,13 @@ from stores_in_memory_log import (
 )
 from toy_engine import TOY, TOY_FILE, ToyStore, register
 
+from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.config.settings.validation import store_warnings
 from homeport.container.cli import state_dump, state_verify
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.restore.restore_worker import RestoreWorker, WorkerBrief
 from homeport.container.storage.host_survey import state_found
-from homeport.container.storage.storage_engines import engine_of_files, persistent_engine
+from homeport.container.storage.storage_engines import view_of
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import RestoreKind
 
@@ -86,7 +86,7 @@ def test_the_tools_read_its_files(tmp_path: Path) -> None:
     store = StorageConfig.of(TOYS).stores["s"]
     found = state_found(path, store, TaskModel(TASK, (), 0))
     assert (found.fault, found.position) == (None, 0)
-    with engine_of_files(path).view(path) as view:
+    with contextlib.closing(view_of(path)) as view:
         serdes = state_dump.serdes_of(store)
         lines = state_dump.lines(view, serdes, state_dump.Query(), None, as_json=False)
         assert list(lines) == ["a = 1"]
@@ -127,16 +127,7 @@ def test_a_restore_worker_fills_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert store.get_all([b"k0", b"k1"]) == [b"v", b"v"]
 
 
-def test_options_of_rocksdb_have_no_effect_on_it() -> None:
-    """Neither as an age for its entries, nor without a warning."""
-    config = TOYS.merged({"stores.s.rocksdb.ttl.ms": "1000"})
-    storage = StorageConfig.of(config)
-    assert storage.stores["s"].ttl_ms is None
-    assert list(store_warnings(config, storage)) == [
-        "stores.s.rocksdb.ttl.ms has no effect: the store's factory is toy"
-    ]
-
-
 def test_files_of_no_engine_are_the_first_one_s(tmp_path: Path) -> None:
-    """It says what is missing."""
-    assert engine_of_files(tmp_path) is persistent_engine("rocksdb")
+    """The error says what is missing."""
+    with pytest.raises(StoreError, match="there is no RocksDB store here: no CURRENT"):
+        view_of(tmp_path)

@@ -1,18 +1,23 @@
-"""The last checkpoint of each of a container's tasks, read from the checkpoint topic at a start."""
+"""Checkpoints in Kafka: read when a container starts, and written by a tool."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
 
-from homeport.config.errors import StoreError, WireError
+from confluent_kafka import KafkaError, KafkaException
+
+from homeport.config.errors import StoreError, UnavailableError, WireError
+from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress import checkpoint
+from homeport.job_coordinator.kafka.clients import error_of, producer, unavailable
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
+_TIMEOUT_S = 30.0
 
 
 def read_checkpoints(
@@ -59,3 +64,38 @@ def _key(data: bytes | None) -> checkpoint.CheckpointKey | None:
     except WireError as error:
         _LOG.warning("a record of the checkpoint topic is passed over: %s", error)
         return None
+
+
+def write_checkpoint(
+    system: SystemConfig,
+    topic: str,
+    key: checkpoint.CheckpointKey,
+    offsets: Mapping[SystemStreamPartition, int],
+) -> None:
+    """The task's newest checkpoint says ``offsets``, those last processed, on all replicas.
+
+    The record is written beside the job while it does not run, outside of any transaction: a reader
+    of the topic's head sees it at once. The caller has fenced every id that might still commit one.
+
+    Raises:
+        UnavailableError: Kafka did not say that it has it; perhaps it has.
+    """
+    refused: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            refused.append(error)
+
+    limit = {"message.timeout.ms": int(_TIMEOUT_S * 1000)}
+    client = producer(system, {"enable.idempotence": True, "acks": "all", **limit})
+    what = f"writing a checkpoint to {topic}"
+    value = checkpoint.encode_value(offsets)
+    try:
+        client.produce(topic, value, checkpoint.encode_key(key), 0, on_delivery=delivered)
+        unsent = client.flush(_TIMEOUT_S)
+    except KafkaException as error:
+        raise unavailable(system, what, error_of(error).str()) from None
+    if refused:
+        raise unavailable(system, what, refused[0].str())
+    if unsent:
+        raise UnavailableError(f"{what}: no answer within {_TIMEOUT_S:g} s; look with show")
