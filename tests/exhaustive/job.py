@@ -28,7 +28,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from tests.exhaustive.judges import require
 from tests.exhaustive.memory import Memory, Order, incarnation_of, owner_of
 from tests.exhaustive.numbering import Numbering
-from tests.exhaustive.people import NOBODY, Assignment, Model, People
+from tests.exhaustive.people import NO_PEOPLE, Assignment, Model, People
 from tests.exhaustive.things import (
     Child,
     Command,
@@ -80,7 +80,7 @@ class Job:
         hosts: tuple[str, ...],
         settings: AllocatorSettings = SETTINGS,
         homes: Mapping[str, str] | None = None,
-        people: People = NOBODY,
+        people: People = NO_PEOPLE,
         *,
         is_fine: bool = False,
         is_in_time: bool = False,
@@ -197,7 +197,7 @@ class Job:
         return not world.adopting and self.memory.states[world.machine].phase is JobPhase.ACTIVE
 
     def changed(self, world: World) -> World:
-        """The next version of the model is in the stream, and the allocator is told."""
+        """The next version of the model is in the stream, and the allocator has it."""
         version = world.version + 1
         before, after = (self.models[n].task_models() for n in (version - 2, version - 1))
         change = Change(before, after, self._owners(world.stream), is_new=True, restart_all=False)

@@ -27,7 +27,7 @@ class People:
     may_shut_down: bool = False
 
 
-NOBODY = People()
+NO_PEOPLE = People()
 
 
 class Model(NamedTuple):
@@ -38,7 +38,10 @@ class Model(NamedTuple):
 
     @classmethod
     def of(cls, assignment: Assignment, groups: Mapping[str, tuple[str, ...]]) -> Model:
-        """Of these groups {active: its standbys}, who has a task; others are active."""
+        """The model of this assignment.
+
+        Shapes: ``groups`` {active: its standbys}; a processor of no group is an active.
+        """
         tasks: dict[str, tuple[str, ...]] = {}
         for task, processor in sorted(assignment.items()):
             tasks[processor] = (*tasks.get(processor, ()), task)

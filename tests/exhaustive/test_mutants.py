@@ -43,7 +43,7 @@ from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.exhaustive.job import SETTINGS
-from tests.exhaustive.people import NOBODY, People
+from tests.exhaustive.people import NO_PEOPLE, People
 from tests.exhaustive.search import FoundError, Search
 from tests.exhaustive.small_world import SmallWorld
 
@@ -62,7 +62,7 @@ class Mutant:
     retry_count: int = -1
     is_settled: bool = False
     is_fine: bool = False
-    people: People = NOBODY
+    people: People = NO_PEOPLE
 
     def __str__(self) -> str:
         return self.patch.__name__
@@ -77,7 +77,7 @@ def mutant(
     retry_count: int = -1,
     is_settled: bool = False,
     is_fine: bool = False,
-    people: People = NOBODY,
+    people: People = NO_PEOPLE,
     **groups: tuple[str, ...],
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Enter the function as a mutant; groups as ``p0=("0-0",)``, one active by default.
@@ -288,19 +288,19 @@ def overtake_nobody(patch: Patch) -> None:
 
 @mutant("two live children of one task|waits|fence", people=People(({"0": "1"},)))
 def permit_before_the_losers_have_stopped(patch: Patch) -> None:
-    """I1: whoever gains a task is permitted while its former owner runs."""
+    """I1: a processor that gains a task is permitted while its former owner runs."""
     patch.setattr(container_allocator, "former_owners", lambda *_: iter(()))
 
 
 @mutant("nothing leads to a good one|JobPhase|ending", people=People(may_shut_down=True))
 def stop_nobody_at_the_end(patch: Patch) -> None:
-    """The job is to end, and what runs is not told so."""
+    """The job is to end, and no container gets the order to stop."""
     patch.setattr(job_end, "LIVE", frozenset())
 
 
 @mutant("nothing leads to a good one", people=People(commands=(("0", "b"),)))
 def answer_no_command(patch: Patch) -> None:
-    """A command is carried out, and whoever gave it waits for ever."""
+    """A command is carried out, and has no final answer."""
 
     def silent(_: Event, decision: Decision) -> Decision:
         kept = (r for r in decision.records if not _is_final(r))
@@ -322,7 +322,7 @@ def test_the_search_finds_what_a_missing_rule_does(
     settings = replace(SETTINGS, retry_count=wrong.retry_count)
     hosts, people = ("a", "b", "c"), wrong.people
     rules = SmallWorld(wrong.groups, hosts, settings, people=people, is_fine=wrong.is_fine)
-    search = Search(rules, wrong.fault_count if people is NOBODY else 1)
+    search = Search(rules, wrong.fault_count if people is NO_PEOPLE else 1)
     with pytest.raises(FoundError, match=wrong.verdict) as found:
         search.visit(rules.settled() if wrong.is_settled else rules.deployed())
     if request.config.get_verbosity() > 0:

@@ -167,7 +167,7 @@ def test_a_command_may_come_at_any_time_with_a_fault_at_any_time(tell: Tell) -> 
 
 
 def test_commands_to_a_pair_are_safe_in_failovers_too(hosts: tuple[str, ...], tell: Tell) -> None:
-    """Whichever of the pair is moved or restarted, before, in and after a failover."""
+    """The active or the standby is moved or restarted before, in and after a failover."""
     people = People(commands=(("0", "ANY_HOST"), ("0-0", "b"), ("0", FORCE_RESTART_LAST_SEEN)))
     rules = SmallWorld(PAIR, hosts, people=people, is_in_time=True)
     assert searched(rules, 2, tell, is_settled=True) > 5_000
@@ -191,7 +191,7 @@ def test_all_that_people_do_may_meet_another_fault(tell: Tell) -> None:
 
 
 def test_calm_alone_brings_every_processor_home(tell: Tell) -> None:
-    """Whichever order things have: each runs where its state is, if nothing goes wrong."""
+    """Without faults, in every order of events: each runs on the host that has its state."""
     homes = {"0": "b", "1": "a"}
     search = Search(SmallWorld(TWO, ("a", "b", "c"), homes=homes), 0)
     search.visit(search.rules.deployed())
@@ -204,7 +204,7 @@ def test_calm_alone_brings_every_processor_home(tell: Tell) -> None:
 
 
 def test_commands_alone_are_carried_out_in_their_order() -> None:
-    """Without faults: each where it was told to go, with a stop before each start."""
+    """Without faults: to each destination in turn, with a stop before each start."""
     commands = tuple(("0", to) for to in ("c", "b", "c", FORCE_RESTART_LAST_SEEN))
     people, homes = People(commands=commands), {"0": "a", "1": "b"}
     rules = SmallWorld(TWO, ("a", "b", "c"), homes=homes, people=people)

@@ -34,7 +34,7 @@ class End(IntEnum):
     NOT_SAID = 0
     ENDED = 1
     TAKEN_BACK = 2
-    """The cluster has taken it back, which is nobody's fault."""
+    """The cluster has taken it back: no failure is charged."""
 
 
 class HostLife(IntEnum):

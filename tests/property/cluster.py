@@ -71,7 +71,7 @@ class Cluster(SmallWorld):
         return self._judged(self._normal(self.commanded(world, processor, destination)))
 
     def is_shut_down(self, world: World) -> World:
-        """Somebody ends the job."""
+        """An operator ends the job."""
         return self._judged(self._normal(self.fed(world, ("shutdown",))))
 
     def _taken(self, world: World, moves: Moves, number: int) -> World:

@@ -80,7 +80,7 @@ class ChangingWorld(LargeWorld):
     @precondition(lambda self: self.cluster.has_people(self.world))
     @rule(very_rarely=st.integers(0, 20))
     def shut_down(self, very_rarely: int) -> None:
-        """Somebody ends the job."""
+        """An operator ends the job."""
         if very_rarely == 20:
             self.world = self.cluster.is_shut_down(self.world)
 

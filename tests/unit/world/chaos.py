@@ -151,7 +151,7 @@ class Chaos:
         self._later(lambda: hosts.update({host: True}))
 
     def _preempt(self) -> None:
-        """YARN takes a container back, for somebody who may have its room."""
+        """YARN takes a container back and gives its room to another application."""
         yarn = self.attempt.yarn
         numbers = [n for n, c in yarn.containers.items() if c.process and c.process.is_alive]
         if numbers:

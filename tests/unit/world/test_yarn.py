@@ -1,6 +1,6 @@
-"""The world's YARN keeps the contract of the real one, and what the product makes of it.
+"""The YARN of this world keeps the contract of the real one; how the product acts on it.
 
-What tests of the AM prove in this world is worth as much as the contract.
+A proof in this world holds for a real cluster only as far as the contract does.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Subject:
         self.clock.run(2 * GRANT_MS)
 
     def container(self, report: ResourceReport) -> YarnContainer:
-        """The container that is told of."""
+        """The container of this report."""
         return next(c for c in self.yarn.everything() if c.resource_id == report.resource_id)
 
     def host_of(self, report: ResourceReport) -> Host:
@@ -100,14 +100,14 @@ class TestYarn(ClusterResourceManagerConformance):
 
 
 def outstanding(yarn: Yarn) -> list[RequestId]:
-    """The requests of all containers that have not ended, whoever knows of them."""
+    """The requests of all containers that have not ended, known to the driver or not."""
     left = (c for c in yarn.everything() if c.state is not SkeinContainerState.ENDED)
     return sorted(c.request_id for c in left)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_calls_that_fail_leave_no_container_that_nobody_knows(seed: int) -> None:
-    """Before or after they took effect; whoever repeats them gets one container per request."""
+    """A call fails before or after it takes effect; its repetition leads to one container."""
     dice = Random(seed)  # noqa: S311 - repeatable, not secret
     subject = Subject()
     manager = subject.manager()
@@ -143,7 +143,7 @@ def test_a_container_larger_than_every_host_ends_skeins_am() -> None:
         manager.resources()
 
 
-# --- what the whole product makes of it
+# --- how the whole product acts on it
 
 
 @pytest.fixture
@@ -184,8 +184,8 @@ def test_what_is_preempted_comes_back(scene: Scene) -> None:
     assert asked(attempt) == [A, A]
 
 
-def test_capacity_that_stays_short_is_asked_for_in_rounds_and_said() -> None:
-    """No request more than one per expiry and container, and none of them is left over."""
+def test_missing_capacity_is_requested_in_rounds_and_reported() -> None:
+    """At most one request per expiry and container, and no request is left over."""
     with World(2, 2) as world:
         scene = Scene(world)
         attempt = scene.working()
@@ -198,9 +198,9 @@ def test_capacity_that_stays_short_is_asked_for_in_rounds_and_said() -> None:
         scene.run(MINUTE_MS)
         assert len(asked(attempt)) - before <= 2 * (MINUTE_MS // EXPIRY_MS + 1)
         assert len(outstanding(attempt.yarn)) == 2
-        told = attempt.status()["waiting"]
-        assert set(told["hosts"]) == {A, B, C}
-        assert all("has 500 of 8192 MB" in why for why in told["hosts"].values())
+        hosts = attempt.status()["waiting"]["hosts"]
+        assert set(hosts) == {A, B, C}
+        assert all("has 500 of 8192 MB" in why for why in hosts.values())
         nodes.occupy(B, HOST_MB - 1024)
         scene.until(lambda: scene.started() == 3, "one of them runs", 3 * EXPIRY_MS)
         nodes.occupy(A, 0)
@@ -209,7 +209,7 @@ def test_capacity_that_stays_short_is_asked_for_in_rounds_and_said() -> None:
         assert len(outstanding(attempt.yarn)) == 2
 
 
-def test_a_container_that_no_host_can_hold_is_never_asked_for(scene: Scene) -> None:
+def test_a_container_that_no_host_can_hold_is_never_requested(scene: Scene) -> None:
     """Skein's AM lives, and the job ends FAILED with one line."""
     nodes = scene.cluster.nodes
     nodes.memory_mb.update(dict.fromkeys(nodes.hosts, 512))
@@ -224,7 +224,7 @@ def test_a_container_that_no_host_can_hold_is_never_asked_for(scene: Scene) -> N
 
 
 def test_the_loss_of_the_only_large_host_is_waited_out(scene: Scene) -> None:
-    """Nobody asks meanwhile: a refused request would end Skein's AM and all that runs."""
+    """The allocator requests nothing meanwhile: a refusal would end Skein's AM and the job."""
     nodes = scene.cluster.nodes
     nodes.memory_mb.update({B: 512, C: 512})
     attempt = scene.working()
@@ -239,7 +239,7 @@ def test_the_loss_of_the_only_large_host_is_waited_out(scene: Scene) -> None:
 
 
 def test_a_request_that_is_refused_is_a_launch_that_failed() -> None:
-    """It counts for the retry keys, and the status tells why."""
+    """It counts for the retry keys, and the diagnostics have the reason."""
     with World(config={"cluster-manager.container.retry.count": "0"}) as world:
 
         def refuse(*_: object) -> None:
@@ -256,7 +256,7 @@ def test_a_request_that_is_refused_is_a_launch_that_failed() -> None:
 
 
 def test_a_cancellation_that_is_not_taken_is_made_again(scene: Scene) -> None:
-    """Else what stands still would keep its memory, and its host from everybody."""
+    """Otherwise a launcher that stands still keeps its memory, and its host stays taken."""
     attempt = scene.working()
     child = scene.hosts.child("0@1")
     parent = scene.hosts.launcher_of(child)

@@ -1,9 +1,8 @@
-"""YARN and Skein as one AM attempt sees them: who runs where, and a manager for each driver.
+"""YARN and Skein as one AM attempt sees them: its containers, and a manager for each driver.
 
-A container that is asked for comes ``GRANT_MS`` later, on its host if that lives and has room, else
-when there is room; its launcher is started by ``world.launch``. Nothing said here is evidence of
-anything (safety P1). The managers keep the contract of ``ClusterResourceManager``; see
-``test_yarn``.
+A request is granted ``GRANT_MS`` later, on its host if that lives and has room, else when there is
+room; ``world.launch`` starts the launcher. No report is evidence of a stop (safety P1). The
+managers keep the contract of ``ClusterResourceManager``; see ``test_yarn``.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class Nodes:
         return HostReport(host, rack, memory_mb, _CORES, free_mb, _CORES - len(running))
 
     def occupy(self, host: Host, memory_mb: int) -> None:
-        """Others take so much of the host; where that is less than before, it serves who waits."""
+        """Other applications take so much of the host; requests that wait get what is left."""
         self.others_mb[host] = memory_mb
         self.serve()
 
@@ -117,12 +116,12 @@ class Nodes:
                 yarn.end(container.request_id, LOST)
 
     def start(self, host: Host) -> None:
-        """The machine is back, empty, and serves who has waited for it."""
+        """The machine is back, empty, and requests that wait for it are granted."""
         self.hosts[host] = True
         self.serve()
 
     def serve(self) -> None:
-        """There may be room for those who wait."""
+        """Requests that wait are granted where there is room now."""
         for yarn in self.attempts:
             yarn.serve()
 
@@ -157,7 +156,7 @@ class Yarn:
         return Manager(self)
 
     def everything(self) -> Iterator[YarnContainer]:
-        """The containers, also those that nobody knows of."""
+        """The containers, also those that no driver knows."""
         yield from (*self.containers.values(), *self._strays)
 
     def running_on(self, host: Host) -> Iterator[YarnContainer]:
@@ -168,14 +167,14 @@ class Yarn:
     def end(
         self, request_id: RequestId, story: str = PREEMPTED, *, is_taken_back: bool = True
     ) -> None:
-        """The cluster ends the container of this request, by default for somebody who may."""
+        """The cluster ends the container of this request; by default it is preempted."""
         container = self.containers[request_id]
         container.story, container.is_taken_back = story, is_taken_back
         if container.process is not None:
             container.process.kill()
 
     def ask(self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]) -> None:
-        """A container is asked for; one that no live host could hold is the end of Skein's AM."""
+        """A request; if no live host could hold its container, Skein's AM ends."""
         if host is not None and host not in self.nodes.hosts:
             raise UnavailableError(f"host {host} has joined after the submission")
         live = [r.memory_mb for r in self.nodes.reports() if r.is_live]
@@ -188,7 +187,7 @@ class Yarn:
         self._world.clock.at(GRANT_MS, partial(self._grant, container))
 
     def disown(self, request_id: RequestId) -> None:
-        """Whoever asked for it did not learn that it is there."""
+        """The driver has not learnt that the container is there."""
         if request_id in self.containers:
             self._strays.append(self.containers.pop(request_id))
 
@@ -201,7 +200,7 @@ class Yarn:
                 container.process.kill()
 
     def withdraw_strays(self) -> None:
-        """What nobody knows of is not kept."""
+        """Containers that no driver knows are ended."""
         self.withdraw(self._strays)
 
     def call(self, act: Callable[[], _T]) -> _T:
@@ -221,7 +220,7 @@ class Yarn:
         self._world.note("finished", result.value, diagnostics=diagnostics)
 
     def serve(self) -> None:
-        """There may be room for those who wait, in the order in which they asked."""
+        """Requests that wait are granted in their order where there is room now."""
         for container in self.containers.values():
             if container.state is _REQUESTED:
                 self._world.clock.at(GRANT_MS, partial(self._grant, container))
