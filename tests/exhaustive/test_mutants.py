@@ -67,6 +67,18 @@ class Mutant:
     def __str__(self) -> str:
         return self.patch.__name__
 
+    def search(self) -> None:
+        """All worlds of its job are safe, and can all go well.
+
+        Raises:
+            FoundError: one is not as it must be.
+        """
+        settings = replace(SETTINGS, retry_count=self.retry_count)
+        hosts = ("a", "b", "c")
+        rules = SmallWorld(self.groups, hosts, settings, people=self.people, is_fine=self.is_fine)
+        search = Search(rules, self.fault_count if self.people is NO_PEOPLE else 1)
+        search.visit(rules.settled() if self.is_settled else rules.deployed())
+
 
 MUTANTS: list[Mutant] = []
 
@@ -319,11 +331,17 @@ def test_the_search_finds_what_a_missing_rule_does(
 ) -> None:
     """The shortest way: fewest faults, then fewest moves."""
     wrong.patch(monkeypatch)
-    settings = replace(SETTINGS, retry_count=wrong.retry_count)
-    hosts, people = ("a", "b", "c"), wrong.people
-    rules = SmallWorld(wrong.groups, hosts, settings, people=people, is_fine=wrong.is_fine)
-    search = Search(rules, wrong.fault_count if people is NO_PEOPLE else 1)
     with pytest.raises(FoundError, match=wrong.verdict) as found:
-        search.visit(rules.settled() if wrong.is_settled else rules.deployed())
+        wrong.search()
     if request.config.get_verbosity() > 0:
         tell(f"{wrong.patch.__doc__}\n{found.value}")
+
+
+_OTHER_JOBS = [m for m in MUTANTS if m.retry_count != -1 or m.people is not NO_PEOPLE]
+"""The jobs that ``test_search`` does not search."""
+
+
+@pytest.mark.parametrize("wrong", _OTHER_JOBS, ids=str)
+def test_with_the_rule_the_same_search_finds_nothing(wrong: Mutant) -> None:
+    """What is found without the rule is the work of the mutant."""
+    wrong.search()
