@@ -182,6 +182,13 @@ def test_a_change_may_meet_two_faults(planned: Assignment, tell: Tell) -> None:
 
 
 @pytest.mark.long
+def test_standbys_may_be_switched_off_and_on_with_two_faults(tell: Tell) -> None:
+    """A driver that finds a retired standby has it in its group again afterwards."""
+    rules = SmallWorld(PAIR, AB, people=People((ACTIVES, WITH_STANDBY)))
+    assert searched(rules, 2, tell, is_settled=True) > 50_000
+
+
+@pytest.mark.long
 def test_all_that_people_do_may_meet_another_fault(tell: Tell) -> None:
     """A task moves; the container is moved, restarted or shut down; two faults at any time."""
     commands = (("0", "b"), ("0", FORCE_RESTART_LAST_SEEN))
