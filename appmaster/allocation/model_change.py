@@ -29,6 +29,7 @@ from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     TERMINAL,
+    WAITING,
     ContainerPhase,
     ContainerState,
     Failover,
@@ -122,10 +123,13 @@ def _keep_apart(draft: Draft, container: ContainerState) -> None:
     host = separation.held_host(draft, container)
     if host is None or separation.may_have(draft, container, host):
         return
-    if container.phase in LIVE:
-        _stop(draft, container)
-    else:
+    if container.phase not in LIVE:
         standbys.step_aside(draft, container)
+        return
+    _stop(draft, container)
+    for other in separation.others(draft, container):
+        if other.phase in WAITING and separation.held_host(draft, other) == host:
+            standbys.step_aside(draft, other)
 
 
 def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Predecessor, ...]:

@@ -15,6 +15,8 @@ Decisions.
 * *Answers.* Each request is deleted with its first answer, and has exactly one that is final.
   BAD_REQUEST: nothing was done. FAILED: the container runs where it ran, goes back to its home, or
   has come to its end; the end of the job ends all actions so. Nothing is charged to the retry keys.
+* *Failovers* come first: who is on its way to the place of a standby is stopped once it has started
+  there, which ends the failover.
 * *Destinations* are hosts that could be asked for the container anyway: live, not excluded, and
   with no other of its group on it, which is looked at again before the launch. Without host
   affinity every move is one to any host (Samza), the best other one.
@@ -282,7 +284,7 @@ def _move(draft: Draft, placement: Placement, container: ContainerState) -> None
     elif placement.is_launched:
         story = f"its start on {placement.host} failed: {container.last_failure}"
         _end(draft, placement, PlacementStatus.FAILED, story)
-    elif container.phase in _RUNS:
+    elif container.phase in _RUNS and container.failover is None:
         _stop(draft, container)
         text = f"a launcher on {placement.host} is reserved; {named(container.incarnation)} stops"
         _tell(draft, placement, text)

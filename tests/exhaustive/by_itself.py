@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.appmaster.allocation.job_state.state import ContainerPhase
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, JobPhase
 from homeport.appmaster.allocation.protocol.events import TimerKind
 from tests.exhaustive.job import Job
 from tests.exhaustive.judges import require
 from tests.exhaustive.things import (
+    End,
     HostLife,
     Launcher,
     Life,
@@ -101,19 +102,20 @@ class ByItself(Job):
             if gone[2] not in together:
                 yield f"{gone[0]} silent", self._silent(world, [gone])
 
-    def _silent(self, world: World, all_gone: list[tuple[int, bool, str]]) -> World:
+    def _silent(self, world: World, all_gone: list[tuple[int, End, str]]) -> World:
         """The keeper says of launchers that are no more that they are silent."""
         for gone in all_gone:
             left = tuple(g for g in world.gone if g[0] != gone[0])
-            kind = "lost" if gone[1] else "silent"
-            world = self.fed(world._replace(gone=left), (kind, gone[0]))
+            world = self.fed(world._replace(gone=left), ("silent", *gone[:2]))
         return world
 
     def _lost_lease(self, world: World, owner: Owner) -> World:
         for launcher in world.launchers:
             if launcher.child and launcher.child.owner == owner:
                 world = with_launcher(world, launcher._replace(is_revoked=True))
-        return settled(world, owner)
+        world = settled(world, owner)
+        is_retired = owner[0] not in self.models[world.version - 1].tasks
+        return self.fed(world, ("retired", owner)) if is_retired else world
 
     def _rm_loses(self, world: World, host: str) -> World:
         """The ResourceManager gives the host up, and takes back all that it had there."""
@@ -123,13 +125,14 @@ class ByItself(Job):
             if launcher.host == host and not launcher.is_denied:
                 told = self.fed(told, ("ended", launcher.request, True))
                 now = launcher_of(told, launcher.request)
-                told = with_launcher(told, now._replace(is_denied=True, is_doomed=True))
+                told = with_launcher(told, now._replace(said=End.TAKEN_BACK, is_doomed=True))
         return self._ends_told(told, tuple(e for e in world.ended if e[2] == host))
 
     def _ends_told(self, world: World, ends: tuple[tuple[int, bool, str], ...]) -> World:
         for end in ends:
             left = tuple(e for e in world.ended if e != end)
-            gone = tuple((r, is_told or r == end[0], h) for r, is_told, h in world.gone)
+            said = End.TAKEN_BACK if end[1] else End.ENDED
+            gone = tuple((r, said if r == end[0] else now, h) for r, now, h in world.gone)
             cancelled = tuple(r for r in world.cancelled if r != end[0])
             told = world._replace(ended=left, gone=gone, cancelled=cancelled)
             world = self.fed(told, ("ended", end[0], end[1]))
@@ -196,16 +199,16 @@ class ByItself(Job):
             yield f"{launcher.host} silent", world
 
     def _revoked(self, world: World, launcher: Launcher) -> World:
-        kind = "lost" if launcher.is_denied else "silent"
         is_revoked = launcher.is_revoked or launcher.child is not None
         silent = launcher._replace(is_known=False, is_revoked=is_revoked)
-        return self.fed(with_launcher(world, silent), (kind, launcher.request))
+        return self.fed(with_launcher(world, silent), ("silent", launcher.request, launcher.said))
 
     def _timers(self, world: World, kinds: frozenset[TimerKind] | None) -> Moves:
         for timer in self.memory.timers[world.machine]:
             if kinds is None or timer.kind in kinds:
-                after = self.fed(world, ("timer", timer))
-                yield f"timer {timer}", self._normal(after)
+                is_charged = world.was_charged or timer.kind is TimerKind.CHECK_IN
+                charged = world._replace(was_charged=is_charged)
+                yield f"timer {timer}", self._normal(self.fed(charged, ("timer", timer)))
 
     # --- relief
 
@@ -219,6 +222,8 @@ class ByItself(Job):
                 yield label, normal
 
     def _relieved(self, world: World) -> Moves:
+        if world.version < len(self.models) and self._is_open_to_people(world):
+            yield f"model {world.version + 1} is published", self.changed(world)
         for message in world.late:
             left = tuple(m for m in world.late if m != message)
             yield f"late {message}", self._late(world._replace(late=left), message)
@@ -244,7 +249,7 @@ class ByItself(Job):
             for launcher in alive:
                 world = with_launcher(world, launcher._replace(is_known=True))
             if not alive:
-                gone = {*world.gone, (message[1], False, "")}
+                gone = {*world.gone, (message[1], End.NOT_SAID, "")}
                 world = world._replace(gone=tuple(sorted(gone)))
         told, order = self._told(world, message)
         is_permit = order is not None and order.verb == "run"
@@ -294,34 +299,47 @@ class ByItself(Job):
         """Whether all that can be placed runs, really, and nothing is left over; or the job ended.
 
         On the hosts that live, every active can be placed, and one replica of it on each other.
+        Where all run, no processor runs that the model does not have, and no command is open.
         """
         if world.result:
             return True
+        state, model = self.memory.states[world.machine], self.models[world.version - 1]
+        if state.phase is not JobPhase.ACTIVE:
+            return False
         room = sum(
             world.hosts[i] is HostLife.UP and h in world.rm for i, h in enumerate(self.hosts)
         )
-        if not room:
-            return True
-        state = self.memory.states[world.machine]
+        running = self._running(world)
+        if room and not all(
+            a in running and len(running.intersection(s)) >= min(len(s), room - 1)
+            for a, s in model.groups.items()
+        ):
+            return False
+        return not room or running < model.tasks.keys() or self._is_tidy(world, running)
+
+    def _running(self, world: World) -> set[str]:
+        """The processors that really run the tasks of the model in force, or have finished."""
+        tasks = self.models[world.version - 1].tasks
         started = {
             x.child.owner
             for x in world.launchers
-            if x.child and x.life is Life.UP and x.child.done == len(self.start_order)
+            if x.child
+            and x.life is Life.UP
+            and x.child.done == len(self.start_order)
+            and self.tasks_of(x.child) == tasks.get(x.child.owner[0])
         }
-        running = {
+        return {
             str(c.processor_id)
-            for c in state.containers
+            for c in self.memory.states[world.machine].containers
             if (c.phase is ContainerPhase.RUNNING and (c.processor_id, c.epoch) in started)
             or c.phase is ContainerPhase.FINISHED
         }
-        if not all(
-            a in running and len(running.intersection(s)) >= min(len(s), room - 1)
-            for a, s in self.groups.items()
-        ):
-            return False
-        is_whole = len(running) == len(self.group_of)
+
+    def _is_tidy(self, world: World, running: set[str]) -> bool:
+        """Where all run: nothing is left over of launchers, requests, processors and commands."""
+        containers = {str(c.processor_id) for c in self.memory.states[world.machine].containers}
         spare = [x for x in world.launchers if x.child is None and x.life is Life.UP]
-        return not is_whole or not (world.pending or spare)
+        return containers == running and not (world.pending or spare or world.stream.commands)
 
 
 def _may_speak_for(launcher: Launcher, owner: Owner) -> bool:

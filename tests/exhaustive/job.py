@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeport.appmaster.allocation.job_state.state import JobPhase, initial_state
+from homeport.appmaster.allocation.job_state.state import AllocatorState, JobPhase, initial_state
 from homeport.appmaster.allocation.protocol.events import FailoverRecord, JobModelPublished
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
@@ -18,17 +18,20 @@ from homeport.appmaster.allocation.protocol.instructions import (
     Record,
     WriteFailover,
     WriteLocality,
+    WritePlacementResponse,
     WriteProcessorEpoch,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.appmaster.job_model.publication import Owners, announcement
+from homeport.appmaster.job_model.publication import Change, Owners, announcement
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from tests.exhaustive.judges import require
-from tests.exhaustive.memory import Memory, Order, incarnation_of
+from tests.exhaustive.memory import Memory, Order, incarnation_of, owner_of
 from tests.exhaustive.numbering import Numbering
+from tests.exhaustive.people import NO_PEOPLE, Assignment, Model, People
 from tests.exhaustive.things import (
     Child,
+    Command,
     EpochRecord,
     Failover,
     HostLife,
@@ -54,13 +57,12 @@ SETTINGS = AllocatorSettings(
     check_in_timeout_ms=60_000,
 )
 
-MODEL_VERSION = 1
-
 
 class Job:
     """The rules of one cluster and one job.
 
     ``groups``: {active: its standbys}. ``hosts``: their names. ``is_fine``: see ``small_world``.
+    ``models``: by version, the first one first; those that people have not published yet too.
     ``is_in_time``: children, hosts and the driver go wrong, YARN takes back, and that is all: no
     message is late or lost, and no launcher is slow.
     """
@@ -78,6 +80,7 @@ class Job:
         hosts: tuple[str, ...],
         settings: AllocatorSettings = SETTINGS,
         homes: Mapping[str, str] | None = None,
+        people: People = NO_PEOPLE,
         *,
         is_fine: bool = False,
         is_in_time: bool = False,
@@ -87,12 +90,27 @@ class Job:
         self.settings = settings
         self.group_of = {p: a for a, replicas in groups.items() for p in (a, *replicas)}
         self.homes = homes or {}
+        self.people = people
+        self.models: list[Model] = []
+        for assignment in ({p: p for p in self.group_of}, *people.plan):
+            self.plan(assignment)
         self.is_fine = is_fine
         self.is_in_time = is_in_time
         self.memory = Memory()
         self._numbering = Numbering(self.memory)
         self._places = {host: i for i, host in enumerate(hosts)}
-        self.causes = ("failed",)
+        self.causes: tuple[str, ...] = ("failed",)
+
+    def plan(self, assignment: Assignment) -> None:
+        """This is the last model that people will publish."""
+        model = Model.of(assignment, self.groups)
+        for processor in model.tasks:
+            self.group_of.setdefault(processor, processor)
+        self.models.append(model)
+
+    def tasks_of(self, child: Child) -> tuple[str, ...]:
+        """What the child owns by the model that its permit named."""
+        return self.models[child.version - 1].tasks.get(child.owner[0], ())
 
     # --- the beginning, and the driver's
 
@@ -100,27 +118,42 @@ class Job:
         """The job was submitted; nothing has been asked."""
         stream = Stream(homes=tuple(sorted(self.homes.items())))
         up = (HostLife.UP,) * len(self.hosts)
-        world = self._announced(World(0, up, self.hosts, stream), 1)
+        world = self._announced(World(0, up, self.hosts, stream), self._initial(1))
         return self._normal(self.fed(world, ("hosts", self.hosts)))
 
-    def _announced(self, world: World, next_request: int) -> World:
-        state = initial_state(self.settings, next_request)
-        outcome = self.memory.fresh_step(state, self._publication(world.stream))
+    def _initial(self, next_request: int) -> AllocatorState:
+        return initial_state(self.settings, next_request)
+
+    def _announced(
+        self,
+        world: World,
+        state: AllocatorState,
+        gainers: frozenset[ProcessorId] | None = None,
+    ) -> World:
+        publication = self._publication(world, gainers)
+        outcome = self.memory.fresh_step(state, publication)
         return self._applied(world, outcome.machine, outcome.records, outcome.effects)
 
-    def _publication(self, stream: Stream) -> JobModelPublished:
-        homes = dict(stream.homes)
+    def _owners(self, stream: Stream) -> Owners:
         records = {
             ProcessorId(p): ProcessorEpoch(
-                r.epoch, MODEL_VERSION, tuple(incarnation_of(o) for o in r.fence)
+                r.epoch, r.version, tuple(incarnation_of(o) for o in r.fence), r.permitted
             )
             for p, r in stream.epochs
         }
+        return Owners(records, {})
+
+    def _publication(
+        self, world: World, gainers: frozenset[ProcessorId] | None
+    ) -> JobModelPublished:
+        stream, model = world.stream, self.models[world.version - 1]
+        homes, owners = dict(stream.homes), self._owners(stream)
         processors = {
-            ProcessorId(p): Host(homes[p]) if p in homes else None for p in sorted(self.group_of)
+            ProcessorId(p): Host(homes[p]) if p in homes else None for p in sorted(model.tasks)
         }
-        published = announcement(MODEL_VERSION, processors, Owners(records, {}))
-        replicas = {s: a for a, standbys in self.groups.items() for s in standbys}
+        gainers = owners.perhaps_gainers() if gainers is None else gainers
+        published = announcement(world.version, processors, owners, gainers)
+        replicas = {s: a for a, standbys in model.groups.items() for s in standbys}
         failovers = {
             ProcessorId(f.active): FailoverRecord(
                 f.epoch,
@@ -130,6 +163,7 @@ class Job:
                 tuple(map(ProcessorId, f.used)),
             )
             for f in stream.failovers
+            if f.active in model.groups
         }
         return replace(
             published,
@@ -147,11 +181,41 @@ class Job:
             ended=(),
             late=(),
             cancelled=(),
-            adopting=tuple(sorted((p, r.epoch) for p, r in world.stream.epochs))
+            adopting=tuple(sorted((p, r.permitted) for p, r in world.stream.epochs if r.permitted))
             if self.awaits_all
             else (),
         )
-        return self._announced(world, before.next_request_id)
+        world = self._announced(world, self._initial(before.next_request_id))
+        for command in world.stream.commands:
+            world = self.fed(world, ("resumed", command))
+        return world
+
+    # --- people
+
+    def _is_open_to_people(self, world: World) -> bool:
+        """Whether the driver takes what people want: it knows what runs, and the job goes on."""
+        return not world.adopting and self.memory.states[world.machine].phase is JobPhase.ACTIVE
+
+    def changed(self, world: World) -> World:
+        """The next version of the model is in the stream, and the allocator has it."""
+        version = world.version + 1
+        before, after = (self.models[n].task_models() for n in (version - 2, version - 1))
+        change = Change(before, after, self._owners(world.stream), is_new=True, restart_all=False)
+        epochs = dict(world.stream.epochs)
+        for p, record in change.raised(version):
+            fence = tuple(map(owner_of, record.fence))
+            epochs[p] = EpochRecord(record.epoch, fence, record.permitted, version)
+        homes = tuple((p, host) for p, host in world.stream.homes if p in after)
+        stream = world.stream._replace(epochs=tuple(sorted(epochs.items())), homes=homes)
+        world = world._replace(version=version, stream=stream)
+        return self._announced(world, self.memory.states[world.machine], change.gainers())
+
+    def commanded(self, world: World, processor: str, destination: str) -> World:
+        """An operator commands this, after all that was commanded before."""
+        number = max((c.number for c in world.stream.commands), default=0) + 1
+        command = Command(number, processor, destination)
+        stream = world.stream._replace(commands=(*world.stream.commands, command))
+        return self.fed(world._replace(stream=stream), ("placement", command))
 
     # --- events and what follows from them
 
@@ -205,7 +269,8 @@ class Job:
         for record in records:
             old = before.get(record.active) if isinstance(record, WriteFailover) else None
             if isinstance(record, WriteFailover) and old and record.standby in old.used:
-                left = well.intersection(self.groups[record.active]).difference(old.used)
+                standbys = self.models[world.version - 1].groups[record.active]
+                left = well.intersection(standbys).difference(old.used)
                 require(not left, "a standby is chosen once in a failover")
 
     def _written(self, stream: Stream, records: tuple[Record, ...]) -> Stream:
@@ -217,8 +282,11 @@ class Job:
         if isinstance(record, WriteProcessorEpoch):
             fence = tuple((i.processor_id, i.epoch) for i in record.fence)
             epochs = dict(stream.epochs)
-            epochs[record.processor_id] = EpochRecord(record.epoch, fence)
+            epoch, version = record.epoch, record.model_version
+            epochs[record.processor_id] = EpochRecord(epoch, fence, epoch, version)
             return stream._replace(epochs=tuple(sorted(epochs.items())))
+        if isinstance(record, WritePlacementResponse):
+            return self._answered(stream, record)
         homes = dict(stream.homes)
         failovers = {f.active: f for f in stream.failovers}
         match record:
@@ -241,6 +309,17 @@ class Job:
             homes=tuple(sorted(homes.items())),
             failovers=tuple(failovers[key] for key in sorted(failovers)),
         )
+
+    def _answered(self, stream: Stream, answer: WritePlacementResponse) -> Stream:
+        number = answer.request.timestamp_ms
+        left = tuple(c for c in stream.commands if c.number != number)
+        require(len(left) < len(stream.commands), "a command has one final answer")
+        if answer.status.is_final:
+            return stream._replace(commands=left)
+        source = (answer.source.epoch, answer.source.host or "") if answer.source else None
+        to = answer.request.destination
+        command = Command(number, answer.request.processor_id, to, source)
+        return stream._replace(commands=tuple(sorted((*left, command))))
 
     def _cancelled(self, world: World, request: int) -> World:
         """YARN ends what there is of this request, and says so: at once, if nothing can come."""
@@ -273,7 +352,7 @@ class Job:
         """
         gone = world.gone
         if launcher.is_known:
-            gone = tuple(sorted({*gone, (launcher.request, launcher.is_denied, host)}))
+            gone = tuple(sorted({*gone, (launcher.request, launcher.said, host)}))
         left = tuple(x for x in world.launchers if x.request != launcher.request)
         return world._replace(launchers=left, gone=gone)
 
@@ -294,7 +373,8 @@ class Job:
             if launcher.child is not None:
                 require(launcher.child.owner == owner, "a permit is for a launcher without a child")
                 return world
-            return self._begun(world, launcher, Child(owner, order.fence), steps)
+            child = Child(owner, order.fence, order.version)
+            return self._begun(world, launcher, child, steps)
         if launcher.child is not None and launcher.child.owner == owner:
             self._judge_end(world, launcher)
             return self._child_stopped(world, launcher, "ordered")
@@ -326,18 +406,19 @@ class Job:
             and x.is_lease_good
         ]
         require(not standing, "Invariant-2: an active starts after its standby has stopped")
-        written = dict(world.stream.epochs).get(processor, EpochRecord(0, ()))
+        written = dict(world.stream.epochs).get(processor, EpochRecord(0, (), 0))
         require(written.epoch >= epoch, "a permit has its record")
 
     def _judge_end(self, world: World, launcher: Launcher) -> None:
-        """An active that is ended by the allocator has been replaced, or the job ends."""
+        """An active that is ended by the allocator has been replaced, or people want its end."""
         child = launcher.child
         is_needed = (
             child is not None
             and self._is_newest(world, child)
             and not launcher.is_revoked
             and self.memory.states[world.machine].phase is JobPhase.ACTIVE
-            and child.owner[0] in self.groups
+            and child.owner[0] in self.models[world.version - 1].groups
+            and not self.people.commands
         )
         require(not is_needed, f"{launcher} is ended without need")
 

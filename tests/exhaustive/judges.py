@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from homeport.appmaster.allocation.job_state.state import AllocatorState
-from tests.exhaustive.things import World
+from tests.exhaustive.things import Child, World
+
+TasksOf = Callable[[Child], tuple[str, ...]]
+"""What a child owns by the model that its permit named."""
 
 
 class UnsafeError(Exception):
@@ -23,7 +26,11 @@ def require(holds: object, verdict: str) -> None:
 
 
 def judge_world(
-    world: World, group_of: Mapping[str, str], state: AllocatorState, checked: int
+    world: World,
+    group_of: Mapping[str, str],
+    tasks_of: TasksOf,
+    state: AllocatorState,
+    checked: int,
 ) -> None:
     """Invariant-1, one incarnation per task for people and for Kafka, and nothing leaked.
 
@@ -34,8 +41,8 @@ def judge_world(
     """
     running = [x for x in world.launchers if x.child is not None]
     if len(running) > 1:
-        _judge_children(world, group_of)
-        _judge_kafka(world, checked)
+        _judge_children(world, group_of, tasks_of)
+        _judge_kafka(world, tasks_of, checked)
     for request, _ in world.pending:
         require(
             any(c.request_id == request for c in state.containers)
@@ -44,26 +51,32 @@ def judge_world(
         )
 
 
-def _judge_children(world: World, group_of: Mapping[str, str]) -> None:
+def _judge_children(world: World, group_of: Mapping[str, str], tasks_of: TasksOf) -> None:
     good = [x for x in world.launchers if x.child is not None and x.is_lease_good]
     owners = [x.child.owner[0] for x in good if x.child]
     require(len(owners) == len(set(owners)), "two live children of one processor")
     places = [(group_of[x.child.owner[0]], x.host) for x in good if x.child]
     require(len(places) == len(set(places)), "Invariant-1: two replicas on one host")
+    tasks = [task for x in good if x.child for task in tasks_of(x.child)]
+    require(len(tasks) == len(set(tasks)), "two live children of one task")
 
 
-def _judge_kafka(world: World, checked: int) -> None:
-    """Standbys write nothing, but a replica that is read twice is no better."""
-    reads: dict[str, list[tuple[int, bool]]] = {}
+def _judge_kafka(world: World, tasks_of: TasksOf, checked: int) -> None:
+    """Standbys write nothing, but a replica that is read twice is no better.
+
+    Of two owners of a task the one of the later model is newer, else the one of the later epoch.
+    """
+    reads: dict[str, list[Child]] = {}
     for launcher in world.launchers:
         child = launcher.child
         if child is not None and child.done >= checked:
-            reads.setdefault(child.owner[0], []).append((child.owner[1], child.is_open))
-    for processor, found in reads.items():
-        writers = [epoch for epoch, is_open in found if is_open]
-        require(len(writers) <= 1, f"Kafka takes writes of two incarnations of {processor}")
-        newest = max(epoch for epoch, _ in found)
-        require(
-            all(epoch == newest for epoch in writers),
-            f"Kafka takes writes of {processor}@{writers} after a newer one has read its state",
-        )
+            for task in tasks_of(child):
+                reads.setdefault(task, []).append(child)
+    for task, found in reads.items():
+        writers = [child for child in found if child.is_open]
+        require(len(writers) <= 1, f"Kafka takes writes of two incarnations of {task}")
+        newest = max(found, key=lambda child: (child.version, child.owner[1]))
+        for child in writers:
+            name = f"{child.owner[0]}@{child.owner[1]}"
+            verdict = f"Kafka takes writes of {name} after a newer one has read its state"
+            require(child is newest, verdict)

@@ -20,8 +20,11 @@ from homeport.appmaster.allocation.protocol.events import (
     HostsObserved,
     LauncherCheckedIn,
     LauncherSilent,
+    PlacementRequested,
     ResourceAllocated,
     ResourceEnded,
+    RetiredStopped,
+    ShutdownRequested,
     Timer,
     TimerFired,
     describe,
@@ -39,7 +42,8 @@ from homeport.appmaster.allocation.protocol.instructions import (
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
-from tests.exhaustive.things import Message, Owner
+from homeport.job_coordinator.model.placement import PlacementRequest, PlacementSource
+from tests.exhaustive.things import Command, End, Message, Owner
 
 
 class Order(NamedTuple):
@@ -48,6 +52,7 @@ class Order(NamedTuple):
     verb: str
     owner: Owner | None = None
     fence: tuple[Owner, ...] = ()
+    version: int = 1
 
 
 class Outcome(NamedTuple):
@@ -83,6 +88,24 @@ def _fences(owner: Owner, fenced: tuple[Owner, ...]) -> Event:
     return FencesReported(incarnation_of(owner), tuple(map(incarnation_of, fenced)))
 
 
+def placement_of(command: Command, *, is_resumed: bool = False) -> PlacementRequested:
+    """What the driver reads of the command in the stream."""
+    number, processor, destination, source = command
+    request = PlacementRequest(
+        f"u{number}", "run", ProcessorId(processor), destination, None, number
+    )
+    where = PlacementSource(source[0], Host(source[1])) if source else None
+    return PlacementRequested(request, is_resumed=is_resumed, source=where)
+
+
+def _silent(request: int, said: End) -> Event:
+    """As ``LauncherTable`` tells of a launcher of which nothing was heard for its whole limit."""
+    if said is End.NOT_SAID:
+        return LauncherSilent(resource_of(request))
+    is_taken_back = said is End.TAKEN_BACK
+    return ResourceEnded(RequestId(request), resource_of(request), is_taken_back=is_taken_back)
+
+
 _EVENTS: Mapping[str, Callable[..., Event]] = {
     "check-in": _check_in,
     "started": lambda owner: ContainerStarted(incarnation_of(owner)),
@@ -90,8 +113,11 @@ _EVENTS: Mapping[str, Callable[..., Event]] = {
     "fences": _fences,
     "allocated": ResourceAllocated,
     "ended": lambda request, taken: ResourceEnded(RequestId(request), is_taken_back=taken),
-    "lost": lambda request: ResourceEnded(RequestId(request), resource_of(request)),
-    "silent": lambda request: LauncherSilent(resource_of(request)),
+    "retired": lambda owner: RetiredStopped(incarnation_of(owner), "lease-lost"),
+    "shutdown": ShutdownRequested,
+    "placement": placement_of,
+    "resumed": lambda command: placement_of(command, is_resumed=True),
+    "silent": _silent,
     "hosts": HostsObserved,
     "timer": TimerFired,
 }
@@ -151,8 +177,8 @@ class Memory:
         if isinstance(event, LauncherCheckedIn):
             told = order_for(decision.instructions, event.resource_id)
             match told:
-                case PermitContainer(incarnation=i, fence=fence):
-                    order = Order("run", owner_of(i), tuple(map(owner_of, fence)))
+                case PermitContainer(incarnation=i, fence=fence, model_version=version):
+                    order = Order("run", owner_of(i), tuple(map(owner_of, fence)), version)
                 case StopContainer(incarnation=i):
                     order = Order("stop", owner_of(i))
                 case ReleaseResource():

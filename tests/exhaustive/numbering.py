@@ -16,10 +16,11 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.job_state.state import AllocatorState, Placement
 from homeport.appmaster.allocation.job_state.table import Bag, Table
 from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import PlacementSource
 from tests.exhaustive.memory import Memory, resource_of
 from tests.exhaustive.things import EpochRecord, Launcher, Message, Owner, World
 
@@ -28,14 +29,14 @@ _TOLD = {"last_failure": "", "story": "", "stale_events": 0, "launch_failures": 
 
 
 class _Mentions(NamedTuple):
-    """What a state of the allocator names: requests, the epoch of each processor, who is listed.
+    """What a state of the allocator names: requests, the epochs of each processor, who is listed.
 
     ``is_plain``: nothing in it is for people only.
     """
 
     requests: frozenset[int]
     listed: frozenset[Owner]
-    epochs: Mapping[str, int]
+    epochs: Mapping[str, frozenset[int]]
     next_request: int
     is_plain: bool
 
@@ -67,7 +68,7 @@ class _Reader:
                 requests |= named
                 listed |= who
                 is_plain &= plain
-        epochs = {str(c.processor_id): c.epoch for c in state.containers}
+        epochs = {str(c.processor_id): frozenset({c.epoch, c.floor}) for c in state.containers}
         return _Mentions(
             frozenset(requests), frozenset(listed), epochs, state.next_request_id, is_plain
         )
@@ -164,9 +165,9 @@ def _alive(world: World) -> set[Owner]:
 
 
 def _new_epochs(world: World, said: _Mentions, alive: set[Owner]) -> dict[Owner, int]:
-    kept: dict[str, set[int]] = {p: {epoch} for p, epoch in said.epochs.items()}
+    kept: dict[str, set[int]] = {p: set(epochs) for p, epochs in said.epochs.items()}
     for processor, record in world.stream.epochs:
-        kept.setdefault(processor, set()).add(record.epoch)
+        kept.setdefault(processor, set()).update((record.epoch, record.permitted))
     for processor, epoch in alive:
         kept.setdefault(processor, set()).add(epoch)
     return {
@@ -220,10 +221,22 @@ def _renamed(
         machine=machine,
         stream=world.stream._replace(
             epochs=tuple(
-                (p, EpochRecord(epochs[p, r.epoch], names(r.fence))) for p, r in world.stream.epochs
+                (
+                    p,
+                    EpochRecord(
+                        epochs[p, r.epoch], names(r.fence), epochs[p, r.permitted], r.version
+                    ),
+                )
+                for p, r in world.stream.epochs
             ),
             failovers=tuple(
                 f._replace(epoch=epochs.get((f.active, f.epoch), 0)) for f in world.stream.failovers
+            ),
+            commands=tuple(
+                c._replace(source=(epochs.get((c.processor, c.source[0]), 0), c.source[1]))
+                if c.source
+                else c
+                for c in world.stream.commands
             ),
         ),
         pending=tuple((requests[r], host) for r, host in world.pending),
@@ -300,4 +313,9 @@ class _Renamer:
             return self._epochs.get((getattr(value, "processor_id", None) or value.active, old), 0)
         if name == "floor":
             return 0 if old <= value.epoch else self._epochs[value.processor_id, old]
-        return self._of(old)
+        is_begun = name == "source" and isinstance(value, Placement) and old is not None
+        return self._source(value, old) if is_begun else self._of(old)
+
+    def _source(self, placement: Placement, old: PlacementSource) -> PlacementSource:
+        owner = (placement.request.processor_id, old.epoch)
+        return replace(old, epoch=self._epochs.get(owner, 0))

@@ -21,6 +21,7 @@ from homeport.appmaster.allocation.protocol.events import TimerKind
 from tests.exhaustive.by_itself import ByItself, Moves
 from tests.exhaustive.judges import judge_world
 from tests.exhaustive.things import (
+    End,
     HostLife,
     Launcher,
     Life,
@@ -53,6 +54,16 @@ class SmallWorld(ByItself):
                 yield f"{host} is lost", self._host_lost(world, host)
                 yield f"{host} freezes", self._host_freezes(world, host)
         yield from self._of_driver(world)
+        if self._is_open_to_people(world):
+            yield from self._of_people(world)
+
+    def _of_people(self, world: World) -> Moves:
+        """Commands to containers, one at a time, and the end of the job."""
+        if not world.stream.commands:
+            for processor, to in self.people.commands:
+                yield f"{processor} to {to}", self.commanded(world, processor, to)
+        if self.people.may_shut_down:
+            yield "the job is shut down", self.fed(world, ("shutdown",))
 
     def _of_driver(self, world: World) -> Moves:
         """The driver, and what it waits for: it dies, Skein is slow, a request expires."""
@@ -76,8 +87,9 @@ class SmallWorld(ByItself):
         if self.is_in_time:
             return
         if launcher.is_known and not launcher.is_denied:
-            denied = with_launcher(world, launcher._replace(is_denied=True))
-            yield f"Skein errs of {launcher}", self.fed(denied, ("ended", launcher.request, False))
+            denied = with_launcher(world, launcher._replace(said=End.ENDED))
+            charged = denied._replace(was_charged=True)
+            yield f"Skein errs of {launcher}", self.fed(charged, ("ended", launcher.request, False))
         yield from self._faults_of_speech(world, launcher)
 
     def _of_a_child(self, world: World, launcher: Launcher) -> Moves:
@@ -169,4 +181,5 @@ class SmallWorld(ByItself):
     def judge(self, world: World) -> None:
         """The world is as it must be, always."""
         checked = self.start_order.index("check") + 1
-        judge_world(world, self.group_of, self.memory.states[world.machine], checked)
+        state = self.memory.states[world.machine]
+        judge_world(world, self.group_of, self.tasks_of, state, checked)

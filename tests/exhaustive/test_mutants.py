@@ -17,6 +17,7 @@ from homeport.appmaster.allocation import (
     container_allocator,
     container_process_manager,
     failover,
+    job_end,
     retries,
     separation,
     standby_container_manager,
@@ -31,11 +32,18 @@ from homeport.appmaster.allocation.job_state.state import (
 )
 from homeport.appmaster.allocation.job_state.transitions import Happening
 from homeport.appmaster.allocation.protocol.events import Event, TimerFired
-from homeport.appmaster.allocation.protocol.instructions import CancelRequest, RequestResource
+from homeport.appmaster.allocation.protocol.instructions import (
+    CancelRequest,
+    Record,
+    RequestResource,
+    WritePlacementResponse,
+)
+from homeport.appmaster.job_model import publication
 from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.exhaustive.job import SETTINGS
+from tests.exhaustive.people import NO_PEOPLE, People
 from tests.exhaustive.search import FoundError, Search
 from tests.exhaustive.small_world import SmallWorld
 
@@ -54,9 +62,22 @@ class Mutant:
     retry_count: int = -1
     is_settled: bool = False
     is_fine: bool = False
+    people: People = NO_PEOPLE
 
     def __str__(self) -> str:
         return self.patch.__name__
+
+    def search(self) -> None:
+        """All worlds of its job are safe, and can all go well.
+
+        Raises:
+            FoundError: one is not as it must be.
+        """
+        settings = replace(SETTINGS, retry_count=self.retry_count)
+        hosts = ("a", "b", "c")
+        rules = SmallWorld(self.groups, hosts, settings, people=self.people, is_fine=self.is_fine)
+        search = Search(rules, self.fault_count if self.people is NO_PEOPLE else 1)
+        search.visit(rules.settled() if self.is_settled else rules.deployed())
 
 
 MUTANTS: list[Mutant] = []
@@ -68,16 +89,18 @@ def mutant(
     retry_count: int = -1,
     is_settled: bool = False,
     is_fine: bool = False,
+    people: People = NO_PEOPLE,
     **groups: tuple[str, ...],
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Enter the function as a mutant; groups as ``p0=("0-0",)``, one active by default.
 
-    ``is_settled``: the search begins when all run. ``is_fine``: its grain.
+    ``is_settled``: the search begins when all run. ``is_fine``: its grain. ``people``: what people
+    do; with them the search is within one fault.
     """
 
     def enter(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
         named = {p.removeprefix("p"): replicas for p, replicas in groups.items()} or {"0": ()}
-        MUTANTS.append(Mutant(patch, verdict, named, 2, retry_count, is_settled, is_fine))
+        MUTANTS.append(Mutant(patch, verdict, named, 2, retry_count, is_settled, is_fine, people))
         return patch
 
     return enter
@@ -266,16 +289,59 @@ def choose_a_standby_again(patch: Patch) -> None:
     patch.setattr(failover, "choose", forgetful)
 
 
+# --- the rules of what people do
+
+
+@mutant("two live children of one task|Kafka takes writes", people=People(({"0": "1"},)))
+def overtake_nobody(patch: Patch) -> None:
+    """I2: a model that moves tasks raises no epoch."""
+    patch.setattr(publication.Change, "affected", frozenset())
+
+
+@mutant("two live children of one task|waits|fence", people=People(({"0": "1"},)))
+def permit_before_the_losers_have_stopped(patch: Patch) -> None:
+    """I1: a processor that gains a task is permitted while its former owner runs."""
+    patch.setattr(container_allocator, "former_owners", lambda *_: iter(()))
+
+
+@mutant("nothing leads to a good one|JobPhase|ending", people=People(may_shut_down=True))
+def stop_nobody_at_the_end(patch: Patch) -> None:
+    """The job is to end, and no container gets the order to stop."""
+    patch.setattr(job_end, "LIVE", frozenset())
+
+
+@mutant("nothing leads to a good one", people=People(commands=(("0", "b"),)))
+def answer_no_command(patch: Patch) -> None:
+    """A command is carried out, and has no final answer."""
+
+    def silent(_: Event, decision: Decision) -> Decision:
+        kept = (r for r in decision.records if not _is_final(r))
+        return replace(decision, records=tuple(kept))
+
+    _decisions(patch, silent)
+
+
+def _is_final(record: Record) -> bool:
+    return isinstance(record, WritePlacementResponse) and record.status.is_final
+
+
 @pytest.mark.parametrize("wrong", MUTANTS, ids=str)
 def test_the_search_finds_what_a_missing_rule_does(
     wrong: Mutant, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tell: Tell
 ) -> None:
     """The shortest way: fewest faults, then fewest moves."""
     wrong.patch(monkeypatch)
-    settings = replace(SETTINGS, retry_count=wrong.retry_count)
-    rules = SmallWorld(wrong.groups, ("a", "b", "c"), settings, is_fine=wrong.is_fine)
-    search = Search(rules, wrong.fault_count)
     with pytest.raises(FoundError, match=wrong.verdict) as found:
-        search.visit(rules.settled() if wrong.is_settled else rules.deployed())
+        wrong.search()
     if request.config.get_verbosity() > 0:
         tell(f"{wrong.patch.__doc__}\n{found.value}")
+
+
+_OTHER_JOBS = [m for m in MUTANTS if m.retry_count != -1 or m.people is not NO_PEOPLE]
+"""The jobs that ``test_search`` does not search."""
+
+
+@pytest.mark.parametrize("wrong", _OTHER_JOBS, ids=str)
+def test_with_the_rule_the_same_search_finds_nothing(wrong: Mutant) -> None:
+    """What is found without the rule is the work of the mutant."""
+    wrong.search()

@@ -10,9 +10,13 @@ follows from the other, and to take them for one would leave worlds out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
+from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN
+from tests.exhaustive.job import SETTINGS
+from tests.exhaustive.people import Assignment, People
 from tests.exhaustive.search import Search
 from tests.exhaustive.small_world import SmallWorld
 
@@ -24,6 +28,16 @@ TWO: Groups = {"0": (), "1": ()}
 PAIR: Groups = {"0": ("0-0",)}
 TWO_STANDBYS: Groups = {"0": ("0-0", "0-1")}
 TWO_PAIRS: Groups = {"0": ("0-0",), "1": ("1-0",)}
+
+TOGETHER: Assignment = {"0": "0", "1": "0"}
+SPREAD: Assignment = {"0": "0", "1": "1"}
+SWAPPED: Assignment = {"0": "1", "1": "0"}
+MOVED: Assignment = {"0": "1"}
+ACTIVES: Assignment = {"0": "0"}
+WITH_STANDBY: Assignment = {"0": "0", "0-0": "0-0"}
+AB = ("a", "b")
+RESTS = replace(SETTINGS, retry_count=1, launch_retry_ms=1000, last_retry_delay_ms=5000)
+CAUSES = ("failed", "signalled", "finished", "cut-off")
 
 
 @pytest.fixture
@@ -92,3 +106,131 @@ def test_two_pairs_with_all_faults_are_safe_and_heal(
     search.visit(rules.settled())
     tell(search.told())
     assert len(search.worlds) > 10_000
+
+
+def searched(rules: SmallWorld, faults: int, tell: Tell, *, is_settled: bool = False) -> int:
+    """How many worlds are within so many faults: all are safe, and all can go well."""
+    search = Search(rules, faults)
+    search.visit(rules.settled() if is_settled else rules.deployed())
+    tell(search.told())
+    return len(search.worlds)
+
+
+@pytest.mark.parametrize(("groups", "count"), [(ONE, 2), (TWO, 1), (PAIR, 1)], ids=str)
+def test_a_job_that_is_shut_down_at_any_time_ends(groups: Groups, count: int, tell: Tell) -> None:
+    """On two hosts; the shutdown is one of the faults, and nothing of the job runs when it ends."""
+    rules = SmallWorld(groups, AB, people=People(may_shut_down=True))
+    assert searched(rules, count, tell) > 500
+
+
+def test_a_container_may_end_for_every_cause(tell: Tell) -> None:
+    """It fails, is killed by a signal, comes to its end, or is cut off from Kafka."""
+    rules = SmallWorld(ONE, AB, people=People(may_shut_down=True))
+    rules.causes = CAUSES
+    assert searched(rules, 2, tell) > 500
+
+
+@pytest.mark.parametrize("retry_count", [0, 1])
+def test_failures_are_counted_and_rested_from(retry_count: int, tell: Tell) -> None:
+    """Failed launches rest, and so does the last retry; the job fails for failures only."""
+    settings = replace(RESTS, retry_count=retry_count)
+    assert searched(SmallWorld(ONE, AB, settings), 2, tell) > 500
+
+
+@pytest.mark.parametrize(
+    "plan", [(TOGETHER, SPREAD), (SWAPPED, TOGETHER), (TOGETHER, SWAPPED)], ids=str
+)
+def test_a_model_may_change_at_any_point_of_a_change(
+    plan: tuple[Assignment, ...], tell: Tell
+) -> None:
+    """Tasks have one owner, and the processors of the last model run its tasks in the end."""
+    rules = SmallWorld(TWO, AB, people=People(plan), is_fine=True)
+    assert searched(rules, 0, tell) > 400
+
+
+def test_a_task_may_move_to_another_processor_with_a_fault_at_any_time(tell: Tell) -> None:
+    """From 0, which is retired, to 1, which is new; drivers die and the job is shut down too."""
+    rules = SmallWorld(ONE, AB, people=People((MOVED,), may_shut_down=True), is_fine=True)
+    assert searched(rules, 1, tell) > 5_000
+
+
+def test_standbys_may_be_switched_off_and_on_with_a_fault_at_any_time(tell: Tell) -> None:
+    """The pair runs; its standby is retired, and comes back."""
+    rules = SmallWorld(PAIR, AB, people=People((ACTIVES, WITH_STANDBY)))
+    assert searched(rules, 1, tell, is_settled=True) > 1_000
+
+
+def test_a_command_may_come_at_any_time_with_a_fault_at_any_time(tell: Tell) -> None:
+    """A move and a restart: each has one final answer, also after the death of the driver."""
+    people = People(commands=(("0", "b"), ("0", FORCE_RESTART_LAST_SEEN)))
+    assert searched(SmallWorld(ONE, AB, people=people), 2, tell) > 3_000
+
+
+def test_commands_to_a_pair_are_safe_in_failovers_too(hosts: tuple[str, ...], tell: Tell) -> None:
+    """The active or the standby is moved or restarted before, in and after a failover."""
+    people = People(commands=(("0", "ANY_HOST"), ("0-0", "b"), ("0", FORCE_RESTART_LAST_SEEN)))
+    rules = SmallWorld(PAIR, hosts, people=people, is_in_time=True)
+    assert searched(rules, 2, tell, is_settled=True) > 5_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("planned", [TOGETHER, SWAPPED], ids=str)
+def test_a_change_may_meet_two_faults(planned: Assignment, tell: Tell) -> None:
+    """The driver dies at every point, and something else goes wrong before or after."""
+    rules = SmallWorld(TWO, AB, people=People((planned,)), is_in_time=True)
+    assert searched(rules, 2, tell) > 10_000
+
+
+@pytest.mark.long
+def test_standbys_may_be_switched_off_and_on_with_two_faults(tell: Tell) -> None:
+    """A driver that finds a retired standby has it in its group again afterwards."""
+    rules = SmallWorld(PAIR, AB, people=People((ACTIVES, WITH_STANDBY)))
+    assert searched(rules, 2, tell, is_settled=True) > 50_000
+
+
+@pytest.mark.long
+def test_all_that_people_do_may_meet_another_fault(tell: Tell) -> None:
+    """A task moves; the container is moved, restarted or shut down; two faults at any time."""
+    commands = (("0", "b"), ("0", FORCE_RESTART_LAST_SEEN))
+    rules = SmallWorld(ONE, AB, people=People((MOVED,), commands, may_shut_down=True))
+    rules.causes = CAUSES
+    assert searched(rules, 2, tell) > 10_000
+
+
+def test_calm_alone_brings_every_processor_home(tell: Tell) -> None:
+    """Without faults, in every order of events: each runs on the host that has its state."""
+    homes = {"0": "b", "1": "a"}
+    search = Search(SmallWorld(TWO, ("a", "b", "c"), homes=homes), 0)
+    search.visit(search.rules.deployed())
+    tell(search.told())
+    ends = [w for w in search.worlds if search.rules.is_well(w)]
+    for world in ends:
+        assert {x.child.owner[0]: x.host for x in world.launchers if x.child} == homes
+        assert dict(world.stream.homes) == homes
+    assert ends
+
+
+def test_commands_alone_are_carried_out_in_their_order() -> None:
+    """Without faults: to each destination in turn, with a stop before each start."""
+    commands = tuple(("0", to) for to in ("c", "b", "c", FORCE_RESTART_LAST_SEEN))
+    people, homes = People(commands=commands), {"0": "a", "1": "b"}
+    rules = SmallWorld(TWO, ("a", "b", "c"), homes=homes, people=people)
+    world = rules.settled()
+    for processor, to in commands:
+        world = rules.commanded(world, processor, to)
+    places = ["a"]
+    while world.stream.commands or not rules.is_well(world):
+        _, world = next(rules.free(world))
+        found = {x.child.owner[0]: x.host for x in world.launchers if x.child}
+        assert found["1"] == "b"
+        if places[-1] != found.get("0", ""):
+            places.append(found.get("0", ""))
+    assert places == ["a", "", "c", "", "b", "", "c", "", "c"]
+
+
+def test_calm_alone_brings_every_replica_to_a_host_of_its_own() -> None:
+    """No fault: two pairs on two hosts; actives come home first."""
+    homes = {"0": "a", "1": "b", "1-0": "b"}
+    world = SmallWorld(TWO_PAIRS, AB, homes=homes).settled()
+    placed = {x.child.owner[0]: x.host for x in world.launchers if x.child}
+    assert placed == {"0": "a", "0-0": "b", "1": "b", "1-0": "a"}

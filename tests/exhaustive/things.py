@@ -28,6 +28,15 @@ class Life(IntEnum):
     """Stopped, with its child, in the middle of what they do: by SIGSTOP, or with its host."""
 
 
+class End(IntEnum):
+    """What Skein has said of the end of a container."""
+
+    NOT_SAID = 0
+    ENDED = 1
+    TAKEN_BACK = 2
+    """The cluster has taken it back: no failure is charged."""
+
+
 class HostLife(IntEnum):
     """How a host is doing."""
 
@@ -41,11 +50,13 @@ class HostLife(IntEnum):
 class Child(NamedTuple):
     """A stream container: ``done`` steps of its start, all of them once it has been heard of.
 
-    ``is_open``: it was the last to initialise its transactional id, so Kafka takes what it writes.
+    ``version``: of the model that its permit names. ``is_open``: it was the last to initialise its
+    transactional id, so Kafka takes what it writes.
     """
 
     owner: Owner
     fence: tuple[Owner, ...]
+    version: int = 1
     done: int = 0
     is_open: bool = False
 
@@ -56,7 +67,7 @@ class Launcher(NamedTuple):
     ``report``: the stop that it has not told yet. ``is_known``: the keeper has heard it and has not
     said since that it is silent. ``is_revoked``: the keeper has said that its child's lease is
     over, which is for good (safety L1). ``is_doomed``: YARN was told to end
-    it. ``is_denied``: Skein says that it has ended.
+    it. ``said``: what Skein says of its end, also where that is wrong.
     """
 
     request: int
@@ -68,7 +79,12 @@ class Launcher(NamedTuple):
     is_known: bool = False
     is_revoked: bool = False
     is_doomed: bool = False
-    is_denied: bool = False
+    said: End = End.NOT_SAID
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether Skein says that it has ended."""
+        return self.said is not End.NOT_SAID
 
     @property
     def is_lease_good(self) -> bool:
@@ -81,10 +97,12 @@ class Launcher(NamedTuple):
 
 
 class EpochRecord(NamedTuple):
-    """The last ``set-processor-epoch`` of a processor."""
+    """The last ``set-processor-epoch`` of a processor; ``permitted`` is behind a raised epoch."""
 
     epoch: int
     fence: tuple[Owner, ...]
+    permitted: int
+    version: int = 1
 
 
 class Failover(NamedTuple):
@@ -98,12 +116,22 @@ class Failover(NamedTuple):
     used: tuple[str, ...]
 
 
+class Command(NamedTuple):
+    """A placement request that has no final answer yet; ``source``: (epoch, host) once it began."""
+
+    number: int
+    processor: str
+    destination: str
+    source: tuple[int, str] | None = None
+
+
 class Stream(NamedTuple):
     """What the coordinator stream says; each part sorted by its first."""
 
     epochs: tuple[tuple[str, EpochRecord], ...] = ()
     homes: tuple[tuple[str, str], ...] = ()
     failovers: tuple[Failover, ...] = ()
+    commands: tuple[Command, ...] = ()
 
 
 Message = tuple[Any, ...]
@@ -114,12 +142,13 @@ class World(NamedTuple):
     """Everything there is. ``machine``: the number of the allocator's state, in ``Memory``.
 
     ``rm``: the hosts that the ResourceManager calls live. ``pending``: (request, host or "" for
-    any). ``gone``: (request, whether Skein's word of the end was told, host if all there is gone)
+    any). ``gone``: (request, what Skein has said of the end, host if all there is gone)
     of launchers that are no more, while the keeper has not said so. ``ended``: (request, whether
     YARN took it back, host if all there has ended): Skein's news that nobody told. ``late``:
     messages on their way. ``cancelled``: requests that YARN was told to end, of which a check-in is
     on its way, and whose end was not told yet. ``adopting``: who had a permit of a driver before
     and is not accounted for. ``was_charged``: something happened that counts as a failure.
+    ``version``: of the model in force.
     """
 
     machine: int
@@ -128,13 +157,14 @@ class World(NamedTuple):
     stream: Stream = Stream()
     pending: tuple[tuple[int, str], ...] = ()
     launchers: tuple[Launcher, ...] = ()
-    gone: tuple[tuple[int, bool, str], ...] = ()
+    gone: tuple[tuple[int, End, str], ...] = ()
     ended: tuple[tuple[int, bool, str], ...] = ()
     late: tuple[Message, ...] = ()
     cancelled: tuple[int, ...] = ()
     adopting: tuple[Owner, ...] = ()
     was_charged: bool = False
     result: str = ""
+    version: int = 1
 
 
 def launcher_of(world: World, request: int) -> Launcher:

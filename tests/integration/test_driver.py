@@ -118,32 +118,6 @@ def test_damaged_records_are_counted_on_the_status(tmp_path: Path) -> None:
     assert end.result is JobResult.SUCCEEDED
 
 
-def test_a_request_that_is_refused_is_a_launch_that_failed(tmp_path: Path) -> None:
-    """It counts for the retry keys, and the status tells why."""
-
-    async def story(am: Am) -> None:
-        am.cluster.refusals = 1
-        await am.until(lambda: am.driver.is_ending)
-
-    am, end = drive(tmp_path, story)
-    assert end.result is JobResult.FAILED
-    assert "the cluster refuses" in str(am.backend.status()["failures"])
-
-
-def test_a_cancellation_that_is_not_taken_is_made_again(tmp_path: Path) -> None:
-    """Else the request would stand for ever, and keep its host reserved from everybody."""
-
-    async def story(am: Am) -> None:
-        await am.started()
-        am.cluster.cancel_refusals = 2
-        am.keeper.lost.add(FIRST)
-        await am.until(lambda: RequestId(1) in am.cluster.cancelled)
-        assert am.cluster.cancel_refusals == 0
-        am.driver.post(ShutdownRequested())
-
-    drive(tmp_path, story, retries=1)
-
-
 def test_a_failed_job_ends_with_its_story(tmp_path: Path) -> None:
     """YARN is told processor, cause and where its log is, but none of the log's lines."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tests.exhaustive.by_itself import Moves
+from tests.exhaustive.people import Assignment
 from tests.exhaustive.small_world import SmallWorld
-from tests.exhaustive.things import HostLife, Launcher, Life, World
+from tests.exhaustive.things import HostLife, Launcher, Life, Stream, World
 
 Choice = Callable[[int], int]
 """A number below another one: what is taken of so many."""
@@ -18,8 +19,9 @@ class Cluster(SmallWorld):
     def submitted(self, absent: tuple[str, ...] = ()) -> World:
         """The job was submitted; these hosts have not joined the cluster yet."""
         lives = tuple(HostLife.DOWN if h in absent else HostLife.UP for h in self.hosts)
-        world = World(0, lives, tuple(h for h in self.hosts if h not in absent))
-        world = self._announced(world, 1)
+        stream = Stream(homes=tuple(sorted(self.homes.items())))
+        world = World(0, lives, tuple(h for h in self.hosts if h not in absent), stream)
+        world = self._announced(world, self._initial(1))
         return self._normal(self.fed(world, ("hosts", world.rm)))
 
     def goes_on(self, world: World, choose: Choice) -> World:
@@ -52,6 +54,25 @@ class Cluster(SmallWorld):
     def is_relieved(self, world: World, choose: Choice) -> World:
         """A late message comes, or a host is back, or wakes."""
         return self._taken(world, self.relief(world), choose(8))
+
+    # --- people
+
+    def has_people(self, world: World) -> bool:
+        """Whether the driver takes what people want."""
+        return self._is_open_to_people(world)
+
+    def changes(self, world: World, assignment: Assignment) -> World:
+        """The model is this one from now on."""
+        self.plan(assignment)
+        return self._judged(self._normal(self.changed(world)))
+
+    def commands(self, world: World, processor: str, destination: str) -> World:
+        """An operator commands this, possible or not."""
+        return self._judged(self._normal(self.commanded(world, processor, destination)))
+
+    def is_shut_down(self, world: World) -> World:
+        """An operator ends the job."""
+        return self._judged(self._normal(self.fed(world, ("shutdown",))))
 
     def _taken(self, world: World, moves: Moves, number: int) -> World:
         """The move of this number, else the last one there is."""

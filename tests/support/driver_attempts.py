@@ -20,7 +20,7 @@ from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.attempt.attempt_files import StartedLedger
 from homeport.appmaster.attempt.hold_back import Inheritance
 from homeport.appmaster.clocks import boot_ms
-from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
+from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings
 from homeport.appmaster.driver.http_backend import DriverBackend
@@ -79,8 +79,6 @@ class Cluster:
     def __init__(self) -> None:
         self.asked: list[tuple[RequestId, Host | None, Mapping[str, str]]] = []
         self.cancelled: set[RequestId] = set()
-        self.refusals = 0
-        self.cancel_refusals = 0
         self.finished: tuple[JobResult, str] | None = None
         self.polls = 0
 
@@ -91,17 +89,11 @@ class Cluster:
     def request(
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
     ) -> None:
-        """Granted, unless it is told to refuse."""
-        if self.refusals:
-            self.refusals -= 1
-            raise UnavailableError("the cluster refuses")
+        """Granted."""
         self.asked.append((request_id, host, environment))
 
     def cancel(self, request_id: RequestId) -> None:
-        """Its container ends, unless it is told to refuse."""
-        if self.cancel_refusals:
-            self.cancel_refusals -= 1
-            raise UnavailableError("the cluster does not answer")
+        """Its container ends."""
         self.cancelled.add(request_id)
 
     @property
@@ -190,7 +182,6 @@ class Am:
         inherited: tuple[Incarnation, ...] = (),
         ending: ShutdownRequested | None = None,
         records: Iterable[CoordinatorStreamMessage] = (),
-        resources: ClusterResourceManager | None = None,
     ) -> None:
         self.cluster, self.keeper, self.stream = Cluster(), InMemoryKeeper(), Stream()
         self.history_folder = history
@@ -218,7 +209,7 @@ class Am:
             published=JobModelPublished(
                 1, {P0: NM1}, {i.processor_id: i.epoch for i in (*permitted, *inherited)}
             ),
-            resources=resources or self.cluster,
+            resources=self.cluster,
             stream=self.stream,
             history=writer,
             keeper=self.keeper,
@@ -238,7 +229,7 @@ class Am:
         self.backend = DriverBackend(
             driver=self.driver,
             attempt=1,
-            resources=resources or self.cluster,
+            resources=self.cluster,
             history=writer,
             started=StartedLedger(history.parent),
         )
@@ -319,16 +310,14 @@ def drive(
     inherited: tuple[Incarnation, ...] = (),
     ending: ShutdownRequested | None = None,
     records: Iterable[CoordinatorStreamMessage] = (),
-    resources: ClusterResourceManager | None = None,
 ) -> tuple[Am, EndJob]:
     """Runs a driver and, beside it, ``story``, which must lead to the job's end.
 
-    ``records``: what the coordinator stream has when it begins. ``resources``: another cluster than
-    that of a few lines.
+    ``records``: what the coordinator stream has when it begins.
     """
 
     async def both() -> tuple[Am, EndJob]:
-        am = Am(history, permitted, retries, inherited, ending, records, resources)
+        am = Am(history, permitted, retries, inherited, ending, records)
         async with asyncio.timeout(3 * LIMIT_S):
             end, _ = await asyncio.gather(am.driver.run("http://am/"), told(am))
         return am, end

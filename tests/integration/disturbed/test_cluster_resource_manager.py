@@ -25,7 +25,7 @@ def application(
 
 
 class TestSkeinResourceManager(ClusterResourceManagerConformance):
-    """The suite that the simulated cluster passes too."""
+    """The suite that the YARN of tests/unit/world passes too."""
 
     @pytest.fixture
     def subject(self, application: BareApplication) -> BareApplication:

@@ -48,7 +48,7 @@ from tests.unit.world.clock import Process
 from tests.unit.world.links import Server
 from tests.unit.world.stand_ins import WorldLoop
 from tests.unit.world.world import World
-from tests.unit.world.yarn import Yarn
+from tests.unit.world.yarn import Nodes, Yarn
 
 _TICK_MS = 200
 _SOCKET_S = 2.0
@@ -63,8 +63,8 @@ class Attempt:
         self.rank = rank
         self.host = host
         self.folder = Path(tempfile.mkdtemp(dir=cluster.folder))
-        self.yarn = Yarn(cluster.world, cluster, self)
         self.name = f"am{rank.submission}.{rank.attempt}"
+        self.yarn = Yarn(cluster.world, cluster.nodes, self)
         self.supervisor = cluster.world.clock.process(f"{self.name}/supervisor", host)
         self.children = [
             _Child(self, "keeper", lease_keeper.main),
@@ -209,6 +209,7 @@ class Cluster:
     def __init__(self, world: World, hosts: Iterable[str] = ("a", "b", "c")) -> None:
         self.world = world
         self.hosts = {Host(host): True for host in hosts}
+        self.nodes = Nodes(self.hosts)
         self.attempts: list[Attempt] = []
         self.children: dict[Process, _Child] = {}
         self._folder = tempfile.TemporaryDirectory()
@@ -274,7 +275,9 @@ class Cluster:
         patch.setattr(application_master, "connect", lambda *_: None)
         patch.setattr(application_master, "report_failure", lambda *_: None)
         patch.setattr(
-            application_master, "SkeinResourceManager", lambda *_: self._child().attempt.yarn
+            application_master,
+            "SkeinResourceManager",
+            lambda *_: self._child().attempt.yarn.manager(),
         )
         patch.setattr(application_master, "JobCoordinatorServer", self._coordinator_server)
         patch.setattr(LeaseServer, "start", _bound(self._start_lease_server))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from homeport.appmaster.allocation.protocol.observation import SkeinContainerState
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import (
@@ -19,6 +20,7 @@ from tests.unit.world.judges import counted
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import LEASE_MS
 
+_ENDED = SkeinContainerState.ENDED
 _SIGKILL_AFTER_MS = 250
 _ANYWHERE = (ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN)
 CALM_MS = 120_000
@@ -42,6 +44,8 @@ class Chaos:
             self._stop_host,
             self._isolate_host,
             self._lose_host,
+            self._preempt,
+            self._calls_fail,
             self._cut_host_from_kafka,
             self._cut_am_from_hosts,
             self._broker_is_away,
@@ -78,7 +82,8 @@ class Chaos:
         scene.world.broker.is_up = True
         scene.world.broker.marker_delay_ms = 1
         for host in scene.cluster.hosts:
-            scene.cluster.hosts[host] = True
+            scene.cluster.nodes.start(host)
+        self.attempt.yarn.faults.clear()
         for process in scene.clock.processes:
             process.go_on()
         all_counted = "all that was produced is counted"
@@ -86,9 +91,15 @@ class Chaos:
         scene.run(2 * LEASE_MS)
         with scene.world.stream() as stream:
             answers = PlacementManager(stream).read_responses().values()
+        scene.until(self._is_tidy, "no launcher is left over", CALM_MS)
         open_ones = self._moves - sum(answer.status.is_final for answer in answers)
         scene.require(open_ones == 0, f"{open_ones} of {self._moves} moves have no final answer")
         scene.judge()
+
+    def _is_tidy(self) -> bool:
+        """Whether the attempt has a container of YARN for each of its own, and no other."""
+        left = [c for c in self.attempt.yarn.everything() if c.state is not _ENDED]
+        return len(left) == len(self.attempt.status()["containers"])
 
     # -- containers and hosts
 
@@ -138,6 +149,18 @@ class Chaos:
         for process in self._scene.hosts.of(host):
             process.kill()
         self._later(lambda: hosts.update({host: True}))
+
+    def _preempt(self) -> None:
+        """YARN takes a container back and gives its room to another application."""
+        yarn = self.attempt.yarn
+        numbers = [n for n, c in yarn.containers.items() if c.process and c.process.is_alive]
+        if numbers:
+            yarn.end(self._random.choice(numbers))
+
+    def _calls_fail(self) -> None:
+        """The next calls to YARN fail, some of them after they have taken effect."""
+        count = self._random.randint(1, 8)
+        self.attempt.yarn.faults.extend(self._random.random() < 0.5 for _ in range(count))
 
     def _cut_host_from_kafka(self) -> None:
         cut, host = self._scene.world.network.cut, self._host()

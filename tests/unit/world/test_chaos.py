@@ -38,3 +38,16 @@ def test_a_random_schedule_with_hot_standby_is_safe_and_heals(seed: int) -> None
             lambda: chaos.attempt.status()["job"]["health"] == "deployed", "all run", CALM_MS
         )
         judge_places(scene)
+
+
+def test_the_same_seed_is_the_same_story() -> None:
+    """Every line, to the millisecond; another seed is another story."""
+
+    def story(seed: int) -> list[str]:
+        with World() as world:
+            Chaos(Scene(world), seed).suffer(2)
+        return world.clock.story
+
+    first = story(1)
+    assert first == story(1)
+    assert first != story(2)

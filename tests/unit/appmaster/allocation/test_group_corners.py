@@ -11,6 +11,7 @@ from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.events import (
     FailoverStep,
+    JobModelPublished,
     LauncherSilent,
     ResourceEnded,
 )
@@ -182,3 +183,28 @@ def test_both_of_a_pair_lost_at_once_are_brought_back(
     machine.feed(*(reversed(lost) if is_standby_first else lost))
     wanted = {machine.container(p).wanted for p in ("0", "0-0")}
     assert wanted == {"a", "b"}
+
+
+def test_a_retired_standby_that_returns_keeps_its_host(machine: Machine) -> None:
+    """A new driver finds 0-0 of an older model running; 0 requests its host when 0-0 returns."""
+    a, b, active, standby = Host("a"), Host("b"), ProcessorId("0"), ProcessorId("0-0")
+    machine.feed(
+        JobModelPublished(2, {active: a}, epochs={active: 1}, retired={standby: 1}),
+        check_in("r1", "a", inc("0", 1)),
+        check_in("r2", "b", inc("0-0", 1)),
+        live("a", "b"),
+        LauncherSilent(ResourceId("r1")),
+    )
+    assert machine.container("0").wanted == b
+    machine.feed(
+        JobModelPublished(
+            3,
+            {active: a, standby: None},
+            epochs={active: 1, standby: 1},
+            floors={active: 1, standby: 2},
+            gainers=frozenset({standby}),
+            standbys={standby: active},
+        )
+    )
+    assert machine.container("0-0").phase is P.STOPPING
+    assert machine.container("0").wanted != b

@@ -1,0 +1,63 @@
+"""What people do to a job: new models, commands to containers, and the end of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import TaskModel
+
+Assignment = Mapping[str, str]
+"""{task: its processor}"""
+
+
+@dataclass(frozen=True)
+class People:
+    """What people may do to the job, at any point.
+
+    ``plan``: the assignments that they publish, in order, after the one in which each processor has
+    the task of its name. ``commands``: (processor, destination) of what one operator commands at a
+    time; ``may_shut_down``: they end the job. Commands and a shutdown count as faults.
+    """
+
+    plan: tuple[Assignment, ...] = ()
+    commands: tuple[tuple[str, str], ...] = ()
+    may_shut_down: bool = False
+
+
+NO_PEOPLE = People()
+
+
+class Model(NamedTuple):
+    """One version: the tasks of each processor, and the standbys of each active one."""
+
+    tasks: Mapping[str, tuple[str, ...]]
+    groups: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, assignment: Assignment, groups: Mapping[str, tuple[str, ...]]) -> Model:
+        """The model of this assignment.
+
+        Shapes: ``groups`` {active: its standbys}; a processor of no group is an active.
+        """
+        tasks: dict[str, tuple[str, ...]] = {}
+        for task, processor in sorted(assignment.items()):
+            tasks[processor] = (*tasks.get(processor, ()), task)
+        standbys = {s for replicas in groups.values() for s in replicas}
+        return cls(
+            tasks,
+            {
+                p: tuple(s for s in groups.get(p, ()) if s in tasks)
+                for p in tasks
+                if p not in standbys
+            },
+        )
+
+    def task_models(self) -> dict[ProcessorId, frozenset[TaskModel]]:
+        """As the publication compares them."""
+        return {
+            ProcessorId(p): frozenset(TaskModel(TaskName(task), (), 0) for task in tasks)
+            for p, tasks in self.tasks.items()
+        }
