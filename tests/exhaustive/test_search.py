@@ -175,10 +175,10 @@ def test_commands_to_a_pair_are_safe_in_failovers_too(hosts: tuple[str, ...], te
 
 @pytest.mark.long
 @pytest.mark.parametrize("planned", [TOGETHER, SWAPPED], ids=str)
-def test_a_change_may_meet_two_faults(planned: Assignment, tell: Tell) -> None:
-    """The driver dies at every point, and something else goes wrong before or after."""
-    rules = SmallWorld(TWO, AB, people=People((planned,)), is_in_time=True)
-    assert searched(rules, 2, tell) > 10_000
+def test_a_change_may_meet_a_fault_at_any_point(planned: Assignment, tell: Tell) -> None:
+    """Two processors: the driver dies, or something else goes wrong, before, in or after it."""
+    rules = SmallWorld(TWO, AB, people=People((planned,)))
+    assert searched(rules, 1, tell) > 5_000
 
 
 @pytest.mark.long
