@@ -45,7 +45,7 @@ class RecordTooLargeError(ValueError):
 
 
 class KeyValueIterator(Protocol):
-    """Pairs of a store as they stood when it was asked, whatever is written or committed since.
+    """Pairs of a store as they stood at the call, whatever is written or committed since.
 
     What holds them there is let go at the end, at ``close``, and at the end of a ``with``: close
     one that is not read to its end.
@@ -195,7 +195,7 @@ class TaskCoordinator(Protocol):
     def shutdown(self) -> None:
         """Votes for the end of the container; a vote stands.
 
-        At the end of the micro-batch in which the last of its tasks has voted, all of them are told
+        At the end of the micro-batch in which the last of its tasks has voted, all of them get
         ``end_of_stream``, a last transaction and commit follow, and the container has finished: it
         is not started again, and the job has succeeded when every container has. Until then tasks
         are handed messages as before, those that have voted too.

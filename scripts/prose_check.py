@@ -31,7 +31,6 @@ NOT_YET = (
     "appmaster/driver",
     "appmaster/job_model",
     "appmaster/report",
-    "container",
     "scripts",
     "tests",
     "docs",

@@ -1,8 +1,8 @@
 """The suites of scripts/test: scripts/check where it belongs to the suite, then pytest.
 
 Integration tests often wait: for leases, for daemons, for YARN. So pytest has one worker more than
-the machine has cores where they belong to the suite (pytest-xdist; tests/conftest.py has the groups
-of tests that stay on one worker). Coverage is a program of its own, ``coverage_main``.
+the machine has cores where they belong to the suite. tests/support/worker_groups.py has the groups
+of tests that stay on one worker. Coverage is a program of its own, ``coverage_main``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> int:
     if suite != "unit" and subprocess.run(check, check=False).returncode != 0:
         os.environ["HOMEPORT_CHECK_FAILED"] = "1"
     workers = (os.cpu_count() or 1) + (suite != "unit")
-    xdist = ["-n", str(workers), "--dist", "loadgroup", "--no-loadscope-reorder"]
+    xdist = ["-n", str(workers), "--dist", "loadscope", "--no-loadscope-reorder"]
     report = [f"--junit-xml={_REPORT}", "-o", "junit_family=xunit1"]
     command = [sys.executable, "-m", "pytest", *_SUITES[suite], *xdist, *report, *arguments]
     os.execv(command[0], command)  # noqa: S606 - as above: its signals and exit code are pytest's

@@ -19,6 +19,7 @@ from typing import Any
 import hypothesis
 import pytest
 import shared_clusters
+from worker_groups import GroupScheduling, turn_of
 
 _HERE = Path(__file__).parent
 _MARKERS = {
@@ -45,12 +46,6 @@ _GROUPS = {
     "disturbed/test_zombies.py": "disturbed 2",
 }
 """Module of tests/integration -> its group: all of a group is run by one worker, on one cluster."""
-_NETWORK = "disturbed 2"
-"""The group of tests that break the network of a cluster."""
-_FIRST = ("disturbed 1", "disturbed 2")
-"""The groups that take longest begin first, then integration tests, then searches."""
-_FOLDERS = ("integration", "long", "exhaustive", "property")
-
 _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
 _SEARCHED = "searched"
 _KEPT_LOGS = "kept_logs"
@@ -99,28 +94,18 @@ def _is_worker(config: pytest.Config) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test by its folder and its group; what takes longest is first."""
+    """Mark every test by its folder; what takes longest is first."""
     for item in items:
         for folder, marker in _MARKERS.items():
             if item.path.is_relative_to(_HERE / folder):
                 item.add_marker(marker)
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=_turn)
+    items.sort(key=lambda item: turn_of(item.nodeid))
 
 
-def _group(item: pytest.Item) -> str:
-    if "network_cluster" in getattr(item, "fixturenames", ()):
-        return _NETWORK
-    module = item.path.relative_to(_HERE).as_posix()
-    return _GROUPS.get(module.removeprefix("integration/"), module)
-
-
-def _turn(item: pytest.Item) -> int:
-    group = _group(item)
-    if group in _FIRST:
-        return _FIRST.index(group)
-    folder = item.path.relative_to(_HERE).parts[0]
-    return len(_FIRST) + (_FOLDERS.index(folder) if folder in _FOLDERS else len(_FOLDERS))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:  # noqa: ANN401 - xdist has no type for it
+    """Workers get whole groups of tests."""
+    return GroupScheduling(config, log)
 
 
 @pytest.fixture

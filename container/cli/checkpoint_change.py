@@ -2,10 +2,10 @@
 
 A container reads its task's checkpoint once, when it starts, and writes from then on. A record that
 is written beside one that runs would be lost with its next transaction, or be half of what the
-state says. So the job must not run; whoever the stream permitted to write, and has not told that it
-has stopped, is fenced by its id (a container that lives on after all ends, and its successor reads
-what is written here); and afterwards the stream is looked at again: if somebody was permitted
-meanwhile, it may have read the old one, and the operator is told.
+state says. So the job must not run; an incarnation with a permit in the stream, and with no record
+of its stop, is fenced by its id (a container that lives on after all ends, and its successor reads
+what is written here); and afterwards the stream is looked at again: an incarnation permitted
+meanwhile may have read the old one, which the command reports.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition, Task
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a task is to go on, as it was asked for; exactly one of the four."""
+    """Where a task is to go on, as the operator gave it; exactly one of the four."""
 
     offset: int | None
     is_earliest: bool
@@ -55,7 +55,7 @@ class Place:
 
 
 def require_not_running(job: RecordedJob) -> None:
-    """The job does not run, as far as its AM and its stream tell.
+    """The job does not run, as far as its AM and its stream show.
 
     Raises:
         ConfigError: it does, or is being submitted.
@@ -154,6 +154,6 @@ def _who_may_run(job: RecordedJob) -> tuple[Submission | None, dict[ProcessorId,
 
 
 def _unstopped(job: RecordedJob) -> list[Incarnation]:
-    """Who was permitted to write, and of whom no launcher has said that it has stopped."""
+    """The incarnations with a permit to write, and no record of their stop."""
     stopped = StopManager(job.view.stream).read()
     return [i for i in permitted_incarnations(job.view.stream) if i not in stopped]

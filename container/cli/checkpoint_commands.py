@@ -129,7 +129,7 @@ def checkpoints(
             "task.checkpoint.factory",
             "none",
             "the job keeps no checkpoints",
-            "remove the key and submit the job anew",
+            "remove the key and submit the job again",
         )
     return read_checkpoints(
         readers[job.task.checkpoint_system],

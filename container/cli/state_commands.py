@@ -52,10 +52,10 @@ def ls(
 ) -> None:
     """Prints every store directory that the job has on this host, and other jobs' in short.
 
-    Of each: whose it is, its role here, size and files, OFFSET, the position that the store itself
-    names, the changelog's head and how many offsets behind, when it last stood there, who has it
-    open, and whether a start would use it, or why not. What a running container has not flushed
-    is not seen. --json: one object per directory.
+    Of each: its task, its role here, size and files, OFFSET, the position that the store itself
+    names, the changelog's head and how many offsets behind, when it last stood there, which process
+    has it open, and whether a start would use it, or why not. What a running container has not
+    flushed is not seen. --json: one object per directory.
     """
     with recorded_job(loaded(config_path, config)) as job:
         name = host_named(host)
@@ -197,12 +197,12 @@ def restore(
     store: OneStore = None,
     task: OneTask = None,
 ) -> None:
-    """Makes the job's store directories anew from its changelogs, below a folder of their own.
+    """Restores the job's store directories from its changelogs, below a folder of their own.
 
     Below it they are named as on a host, with OFFSET and STORE-META: homeport state dump and
     verify read them there with --base, and a container would use them. Run again, a store that was
-    finished is only brought up to date, one that was not goes on, or begins anew and says why. The
-    job may run meanwhile.
+    finished is only brought up to date, one that was not goes on, or begins from the start and says
+    why. The job may run meanwhile.
     """
     with recorded_job(loaded(config_path, config)) as job:
         stores, tasks = job.chosen_stores(store), job.chosen_tasks(task)

@@ -46,7 +46,7 @@ class Row:
     """One directory. ``behind`` counts offsets, of which transaction markers take some.
 
     ``local``: what a container would find; None: the directory is no task's of the job's.
-    ``reason``: why a start would read everything anew; None: it would not.
+    ``reason``: why a start would restore in full; None: it would not.
     """
 
     found: FoundDirectory
@@ -174,7 +174,7 @@ def _judged(
     store, task = job.stores[owner.store], owner.task
     if store.changelog is None:
         return None, None, None
-    # Before the head is asked for: a store that goes on is never seen ahead of it.
+    # Before the request of the head: a store that goes on is never seen ahead of it.
     local = state_found(path, store, task)
     asked = heads.of(store, task.changelog_partition)
     if isinstance(asked, str):
@@ -188,7 +188,7 @@ def _judged(
 
 
 class _Heads:
-    """What the broker says of the changelogs; of each topic it is asked once."""
+    """What the broker says of the changelogs, by one request for each topic."""
 
     def __init__(self, reader: ChangelogReader) -> None:
         self._reader = reader

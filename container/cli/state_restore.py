@@ -77,7 +77,7 @@ def restore(
         UnavailableError: a changelog could not be read to its head.
     """
     root = folder / job.job.directory_name
-    # A container would begin this one empty; here it is what was asked for.
+    # A container would begin this one empty; the operator wants its contents.
     kept = [replace(store, clean_on_start=False) for store in stores if store.is_persistent]
     grouper = job.job.ssp_grouper_factory
     cores = os.cpu_count() or 1
@@ -98,7 +98,7 @@ def restore(
 
 @dataclass
 class _Listener:
-    """Tells how each store is restored, and keeps what came of it."""
+    """Prints how each store is restored, and keeps the outcome."""
 
     tell: Tell
     results: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class _Listener:
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
         """The store is about to be read."""
         if plan.rebuild:
-            how = f"begins anew: {plan.reason}"
+            how = f"begins from the start: {plan.reason}"
         elif plan.reason is None:
             how = f"goes on at {plan.start}"
         else:

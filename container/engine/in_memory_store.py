@@ -13,7 +13,7 @@ from homeport.container.engine.storage_engine import Opener
 class InMemoryStore:
     """One owner, one thread. A scan costs the sorting of what was new since the last one.
 
-    Whoever writes while a scan is open pays for a copy of the whole, once per scan.
+    A write while a scan is open costs a copy of the whole, once per scan.
     """
 
     def __init__(self) -> None:

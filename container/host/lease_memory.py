@@ -1,4 +1,4 @@
-"""What launcher and child share: until when the child may run, when it last beat, what it tells.
+"""What launcher and child share: the child's deadline, its last beat and its report.
 
 Numbers of eight bytes in anonymous memory, of which two are ms on CLOCK_BOOTTIME, which goes on
 while the machine sleeps; behind them the child's last report, with its length and checksum
@@ -75,7 +75,7 @@ class LeaseMemory:
 
     @classmethod
     def create(cls, deadline_ms: int, beat_ms: int) -> LeaseMemory:
-        """New memory with these two numbers; no spare is asked for."""
+        """New memory with these two numbers; no spare is wanted."""
         fd = os.memfd_create("homeport-lease")
         os.ftruncate(fd, _SIZE)
         memory = cls(fd)
@@ -157,7 +157,7 @@ class LeaseMemory:
         self._report[:start] = _HEAD.pack(len(data), zlib.crc32(data))
 
     def told(self) -> ContainerReport | None:
-        """What the child told last; one that is just being written is left for the next look."""
+        """The child's last report; one that is just being written is left for the next look."""
         length, checksum = _HEAD.unpack(self._report[: _HEAD.size])
         data = bytes(self._report[_HEAD.size : _HEAD.size + length])
         if data and zlib.crc32(data) == checksum:
@@ -186,22 +186,22 @@ def watch_lease(
 
 
 def unheard(_report: ContainerReport) -> None:
-    """What a child without a launcher tells is heard by nobody."""
+    """A report of a child without a launcher is dropped."""
 
 
 class NoLauncher:
-    """What a child has in the place of a ``LeaseMemory`` where nobody launched it."""
+    """What a child without a launcher has in the place of a ``LeaseMemory``."""
 
     is_permit_near = False
 
     def tell(self, report: ContainerReport) -> None:
-        """It is heard by nobody."""
+        """No launcher reads it."""
 
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
-        """Nobody can keep one."""
+        """No launcher can keep one."""
 
     def say_ready(self, *, is_ready: bool) -> None:
-        """It is heard by nobody."""
+        """No launcher reads it."""
 
 
 def _watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:

@@ -44,7 +44,7 @@ def give_way() -> None:
 
 
 def _make_session_nice() -> None:
-    """As far as the kernel has autogroups, and for whoever may not do all: one change at a time."""
+    """As far as the kernel has autogroups; without the rights for a large change, in small ones."""
     for _ in range(_TRIES):
         try:
             (_SELF / "autogroup").write_text(str(NICENESS), "ascii")

@@ -1,4 +1,4 @@
-"""StopFlag: that the container was told to stop; safe to set in a signal handler."""
+"""StopFlag: the order to stop the container; safe to set in a signal handler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from homeport.config.errors import HomeportError
 
 
 class StopRequestedError(HomeportError):
-    """The container was told to stop, and stops here."""
+    """The container got the order to stop, and stops here."""
 
 
 class OvertakenError(HomeportError):
@@ -34,7 +34,7 @@ class StopFlag:
             os.write(self._writer, b"x")
 
     def is_set(self) -> bool:
-        """Whether the container was told to stop."""
+        """Whether the container has the order to stop."""
         return self._set
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -51,7 +51,7 @@ class StopFlag:
         """Returns after ``seconds``.
 
         Raises:
-            StopRequestedError: the container was told to stop, which ends the pause.
+            StopRequestedError: the order to stop ends the pause.
         """
         self.wait(seconds)
         self.check()
@@ -60,7 +60,7 @@ class StopFlag:
         """Nothing, while the container may go on.
 
         Raises:
-            StopRequestedError: it was told to stop.
+            StopRequestedError: the container has the order to stop.
         """
         if self._set:
-            raise StopRequestedError("told to stop")
+            raise StopRequestedError("ordered to stop")

@@ -154,7 +154,7 @@ def _prepared(
     client = CoordinatorClient(environment.coordinator_url, environment.token)
     model = fetch_job_model(client, permit, stop)
     job = ContainerJob.of(model, own.processor_id)
-    if memory is not None:  # only who has a lease need care that it goes on
+    if memory is not None:  # without a lease there is nothing to keep
         _watch_kafka(job)
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
     launcher = memory or NoLauncher()

@@ -3,8 +3,8 @@
 Kafka may leave the end of a transaction out of a partition, for ever (KAFKA-20734: where it has no
 leader at that moment, as when a single broker comes back). What the transaction coordinators have
 written says how it ended; the leader of the partition writes the same end, by the request that the
-coordinator would have sent. No transaction is opened for it: whoever dies at whatever step, or does
-the same at the same time, leaves every outcome as it was decided.
+coordinator would have sent. No transaction is opened for it: a container that dies at any step, or
+another one that does the same, leaves every outcome as it was decided.
 
 An end counts for all that its producer has open in the partition. So it is written only for the
 last transaction of a superseded incarnation (safety I3), after its id was fenced: from then on no
@@ -52,7 +52,7 @@ def ending_what_hangs(
 
     Raises:
         UnavailableError: one was met; the next start goes on. No failure of this container's.
-        StopRequestedError: the container was told to stop meanwhile.
+        StopRequestedError: the container got the order to stop meanwhile.
     """
     try:
         yield
@@ -91,7 +91,7 @@ class HangingTransactions:
             what is to be said of it: no failure of this container's, whose next start goes on.
 
         Raises:
-            StopRequestedError: the container was told to stop meanwhile.
+            StopRequestedError: the container got the order to stop meanwhile.
         """
         told: list[str] = []
         try:

@@ -2,7 +2,7 @@
 
 A container waits for a Kafka that is away for as long as it takes. Where Kafka is away for the AM
 too, its lease ends: none is renewed then (safety L2). Where it is away for this host alone, the
-lease goes on, and nothing else would end the waiting. So Kafka is asked all the while, and a
+lease goes on, and nothing else would end the waiting. So requests go to Kafka all the while, and a
 container that has had no answer for longer than it could have kept its lease without one (isolation
 limit, lease and margin) ends, by a thread of its own: others wait in calls of Kafka's library. What
 it leaves is what a SIGKILL leaves.
@@ -24,13 +24,13 @@ from homeport.job_coordinator.model.silence import Silence
 
 _ASK_S = 2.0
 _LOOKS = 10
-"""How often Kafka is asked in the time that it may be silent."""
+"""Requests to Kafka in the time that it may be silent."""
 
 _LOG = logging.getLogger(__name__)
 
 
 def silence_of(job: ContainerJob) -> Silence:
-    """For as long as a container can keep its lease while Kafka answers nobody: G + L + M."""
+    """For as long as a container can keep its lease while Kafka is silent: G + L + M."""
     lease_ms = job.cluster.lease_ms
     return Silence(job.job.isolation_max_ms + lease_ms + lease_ms // 5)
 
@@ -42,7 +42,7 @@ def watch_kafka(
 
     Args:
         system: the brokers.
-        topic: what they are asked about: one, as all of them may be many.
+        topic: the topic of the requests: one, as all of them may be many.
         silence: how long they may be silent.
         end: is called by a thread of its own.
     """

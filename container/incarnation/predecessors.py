@@ -17,9 +17,9 @@ _LEASE_PARTS = 5
 
 
 def longest_stop_s(job: ContainerJob) -> float:
-    """How long an incarnation can live that was told to stop, or has lost its lease.
+    """How long an incarnation can live after the order to stop, or without its lease.
 
-    The second comes before the first where a launcher tells a child to stop that goes on hanging.
+    The second comes before the first where a child hangs after its launcher's order to stop.
     """
     lease_ms = job.cluster.lease_ms
     return (job.task.shutdown_ms + lease_ms + lease_ms // _LEASE_PARTS) / 1000

@@ -1,4 +1,4 @@
-"""RestoreReport: what history, log and AM are told of the restores of one container."""
+"""RestoreReport: the restores of one container, as history, log and AM see them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class RestoreReport:
 
     Args:
         history: writes one event of the job's history.
-        tell: hands a report on to the AM; the last one holds.
+        send: hands a report on to the AM; the last one holds.
     """
 
     def __init__(
-        self, history: Callable[..., None], tell: Callable[[ContainerReport], None]
+        self, history: Callable[..., None], send: Callable[[ContainerReport], None]
     ) -> None:
         self._history = history
-        self._tell = tell
+        self._send = send
         self._began: dict[_Place, float] = {}
         self._said: dict[_Place, float] = {}
         self._under_way: dict[_Place, RestoreProgress] = {}
@@ -57,7 +57,7 @@ class RestoreReport:
             self._said[place] = now
             _LOG.info("%s", progress_line(progress))
         self._under_way[place] = progress
-        self._tell_all()
+        self._send_all()
 
     def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
         """The store stands at the head."""
@@ -68,7 +68,7 @@ class RestoreReport:
         )
         self._history("restore-finished", store=store, task=task_name, **result.to_json())
         if self._under_way.pop((store, task_name), None) is not None:
-            self._tell_all()
+            self._send_all()
 
-    def _tell_all(self) -> None:
-        self._tell(ContainerReport(restoring=tuple(self._under_way.values())))
+    def _send_all(self) -> None:
+        self._send(ContainerReport(restoring=tuple(self._under_way.values())))

@@ -1,4 +1,4 @@
-"""StandbyContainer: one incarnation of a standby: its stores follow their changelogs until told.
+"""StandbyContainer: one incarnation of a standby: its stores follow their changelogs to its stop.
 
 It has no task object, no Spark, no producer and no checkpoint: it reads what active containers have
 committed, and keeps it where an active one that starts on this host finds it. Its process gives way
@@ -57,8 +57,8 @@ class StandbyContainer:
     ) -> None:
         """Nothing is begun.
 
-        ``launcher``: is told what the AM and its users are to see of the work, and asked for a
-        process that can take the place of this one, for the active container above all.
+        ``launcher``: gets what the AM and its users see of the work, and keeps a spare process
+        that can take the place of this one, for the active container above all.
         """
         self._job = job
         self._permit = permit
@@ -74,11 +74,11 @@ class StandbyContainer:
         self._storage = start_up.storage_of(job, permit, environment, stop)
 
     def run(self) -> bool:
-        """False: it was told to stop; what it has read is on the disk, and OFFSET says how far.
+        """False: it was ordered to stop; what it has read is on the disk, and OFFSET says how far.
 
         Raises:
             HomeportError: the container has failed; what was committed stays.
-            StopRequestedError: told to stop before it followed.
+            StopRequestedError: the order to stop came before it followed.
         """
         give_way()
         with start_up.open_coordinator_stream(self._job) as stream:
@@ -132,7 +132,7 @@ class StandbyContainer:
         return KafkaChangelogFeed(system, starts, self._stop.pause, self._storage.clocks)
 
     def _follow(self, follower: ChangelogFollower) -> None:
-        """Until told to stop; flushes every ``task.commit.ms``."""
+        """Until the order to stop; flushes every ``task.commit.ms``."""
         flush_s = self._job.task.commit_ms / 1000
         look_s = self._look_s()
         progress = _Progress(follower)
@@ -150,10 +150,10 @@ class StandbyContainer:
                     flushed_at = now
                     self._flush()
         except StopRequestedError:
-            _LOG.info("told to stop")
+            _LOG.info("ordered to stop")
 
     def _look_s(self) -> float:
-        """How often the heads are asked: several times in the shortest retention of deletions."""
+        """The interval of requests for heads: several in the shortest retention of deletions."""
         retentions = [s.expected.delete_retention_ms for s in self._storage.logged if s.expected]
         wanted_s = min(retentions, default=0) / 1000 / _LOOKS_IN_A_RETENTION
         return min(_LOOK_S, max(_QUICKEST_LOOK_S, wanted_s))

@@ -103,7 +103,7 @@ def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -
 
     Raises:
         UnavailableError: the AM did not answer for half a minute.
-        StopRequestedError: told to stop meanwhile.
+        StopRequestedError: the order to stop came meanwhile.
     """
     deadline = time.monotonic() + _AM_PATIENCE_S
     while True:
@@ -126,7 +126,7 @@ def report_started(
 
     Raises:
         UnavailableError: the AM did not answer for half a minute.
-        StopRequestedError: told to stop meanwhile.
+        StopRequestedError: the order to stop came meanwhile.
     """
     deadline = time.monotonic() + _AM_PATIENCE_S
     while True:
@@ -135,7 +135,7 @@ def report_started(
         except UnavailableError as error:
             if time.monotonic() > deadline:
                 raise
-            _LOG.warning("%s: telling it again", error)
+            _LOG.warning("%s: sending it again", error)
         except WireError as error:
             _LOG.error("the AM does not take the report of the start: %s", error)
             break
@@ -178,7 +178,7 @@ def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
     A container that began meanwhile would only fail, again and again.
 
     Raises:
-        StopRequestedError: told to stop meanwhile.
+        StopRequestedError: the order to stop came meanwhile.
     """
     for name in sorted(job.used_systems):
         TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S).await_reachable(_LOG, stop.check)
@@ -200,7 +200,7 @@ def fence_and_begin(
 def fence_and_only_read(
     job: ContainerJob, permit: Permit, history: History, stop: StopFlag
 ) -> None:
-    """All incarnations of the permit's list are fenced; who asks will write in no transaction."""
+    """All incarnations of the permit's list are fenced; for callers without transactions."""
     _fence_listed(job, permit, stop)
     _tell_fenced(job, permit, history)
 
@@ -322,8 +322,8 @@ def commit_starts(
 
     Raises:
         FencedError, RecordRefusedError, UnavailableError, TransactionError: as the producer's
-            ``commit``; what is not committed begins anew at the next start.
-        StopRequestedError: the container was told to stop while Kafka was away.
+            ``commit``; what is not committed begins again at the next start.
+        StopRequestedError: the order to stop came while Kafka was away.
     """
     if not (job.task.checkpoint_enabled and positions.new):
         return

@@ -68,8 +68,8 @@ class StreamContainer:
     ) -> None:
         """Nothing is begun, but what ``ready`` has.
 
-        ``launcher``: is told what the AM and its users are to see of the work, and asked for a
-        process that can be the next incarnation. ``reached``: gets each step of a
+        ``launcher``: gets what the AM and its users see of the work, and keeps a spare process
+        that can be the next incarnation. ``reached``: gets each step of a
         transaction and of a flush when it is done.
         """
         self._job = job
@@ -90,13 +90,13 @@ class StreamContainer:
         self._storage = start_up.storage_of(job, permit, environment, stop)
 
     def run(self) -> bool:
-        """Whether its tasks have finished; False when told to stop.
+        """Whether its tasks have finished; False after the order to stop.
 
         In either case everything that is committed is on the disk.
 
         Raises:
             HomeportError: the container has failed; what was committed stays.
-            StopRequestedError: told to stop before the first input.
+            StopRequestedError: the order to stop came before the first input.
         """
         with self._phases.phase("prepare"):
             threading.Thread(target=use_arrow_once, name="arrow", daemon=True).start()

@@ -1,7 +1,7 @@
 """GettingReady: what a process of the stream container's program does while it has no permit.
 
 It imports, and where a key asks for it, or a permit is near, it starts a Spark for the job's
-pipeline, which takes the configuration, as the AM tells it, and the job's package. It touches
+pipeline, which takes the configuration from the AM, and the job's package. It touches
 nothing else of the job. Which incarnation it will be shows later, and so may a configuration that
 has changed: then the Spark is of no use, and goes. Little is imported here, as nothing is before
 the signal handler stands.
@@ -36,8 +36,8 @@ _NEAR_S = 0.05
 class GettingReady:
     """``begin``, then ``take`` or ``stop``. Thread-safe.
 
-    ``launcher``: is told when all is done, and when a Spark has died since; says when a permit is
-    near.
+    ``launcher``: gets a report when all is done, and when a Spark has died since; says when a
+    permit is near.
     """
 
     def __init__(self, launcher: LeaseMemory | NoLauncher) -> None:
@@ -120,7 +120,7 @@ class GettingReady:
                     self._spark, self._settings = start_pipeline(settings, rounds), settings
                 return self._spark
         except HomeportError as error:
-            # Whoever starts here says so too, if it still is so then.
+            # A start here reports it too, if it still is so then.
             _LOG.warning("no Spark is made ready: %s", error)
             return None
 

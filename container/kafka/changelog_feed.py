@@ -1,6 +1,6 @@
 """KafkaChangelogFeed: the committed records of changelogs as they come, and where these end.
 
-One consumer reads all partitions, which are assigned to it by hand. Where they end is asked by a
+One consumer reads all partitions, which are assigned to it by hand. Their ends are requested by a
 thread of its own, as the answer of a broker that is away takes long: read_uncommitted, so that a
 store counts as being at the head only where no transaction is open either (safety K1).
 """
@@ -89,7 +89,7 @@ class KafkaChangelogFeed:
             if error is None:
                 found.setdefault(place, _Part()).add(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
-                # Markers of transactions take offsets too: only this tells that they were passed.
+                # Markers of transactions take offsets too: only this shows that they were passed.
                 found.setdefault(place, _Part()).last_offset = (message.offset() or 0) - 1
             else:
                 self._require_passing(message, error)
@@ -100,7 +100,7 @@ class KafkaChangelogFeed:
         return self._watch.ask()
 
     def looks(self) -> Looks:
-        """What came of the look that was asked for last; nothing until it is there.
+        """The outcome of the last look; nothing until it is there.
 
         Says in the log, once, that Kafka is away, and that it is back.
 
@@ -209,7 +209,7 @@ class _HeadWatch:
         try:
             ends = self._reader.ends(self._places)
         except PartitionError as error:
-            # Of a broker that is starting too: it knows the topic, and not yet who leads it.
+            # Of a broker that is starting too: it knows the topic, and not yet its leader.
             if self._topics.partition_counts(names).keys() == set(names):
                 raise UnavailableError(str(error)) from None
             raise PartitionError(f"{error}; {_DELETED}") from None

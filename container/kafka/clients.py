@@ -58,7 +58,7 @@ TRANSACTION_TIMEOUT_MS = 10_000
 
 
 class TransactionError(HomeportError):
-    """A transaction was not committed, or nobody knows whether it was."""
+    """A transaction was not committed, or its outcome is not known."""
 
 
 class HangingTransactionError(UnavailableError):

@@ -118,7 +118,7 @@ class InputConsumer:
     def is_caught_up(self) -> bool:
         """Whether, after a poll that brought nothing, nothing waits: every partition has answered.
 
-        Offsets alone do not tell, as those of a transaction's end hold no record.
+        Offsets alone do not show it, as those of a transaction's end hold no record.
         """
         return all(
             self._consumers[ssp.system].get_watermark_offsets(

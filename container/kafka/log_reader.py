@@ -46,7 +46,7 @@ _CHUNK = 1000
 _POLL_S = 0.1
 _PATIENCE_S = 60.0
 _ANSWER_S = 10.0
-"""A leader that stands still is given up, as by the controller, and the next one is asked."""
+"""After this time without an answer the reader turns to the next leader, as the controller does."""
 _PROGRESS_S = 5.0
 _PAUSE_S = 0.05
 _LOOK_S = 5.0
@@ -63,11 +63,11 @@ class LogReader:
         *,
         waits_out_outages: bool = True,
     ) -> None:
-        """Nothing is asked yet.
+        """No request is sent yet.
 
         ``may_go_on`` is called often while reading; it waits the seconds given, and raises to stop.
         ``over``: properties of the consumer beyond those of every restore. ``waits_out_outages``:
-        whether offsets are asked again, for a minute, also where no broker answers.
+        whether requests of offsets are repeated, for a minute, also where no broker answers.
         """
         self._at_once = frozenset[int]() if waits_out_outages else DISCONNECTED | OVERDUE
         self._system = system
@@ -94,7 +94,7 @@ class LogReader:
         return {place: ChangelogRange(oldest[place], heads[place]) for place in partitions}
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The last stable offset of each: from there on nothing is told as committed yet.
+        """The last stable offset of each: from there on nothing is known as committed yet.
 
         Raises:
             UnavailableError: Kafka does not answer.
@@ -120,7 +120,7 @@ class LogReader:
         spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[tuple[str, int], int]:
-        """{(topic, partition): offset}; a partition whose leader is changing is asked again."""
+        """{(topic, partition): offset}; the request is repeated while a leader changes."""
         found: dict[tuple[str, int], int] = {}
         deadline = time.monotonic() + _PATIENCE_S
         while missing := [place for place in partitions if place not in found]:
@@ -164,7 +164,7 @@ class LogReader:
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
         """The committed records of [start, head), in order, in lists that are not empty.
 
-        An open transaction in the partition is waited for: nobody can tell yet what it will be.
+        The reader waits for an open transaction in the partition: its outcome is not known yet.
 
         Raises:
             HangingTransactionError: for longer than one of the job's can be open.
@@ -180,7 +180,7 @@ class LogReader:
         try:
             while True:
                 self._may_go_on(0)
-                # In two steps: consume waits for all that it was asked for.
+                # In two steps: consume waits for as many as it is called for.
                 batch = self._consumer.consume(1, _POLL_S)
                 batch += self._consumer.consume(_CHUNK - 1, 0) if batch else []
                 now = time.monotonic()
@@ -238,7 +238,7 @@ class LogReader:
         for message in batch:
             error = message.error()
             if error is None:
-                # What came after the head was asked for belongs to a later reader.
+                # What came after the request of the head belongs to a later reader.
                 if (message.offset() or 0) < head:
                     records.append(message)
                 else:
@@ -263,7 +263,7 @@ class _OpenTransaction:
         self._since_s = 0.0
 
     def require_over(self, stable: int | None, now_s: float) -> None:
-        """The last stable offset is ``stable`` now; None: nobody knows.
+        """The last stable offset is ``stable`` now; None: it is not known.
 
         Raises:
             HangingTransactionError: it has been that for longer than a transaction can be open.

@@ -159,7 +159,7 @@ class _PlainProducer:
         given = dict(message.headers() or [])
         headers = {name: value for name, value in given.items() if isinstance(value, bytes)}
         send = Send(message.topic() or "", message.key(), message.value(), None, headers)
-        # All of a batch are refused for the one that is too large: that one is to be told.
+        # All of a batch are refused for the one that is too large: the error names that one.
         if self._refused is None or _weight(send, error) > _weight(*self._refused):
             self._refused = send, error
 

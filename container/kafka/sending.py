@@ -32,7 +32,7 @@ def enqueue(
     Args:
         producer: whose queue it is.
         send: the record.
-        delivered: called with the report; None: nobody asks for one.
+        delivered: called with the report; None: no report is wanted.
         look: called every now and then while the queue is full; raises to give up.
 
     Raises:

@@ -81,7 +81,7 @@ class TopicWatch:
             self._watched[checkpoints] = partial(lost_positions, checkpoints, topic_id)
 
     def check(self) -> None:
-        """They still are, as far as can be told: a Kafka that does not answer says nothing.
+        """They still are, as far as is known: a Kafka that does not answer says nothing.
 
         Raises:
             StoreError: one was deleted, or recreated.

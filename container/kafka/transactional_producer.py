@@ -62,7 +62,7 @@ class UndeliveredError(UnavailableError):
 
 
 def fence(system: SystemConfig, transactional_id: str) -> None:
-    """Whoever holds ``transactional_id`` commits nothing more; its open transaction is aborted."""
+    """The holder of ``transactional_id`` commits nothing more; its open transaction is aborted."""
     holder = TransactionalProducer(system, transactional_id)
     holder.initialise()
     holder.close()
@@ -93,7 +93,7 @@ class TransactionalProducer:
         self._producer = producer(system, properties)
 
     def initialise(self) -> None:
-        """Whoever held the id commits nothing more, and transactions can begin.
+        """An earlier holder of the id commits nothing more, and transactions can begin.
 
         Raises:
             UnavailableError: Kafka does not answer.
@@ -208,7 +208,7 @@ class TransactionalProducer:
         """How many records are still on their way: 0, or the transaction has failed.
 
         Once a record is refused, those behind it go nowhere until they run out of time with the
-        transaction, which would then be what is told.
+        transaction, which would then be the error.
         """
         deadline = time.monotonic() + _COMMIT_S
         while remaining := self._producer.flush(_LOOK_S):
@@ -234,8 +234,8 @@ class TransactionalProducer:
         Raises:
             FencedError: a newer incarnation has taken over; nothing was committed.
             RecordRefusedError: a record was not taken; nothing was committed.
-            UnavailableError: Kafka went away meanwhile; nobody knows what was committed.
-            TransactionError: nothing was committed, or (the message says so) nobody knows.
+            UnavailableError: Kafka went away meanwhile; the outcome is not known.
+            TransactionError: nothing was committed, or (the message says so) it is not known.
         """
         try:
             self._producer.commit_transaction(_COMMIT_S)
@@ -278,7 +278,7 @@ class TransactionalProducer:
     def _verdict(self) -> KafkaError | None:
         """Why the open transaction has failed; None where it has not.
 
-        Whoever would begin a transaction is told why it cannot: one is open, or one has failed.
+        Why a new transaction cannot begin: one is open, or one has failed.
         """
         try:
             self._producer.begin_transaction()
@@ -325,8 +325,8 @@ class TransactionalProducer:
     def _give_up(self, step: str, cause: KafkaError | None, why: str = "timed out") -> NoReturn:
         lost = self._connection.lost(self._producer)
         if lost is not None:
-            # Without an abort, which would have to wait: whoever comes next with this id, or fences
-            # it, aborts what is open.
+            # Without an abort, which would have to wait: the next holder of this id, or its fence,
+            # aborts what is open.
             raise self._unavailable(f"the connection was lost ({lost})")
         if cause is not None and _is_fenced(cause):
             self._heed_time_out(cause)
@@ -377,7 +377,7 @@ class TransactionalProducer:
 
         Raises:
             UndeliveredError: it was not, and a partition lacks replicas or its leader.
-            TransactionError: it was not, and the broker fences whoever takes too long.
+            TransactionError: it was not, and the broker fences a producer that takes too long.
         """
         took_ms = (time.monotonic() - self._began) * 1000
         if took_ms < self._timeout_ms:
@@ -392,7 +392,7 @@ class TransactionalProducer:
         )
 
     def _require_topic(self, name: str) -> None:
-        """Kafka has the topic, which is asked for once.
+        """Kafka has the topic, by one request.
 
         Raises:
             TransactionError: it has not; the transaction is aborted.
@@ -403,7 +403,7 @@ class TransactionalProducer:
         if found:
             self._known_topics.add(name)
         if found is not False:
-            return  # where nobody answers, the sends will tell what is wrong
+            return  # without an answer, the sends will show what is wrong
         self._producer.abort_transaction(_COMMIT_S)
         raise TransactionError(f"{absent(name)}; the transaction was aborted")
 

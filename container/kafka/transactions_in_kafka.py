@@ -72,7 +72,7 @@ class TransactionsInKafka(PartitionLeaders):
     def fence(self, transactional_id: str) -> None:
         """The id begins no transaction any more, and its last one is over.
 
-        It must be one that nobody holds any more: who does loses it.
+        It must have no holder any more: a holder loses it.
         """
         fence(self.system, transactional_id)
 

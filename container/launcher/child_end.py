@@ -24,7 +24,7 @@ _TOLD = {
     EXIT_CUT_OFF: StopCause.CUT_OFF,
     EXIT_OVERTAKEN: StopCause.ORDERED,
 }
-"""What a child tells by its exit code of an end that is no failure of its own."""
+"""Exit codes of ends that are no failure of the child's own."""
 
 
 def cause_of(

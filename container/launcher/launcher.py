@@ -10,8 +10,8 @@ that word is the evidence of a stop on which the AM starts a successor (safety P
   renewed by ``lease_holder``. The driver may be away for as long as it likes. A lease that is lost
   costs the child its life, not the launcher: it stays and checks in again (safety C6). Only without
   a child, and without an answer for very long, does it go.
-* Where the AM does not take the report of a stop, or YARN ends this launcher, the stop is told to
-  the coordinator stream too, by ``testimony`` (safety A4).
+* Where the AM does not take the report of a stop, or YARN ends this launcher, ``stop_reporter``
+  writes the stop to the coordinator stream too (safety A4).
 * A child that does not beat is killed (safety C3).
 * The child is spawned from the main thread with parent-death signal SIGKILL: the signal follows the
   thread, not the process (safety C5). Child and launcher share the process group, which is what
@@ -153,7 +153,7 @@ class Launcher:
                 self._testimony.of_stopped(self._report)
 
     def _is_forsaken(self) -> bool:
-        """Whether nothing runs here and nobody has answered for so long that nobody will."""
+        """Whether nothing runs here, and the AM has not answered for so long that it will not."""
         limit_ms = self._settings.lost_ms if self._leaving is None else _FAREWELL_MS
         return self._child is None and boot_ms() - self._answered_ms >= limit_ms
 
@@ -297,7 +297,7 @@ class Launcher:
         self._event("child-started", incarnation, child_pid=process.pid)
 
     def _stop_child(self, *, ordered: bool) -> None:
-        """The child, if any, is told to end in order; it is killed after ``task.shutdown.ms``.
+        """The child, if any, gets SIGTERM; it is killed after ``task.shutdown.ms``.
 
         Args:
             ordered: whether the AM wants it; a signal to the launcher is no order of the AM's.

@@ -1,4 +1,4 @@
-"""What the environment of a YARN container tells a launcher."""
+"""A launcher's settings, from the environment of its YARN container."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
 
 @dataclass(frozen=True, slots=True)
 class LauncherSettings:
-    """What the environment tells a launcher. Units: ms.
+    """The settings that the environment has for a launcher. Units: ms.
 
     ``hang_ms``: how long a child may be silent; ``lost_ms``: how long the AM may be, until a
     launcher without a child leaves. ``memory_mb``: what YARN grants to all that runs here; 0: not

@@ -37,7 +37,7 @@ class Lease:
 
 @dataclass(slots=True)
 class BeatWatch:
-    """Tells a child that hangs from a launcher that itself stood still. Units: ms."""
+    """Distinguishes a child that hangs from a launcher that itself stood still. Units: ms."""
 
     hang_ms: int
     looked_ms: int

@@ -63,7 +63,7 @@ class LeaseHolder:
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
 
     def close(self) -> None:
-        """It is not renewed any more, and its loss concerns nobody."""
+        """It is not renewed any more, and its loss has no effect."""
         with self._changed:
             if self._closed:
                 return
@@ -115,4 +115,4 @@ class LeaseHolder:
 
 
 def _nobody_cares() -> None:
-    """Of a lease that nobody holds yet."""
+    """The callback of a lease that has no holder yet."""

@@ -23,7 +23,7 @@ from homeport.container.launcher.child_process import ChildProcess
 from homeport.job_coordinator.http.messages import SpareReport
 
 _REST_MS = 3000
-"""From the hand-over, or the end, of one to the start of the next: who starts comes first."""
+"""From the hand-over, or the end, of one to the start of the next: container starts come first."""
 _SHORTAGE_MS = 60_000
 """From the end of one whose memory was needed to the start of the next."""
 _LOOK_MS = 1000

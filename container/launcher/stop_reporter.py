@@ -1,7 +1,7 @@
 """A launcher's other way to say that a child has stopped: past the AM, straight to Kafka.
 
-Where the AM's attempt dies, the next one waits long for whoever it has no such word of (safety A4).
-The word is written by ``stop_witness``, a program of its own.
+Where the AM's attempt dies, the next one waits long for an incarnation without such a record
+(safety A4). ``stop_recorder``, a program of its own, writes the record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger("launcher")
 
 
 class Testimony:
-    """Which stops have been told to Kafka, and what is needed to tell.
+    """The stops that are written to Kafka, and what is needed to write them.
 
     Args:
         shutdown_ms: how long a child may take to end.
@@ -59,15 +59,15 @@ class Testimony:
             self._config = client.config()
 
     def of_running(self, incarnation: Incarnation, pid_fd: int) -> None:
-        """The stop will be told once the process of ``pid_fd`` has ended, also without us."""
+        """The stop will be written once the process of ``pid_fd`` has ended, also without us."""
         self._tell(incarnation, StopCause.SIGNALLED, pid_fd)
 
     def of_stopped(self, report: Stopped) -> None:
-        """The stop, which we waited for, is being told."""
+        """The stop, which we waited for, is being written."""
         self._tell(report.incarnation, report.cause, None)
 
     def is_unanswered(self, report: Stopped) -> None:
-        """The AM did not take the report: after a while it is told to Kafka."""
+        """The AM did not take the report: after a while it is written to Kafka."""
         now_ms = boot_ms()
         if self._overdue_ms is None:
             self._overdue_ms = now_ms + _PATIENCE_MS
@@ -82,7 +82,7 @@ class Testimony:
         self._witnesses = [w for w in self._witnesses if w.poll() is None]
         if self._config is None or incarnation in self._told:
             return
-        # Not a pipe, which nobody may be reading yet: this is called by a signal's handler too.
+        # Not a pipe, which may have no reader yet: this is called by a signal's handler too.
         stdin = os.memfd_create("homeport-brief")
         try:
             brief = {
@@ -103,7 +103,7 @@ class Testimony:
                 start_new_session=True,
             )
         except OSError as e:
-            log.warning("the stop of %s cannot be told to Kafka: %s", incarnation, e)
+            log.warning("the stop of %s cannot be written to Kafka: %s", incarnation, e)
         else:
             self._told.add(incarnation)
             self._witnesses.append(witness)

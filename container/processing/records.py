@@ -56,7 +56,7 @@ class BadRecords:
         self.dropped = 0
 
     def met(self, row: Row, reason: str) -> None:
-        """The record is skipped, counted, told, and sent to the dead letters where there are any.
+        """The record is skipped, counted, logged, and sent to the dead letters where there are any.
 
         Raises:
             UndecodableError: nothing may be dropped.
@@ -66,7 +66,7 @@ class BadRecords:
         )
         if not self._drop:
             raise UndecodableError(
-                f"input {place}: {reason}; correct who writes it, or set {_DROP_KEY}=true to skip "
+                f"input {place}: {reason}; correct its writer, or set {_DROP_KEY}=true to skip "
                 "such records"
             )
         self.dropped += 1

@@ -55,13 +55,13 @@ class RunLoop:
                     self._open.end()
                 self._flush_if_due()
         except StopRequestedError:
-            _LOG.info("told to stop: the open transaction is dropped")
+            _LOG.info("ordered to stop: the open transaction is dropped")
         except Exception as error:
             # SIGTERM goes to the whole process group: with the JVM gone first, what fails here is
             # the stop itself.
             if not self._stop.is_set():
                 raise
-            _LOG.info("told to stop: what was being done is dropped (%s)", type(error).__name__)
+            _LOG.info("ordered to stop: the work under way is dropped (%s)", type(error).__name__)
         self._open.drop()
         return False
 

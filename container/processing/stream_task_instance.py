@@ -54,7 +54,7 @@ class StreamTaskParts:
     """What the StreamTasks of one container share.
 
     ``ignored``: class names of exceptions that are skipped where the task raises them itself.
-    ``may_go_on`` raises when told to stop.
+    ``may_go_on`` raises after the order to stop.
     """
 
     outputs: Outputs
@@ -111,7 +111,7 @@ class StreamTaskInstance:
             self._raised("window", error)
 
     def end_of_stream(self) -> None:
-        """The task was told that it gets no more; TaskFailedError where it raised."""
+        """The task knows that it gets no more input; TaskFailedError where it raised."""
         try:
             self._task.end_of_stream(self._parts.outputs, self._coordinator)
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
@@ -140,7 +140,7 @@ def _is_of_the_task(error: BaseException) -> bool:
     """Whether the task's own code raised ``error``; it was called by the first of the frames.
 
     What was raised below a store, the collector or anything else of this project is no judgement of
-    the task's on its message: to skip that would commit what nobody has read or written.
+    the task's on its message: to skip that would commit what was neither read nor written.
     """
     if not isinstance(error, Exception) or isinstance(error, (HomeportError, MemoryError)):
         return False

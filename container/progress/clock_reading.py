@@ -1,7 +1,7 @@
 """What a machine's clocks say at one moment, and how much time two such readings are apart.
 
 PURE. The calendar's clock can be set; the one that counts from the machine's start cannot, but it
-begins anew with each start, and need not have gone on while a virtual machine was frozen.
+begins at 0 with each start, and need not have gone on while a virtual machine was frozen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def elapsed_ms(earlier: ClockReading, later: ClockReading) -> int | None:
     """At least how long ``later`` is after ``earlier``; None where the clock was set back.
 
     Within one start of a machine the longer of what its two clocks say: with either of them wrong
-    too much time may be told, never too little.
+    the result may be too long, never too short.
     """
     by_wall = later.wall_ms - earlier.wall_ms
     if earlier.boot_id and earlier.boot_id == later.boot_id:

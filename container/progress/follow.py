@@ -21,7 +21,7 @@ from homeport.container.progress.store_meta import Expectation, meta_fault, stal
 class Look:
     """What the broker said of one changelog partition.
 
-    ``asked``: when it was asked. ``oldest``: the first offset that is
+    ``asked``: the time of the request. ``oldest``: the first offset that is
     kept. ``head``: one past the last, open transactions included. ``topic_id``: the broker's id.
     """
 

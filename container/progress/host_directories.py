@@ -1,9 +1,9 @@
 """What each directory below a job's folder is to the job, and whether it may be removed.
 
-PURE. A directory is ``<store>/<task>``, and a standby's is that of its active task. Who may be at
-home on a host is said by the locality alone: the processor that last ran a task there, in either
-role. Nothing of a task that is at home is ever removed, and nothing that is in use; whatever else
-there is may be needed again (a container comes home, a rollback) until it has grown old.
+PURE. A directory is ``<store>/<task>``, and a standby's is that of its active task. The locality
+alone says which processor's state belongs on a host: the processor that last ran a task there, in
+either role. Nothing of a task that is at home is ever removed, and nothing that is in use; whatever
+else there is may be needed again (a container comes home, a rollback) until it has grown old.
 
 Source: Samza 1.8 ``LocalStoreMonitor``, without what it is known to do wrong: a store without an
 OFFSET is as new as its newest file, and checkpoint directories and vanished tasks are judged too.
@@ -46,7 +46,7 @@ class HostRole(StrEnum):
 class Owner:
     """The task of the job that a directory belongs to, and its role on this host.
 
-    ``active_host``: where the active one last ran; None: nobody knows.
+    ``active_host``: where the active one last ran; None: not known.
     """
 
     store: str

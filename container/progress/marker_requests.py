@@ -35,7 +35,7 @@ class Refused:
 
 
 def fetch_request(place: Place, offset: int) -> bytes:
-    """The batch at the offset is asked for, whether it is committed or not."""
+    """Requests the batch at the offset, whether it is committed or not."""
     topic, partition = place
     return b"".join(
         (

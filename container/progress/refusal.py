@@ -35,7 +35,7 @@ class RefusalReason(Enum):
     STALE = "stale"
     """Deletions that it lacks may no longer be in its changelog."""
     CLOCK_SET_BACK = "clock-set-back"
-    """Whether it is stale cannot be told."""
+    """Whether it is stale is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class LocalState:
     of them, or the store, cannot be read.
 
     A directory of Samza's has neither the reserved key nor STORE-META; ``offset_time_ms``, when its
-    OFFSET was written, is all there is to tell its age by.
+    OFFSET was written, is the only evidence of its age.
     """
 
     exists: bool
@@ -74,7 +74,7 @@ def expectation_of(
     grouper: str,
     now: ClockReading,
 ) -> Expectation:
-    """What a good directory of a store of ``task`` says ``now``; the broker told of ``topic``."""
+    """What a good directory of a store of ``task`` says ``now``; ``topic``: the broker's answer."""
     kept_ms = topic.delete_retention_ms
     meta = meta_of(changelog, topic.topic_id, task, grouper, now)
     return Expectation(replace(meta, delete_retention_ms=kept_ms), kept_ms)

@@ -66,7 +66,7 @@ class WorkerLimits:
 def is_read_in_place(plan: RestorePlan, *, is_persistent: bool) -> bool:
     """Whether the container itself reads the store.
 
-    What is kept in memory alone can be filled by nobody else.
+    What is kept in memory alone can be filled by no other process.
     """
     return not is_persistent or plan.head - plan.start <= SMALL_OFFSETS
 

@@ -107,7 +107,7 @@ def meta_of(
     """What the STORE-META of a store of ``task`` says; of a standby it is its active task's.
 
     A standby task has the inputs and the changelog partition of its active one; only its own name
-    differs, and that is not told.
+    differs, and that is not written.
     """
     return StoreMeta(
         changelog=f"{changelog} partition {task.changelog_partition}",
@@ -159,9 +159,9 @@ def stale_fault(
 ) -> Refusal | None:
     """Why a store at ``position`` may lack deletions; None where it does not (safety S2).
 
-    Kafka drops a deletion once it is older than the retention, so who was away for longer may miss
-    it. Where no record can have been between position and head, none was missed: a marker follows
-    the last record of a transaction.
+    Kafka drops a deletion once it is older than the retention, so a store that was away for longer
+    may miss it. Where no record can have been between position and head, none was missed: a marker
+    follows the last record of a transaction.
 
     ``kept_ms``: how long deletions were kept when the store stood at the head. The shorter time
     counts: a retention that was raised since brings nothing back that was dropped before.
@@ -206,7 +206,7 @@ def _doubt(at_head: ClockReading, expected: Expectation, retention_ms: int) -> s
 def is_meta_due(found: StoreMeta | None, now: StoreMeta, delete_retention_ms: int) -> bool:
     """Whether STORE-META must be written although the store has not moved.
 
-    It is only told that the store still stands at the head, a few times within the retention.
+    It only gets the time at which the store stood at the head, a few times within the retention.
     """
     if found is None or replace(found, at_head=now.at_head) != now:
         return True

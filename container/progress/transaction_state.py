@@ -78,7 +78,7 @@ class Ended:
 
 
 def transactional_id_of(key: bytes) -> str | None:
-    """Of whom a record is; None where that is not of the form that is known here."""
+    """The transactional id of a record; None where its form is not known here."""
     try:
         (version,) = _VERSION.unpack_from(key)
         (length,) = _VERSION.unpack_from(key, _VERSION.size)

@@ -1,12 +1,13 @@
 """The restore worker's program: fills one store from its changelog, in a process of its own.
 
 The binding of RocksDB holds Python's lock, so that restores run at the same time only in processes.
-The brief comes by standard input, as it has the system's passwords; what is told goes to standard
+The brief comes by standard input, as it has the system's passwords; reports go to standard
 output, a JSON object a line, and is read by ``restore_workers``. Every few seconds all is flushed
-and told; whoever reads it writes OFFSET, so that a restore that is cut short goes on from there.
+and reported; the reader writes OFFSET, so that a restore that is cut short goes on from there.
 
 Exit codes: 0 when the store stands at the head, 143 after SIGTERM (what was read is flushed and
-told), 1 after a failure, which is told too. The process never outlives its container (safety C5).
+reported), 1 after a failure, which is reported too. The process never outlives its container
+(safety C5).
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class WorkerBrief:
 
 
 class RestoreWorker:
-    """Carries out one brief. ``told``: what is done, since it was last told."""
+    """Carries out one brief. ``told``: what is done since the last report."""
 
     def __init__(self, brief: WorkerBrief) -> None:
         """The store is open.
@@ -100,7 +101,7 @@ class RestoreWorker:
         self._has_to_stop = True
 
     def run(self) -> int:
-        """The exit code; the store is closed, and whatever was told as flushed is on the disk.
+        """The exit code; the store is closed, and what was reported as flushed is on the disk.
 
         Raises:
             HomeportError: disk, store, or Kafka failed.
@@ -140,7 +141,7 @@ class RestoreWorker:
             self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
 
     def _may_go_on(self, seconds: float) -> None:
-        """Called between any two batches, and while none comes: tells and flushes in time."""
+        """Called between any two batches, and while none comes: reports and flushes in time."""
         if self._has_to_stop:
             raise _StopError
         now_s = time.monotonic()

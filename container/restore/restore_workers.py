@@ -54,7 +54,7 @@ class WorkerStoreError(StoreError):
 
 @dataclass
 class _Worker:
-    """One process and what it has told."""
+    """One process and what it has reported."""
 
     restore: StoreRestore
     process: subprocess.Popen[bytes]
@@ -140,8 +140,9 @@ class RestoreWorkers:
     def run(self, restores: Sequence[StoreRestore]) -> None:
         """Every store holds all of its plan; none is open here.
 
-        A store that turns out to be damaged is read anew, alone. Where another fault comes up, or
-        ``pause`` raises, the workers end, and what they had read is on the disk and in OFFSET.
+        A store that turns out to be damaged is restored in full, alone. Where another fault comes
+        up, or ``pause`` raises, the workers end, and what they had read is on the disk and in
+        OFFSET.
 
         Raises:
             HomeportError: the first fault of a worker, in one line.
@@ -194,7 +195,7 @@ class RestoreWorkers:
         if worker.fault is not None:
             raise worker.fault
         if code in {STOPPED, -signal.SIGTERM}:
-            # The whole process group was told to stop, or this worker alone.
+            # The whole process group got the order to stop, or this worker alone.
             self._pause(GRACE_S)
             raise StoreError(f"the restore of store {name} was ended by SIGTERM: start again")
         if code != 0:
@@ -212,11 +213,11 @@ def _end_of(code: int) -> str:
         return "was killed, by hand or for want of memory"
     if code < 0:
         return f"was ended by signal {-code}"
-    return f"ended with exit code {code}, for a cause told above"
+    return f"ended with exit code {code}, for a cause logged above"
 
 
 def _readable(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Those of ``workers`` that have told something, or ended; waits a moment for one."""
+    """Those of ``workers`` that have reported, or ended; waits a moment for one."""
     with selectors.DefaultSelector() as selector:
         for worker in workers:
             selector.register(worker.output, selectors.EVENT_READ, worker)

@@ -54,7 +54,7 @@ _STEP_S = 0.1
 class BulkStore:
     """Filled by one thread.
 
-    The directory's lock is held by this process and by whoever started it, until both have ended.
+    The directory's lock is held by this process and by the one that started it, until both end.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class BulkStore:
 
     def close(self) -> None:
         """The directory may be opened by another; what was not flushed may be gone."""
-        # RocksDB tries to flush, and complains where it cannot: whoever wanted that was told.
+        # RocksDB tries to flush, and complains where it cannot: an earlier flush has reported it.
         with contextlib.suppress(Exception):
             self._db.close()
 

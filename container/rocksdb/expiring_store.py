@@ -6,7 +6,7 @@ however young (rocksdict 0.3.29). So a write also looks at some entries that are
 the old ones among them out: in the same batch, and never the position.
 
 A calendar that is set ahead must not take out what the changelog keeps, so age is measured by a
-time of the store's own, which ``StoreTime`` tells.
+time of the store's own, ``StoreTime``.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class StoreTime:
     It goes on from the stamp of the position, which is the last one written, by the clock that
     counts from the machine's start; a new store's begins with the calendar's, as far as a stamp can
     say that. Ages are differences, so a calendar that was wrong then does no harm. Time in which
-    the store was not open is not counted: only the calendar could tell it.
+    the store was not open is not counted: only the calendar would know it.
     """
 
     def __init__(

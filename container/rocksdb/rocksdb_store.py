@@ -267,7 +267,7 @@ class RocksDbStore:
             raise self._failed(error) from None
 
     def _failed(self, error: Exception) -> StoreError:
-        """What RocksDB's ``error`` means; whoever is to know of failures has been told."""
+        """What RocksDB's ``error`` means; the callback for failures has been called."""
         failure = disk_error(self.path, error) or self._fault(error)
         if self._on_failure is not None:
             self._on_failure(failure)
@@ -275,7 +275,7 @@ class RocksDbStore:
 
     def _fault(self, error: Exception) -> StoreError:
         if isinstance(error, MemoryError):
-            return StoreError(f"{self.path}: no memory is left for what it is asked")
+            return StoreError(f"{self.path}: no memory is left for this call")
         return DamagedStoreError(self.path, f"RocksDB cannot read it: {_line(error)}")
 
 

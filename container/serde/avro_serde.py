@@ -21,7 +21,7 @@ def avro_serde(key: str, schema: str) -> Serde:
         ConfigError: there is no library for Avro, or it is no schema; the line names ``key``.
     """
     try:
-        import fastavro  # noqa: PLC0415 - an extra: only who configures avro has it
+        import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
     except ImportError:
         raise ConfigError(
             key,

@@ -70,5 +70,5 @@ def _is_wanted(java: Path) -> bool:
 
 
 def _is_set_up(home: Path) -> bool:
-    """Whether somebody has put files of configuration there, which the scripts read."""
+    """Whether there are files of configuration, which the scripts read."""
     return (home / "conf").exists()

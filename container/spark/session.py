@@ -2,7 +2,7 @@
 
 The JVM is started by us, not by pyspark, so that it starts while other things are done, that its
 process is known from the first moment, and that it is gone when we end: it dies with its standard
-input too, should this process be killed. pyspark is imported by nobody else in the container.
+input too, should this process be killed. pyspark is imported by no other module of the container.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
 
 
 def properties_file(given: Mapping[str, str]) -> str:
-    """The text of the file that tells the JVM its properties, as Java reads them.
+    """The text of the JVM's properties file, as Java reads it.
 
     On a command line they would have a bound, and everybody on the machine could read them. Secrets
     are on no disk either: the session brings them, through its socket. Only those in the JVM's own
@@ -190,8 +190,8 @@ class LocalSpark:
         It holds nothing that is worth an orderly end, which would take a second.
         """
         if self._gateway_client is not None:
-            # A thread of py4j's tells the JVM of every frame that the collector has found, and logs
-            # a traceback where nobody listens any more.
+            # A thread of py4j's reports to the JVM every frame that the collector has found, and
+            # logs a traceback where the JVM is gone.
             self._gateway_client.is_connected = False
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):

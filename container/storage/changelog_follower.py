@@ -25,7 +25,7 @@ class ChangelogFeed(Protocol):
         """A look is under way; False where the one before it still is."""
 
     def looks(self) -> Mapping[Position, Look]:
-        """What came of the look that was asked for last; nothing until it is there."""
+        """The outcome of the last look; nothing until it is there."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class ChangelogFollower:
 
     Raises:
         StoreError: (from ``step``) a store cannot go on from where it stands; a new start restores
-            it, and reads it anew.
+            it in full.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ChangelogFollower:
         return records
 
     def look(self) -> None:
-        """Where the changelogs end is asked; a later ``step`` knows."""
+        """Requests the ends of the changelogs; a later ``step`` has them."""
         if self._feed.ask():
             for followed in self._followed.values():
                 followed.position_asked = followed.changelog.position

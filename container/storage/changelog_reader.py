@@ -42,13 +42,13 @@ class ChangelogReader(Protocol):
 
 
 class RestoreListener(Protocol):
-    """Who is told how restores go."""
+    """The receiver of reports on restores."""
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
         """The store is about to be read from ``plan.start`` on."""
 
     def restore_progress(self, progress: RestoreProgress) -> None:
-        """So far has the restore of a store come; told about once a second while it reads."""
+        """The progress of the restore of a store; reported about once a second while it reads."""
 
     def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
         """The store stands at the head."""

@@ -61,10 +61,10 @@ def _judged(
 
 
 def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgement, int]:
-    """``found`` is gone if it may still be removed, judged anew under its lock; bytes freed.
+    """``found`` is gone if it may still be removed, judged again under its lock; bytes freed.
 
     A container that opens it meanwhile waits for the lock, finds that the directory is no longer
-    the one that it has locked, and makes it anew.
+    the one that it has locked, and makes a new one.
 
     Raises:
         StoreError: it, or something in it, cannot be removed.

@@ -156,7 +156,7 @@ class ContainerStorage:
         Shapes: ``positions`` {(changelog topic, partition): offset of the last record}.
         """
         item = self._of(store)
-        # A commit shows that nobody else had written by then, to any of these changelogs.
+        # A commit shows that no other process had written by then, to any of these changelogs.
         item.at_head = self._sending
         item.apply(positions)
 

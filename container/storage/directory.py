@@ -31,7 +31,7 @@ class StoreDirectory(DirectoryFiles):
         Args:
             path: the directory; it may be a link to one.
             wait: how long another holder is waited for.
-            holder: who we are, for others that want it; None: this process, a tool.
+            holder: our identity, for others that want it; None: this process, a tool.
 
         Raises:
             DiskError: there is no room for it, or no right to it.
@@ -69,7 +69,7 @@ class StoreDirectory(DirectoryFiles):
             raise StoreError(f"{self.path}: it cannot be emptied: {error.strerror}") from None
 
     def remove(self) -> None:
-        """The directory is gone, its lock last; whoever waits for that makes it anew.
+        """The directory is gone, its lock last; a process that waits for that makes a new one.
 
         Raises:
             DiskError: there is no right to remove it.
@@ -121,7 +121,7 @@ class StoreDirectory(DirectoryFiles):
 
     @property
     def lock_descriptor(self) -> int:
-        """To be given to a child that works here: while it lives nobody else opens the directory.
+        """For a child that works here: while it lives no other process opens the directory.
 
         Also where we have ended before it.
         """
@@ -133,7 +133,7 @@ class StoreDirectory(DirectoryFiles):
 
 
 def condemn(path: Path, story: str) -> None:
-    """Whoever opens the directory ``path`` next rebuilds the store in it, and says why.
+    """The next process that opens the directory ``path`` rebuilds the store in it, and says why.
 
     Raises:
         OSError: neither could be written down.

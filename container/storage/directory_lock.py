@@ -1,7 +1,7 @@
 """DirectoryLock: one opener of a store's directory at a time.
 
 The lock is the kernel's, so that it ends with its holder whatever becomes of that one; the lock
-file's text is for people, and says nothing about who may write (safety S5).
+file's text is for people, and says nothing about the right to write (safety S5).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LONGEST_TEXT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a directory, and since when. Units: ms since the epoch.
+    """The holder of a directory, and since when. Units: ms since the epoch.
 
     ``job`` (its folder's name), ``processor_id`` and ``epoch`` are of a container's incarnation; a
     tool has none of them.
@@ -68,7 +68,7 @@ class Holder:
 
 
 def read_holder(text: bytes) -> Holder | None:
-    """Who a lock file names; None where it names nobody."""
+    """The holder that a lock file names; None where it names none."""
     try:
         return Holder(**json.loads(text))
     except (ValueError, TypeError):
@@ -76,7 +76,7 @@ def read_holder(text: bytes) -> Holder | None:
 
 
 class DirectoryHeldError(StoreError):
-    """Another process holds the directory. ``holder``: None where its file does not say who."""
+    """Another process holds the directory. ``holder``: None where its file does not name it."""
 
     def __init__(self, path: Path, holder: Holder | None, waited_s: float) -> None:
         self.holder = holder
@@ -91,7 +91,7 @@ def _monotonic_s() -> float:
 
 
 def _no_pause(_seconds: float) -> None:
-    raise AssertionError("who waits must say how")
+    raise AssertionError("a caller that waits must say how")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class DirectoryLock:
     """
 
     def __init__(self, path: Path, own: Holder, wait: LockWait) -> None:
-        """The lock of the directory ``path`` is held, and says by whom.
+        """The lock of the directory ``path`` is held, and names its holder.
 
         Raises:
             DiskError: there is no room for its file, or no right to it.
@@ -161,7 +161,7 @@ class DirectoryLock:
             raise StoreError(f"{path}: it cannot be locked: {error.strerror}") from None
         if _is_lock_of(self._fd, path):
             return True
-        # Who held it has removed the directory, and this file with it: it locks nothing any more.
+        # Its holder has removed the directory, and this file with it: it locks nothing any more.
         os.close(self._fd)
         self._fd = _opened(path)
         return self._is_taken(path)

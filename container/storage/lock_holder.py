@@ -1,4 +1,4 @@
-"""Who holds the lock of a store's directory, asked of the kernel: the lock itself is not touched.
+"""The holder of a store directory's lock, as the kernel has it: the lock itself is not touched.
 
 Even a shared lock, taken for a moment to see whether it can be had, would turn away a container
 that opens the directory in that moment.
@@ -23,7 +23,7 @@ _PID_FIELD, _FILE_FIELD = 4, 5
 
 
 def lock_holder(directory: Path) -> Holder | None:
-    """Who holds the lock of ``directory``; None: nobody on this machine."""
+    """The holder of the lock of ``directory``; None: no process on this machine."""
     file = directory / LOCK_FILE
     try:
         stat = file.stat()
@@ -38,7 +38,7 @@ def lock_holder(directory: Path) -> Holder | None:
         return None
     if told is not None and told.pid == pid:
         return told
-    return Holder(pid, socket.gethostname(), 0)  # the file names nobody, or an earlier holder
+    return Holder(pid, socket.gethostname(), 0)  # the file names none, or an earlier holder
 
 
 def _taker_of(wanted: str) -> int | None:
@@ -56,9 +56,9 @@ def _taker_of(wanted: str) -> int | None:
 
 
 def _heir_of(file: Path, wanted: str) -> int | None:
-    """A living process that has the lock with a file that it was given; None: nobody.
+    """A living process that has the lock with a file that it was given; None: there is none.
 
-    Who only waits for the lock has the file open too, but no lock with it.
+    A process that only waits for the lock has the file open too, but no lock with it.
     """
     for descriptor in _PROC.glob("[0-9]*/fd/*"):
         process = descriptor.parent.parent

@@ -20,7 +20,7 @@ from homeport.job_coordinator.model.outcomes import Restored
 
 
 class Workers(Protocol):
-    """Who fills stores beside this process."""
+    """Processes that fill stores beside this one."""
 
     def run(self, restores: Sequence[StoreRestore]) -> None:
         """Every store holds all of its plan; none is open here."""
@@ -42,7 +42,7 @@ class RestoreManager:
     ) -> dict[str, dict[str, Restored]]:
         """Each of ``stores`` holds what its changelog holds, up to its head; {store: {task: how}}.
 
-        ``now``: the time before the heads are asked for; each store held then all there was.
+        ``now``: the time before the request of the heads; each store held then all there was.
 
         Raises:
             StoreError: a changelog was recreated while it was read.

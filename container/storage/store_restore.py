@@ -65,9 +65,9 @@ class StoreRestore:
     def hand_over(self) -> None:
         """The store is not open here, and a worker's flushes will be believed.
 
-        Where all is read, STORE-META dates from now: whoever reads on from there within the time
-        that deletions are kept misses none (safety S2). Else it says what it said, as the store
-        has not stood at the head since; a directory of Samza's gets one of OFFSET's time.
+        Where all is read, STORE-META dates from now: a reader that goes on from there within the
+        time that deletions are kept misses none (safety S2). Else it says what it said, as the
+        store has not stood at the head since; a directory of Samza's gets one of OFFSET's time.
         """
         store = self.store
         if store.engine is not None:
@@ -80,7 +80,7 @@ class StoreRestore:
             store.write_meta(replace(self._expected.meta, at_head=written))
 
     def again_from_nothing(self, why: StoreError) -> bool:
-        """The store is to be read anew, alone, as it cannot be used; False: it was new already."""
+        """The unusable store is to be restored in full, alone; False: it was new already."""
         if self.plan.reason is not None:
             return False
         _LOG.warning("store %s is read in full: %s", self.store.name, why)

@@ -244,7 +244,7 @@ def test_a_restored_copy_is_equal_and_a_changed_one_is_not(operator: Operator) -
     for name in ("OFFSET", "OFFSET-v2"):
         (changed / name).unlink()
     again = operator.call("state", "restore", "--to", str(copy), "--task", "Partition_0")
-    assert "begins anew: OFFSET is missing" in again.stderr
+    assert "begins from the start: OFFSET is missing" in again.stderr
     assert operator.answer("state", "verify", "--against", str(copy))
 
 

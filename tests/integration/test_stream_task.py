@@ -221,7 +221,7 @@ def test_an_undecodable_record_fails_the_container(make: Make) -> None:
     assert container.process.wait(DEADLINE_S) == 1
     assert container.last_line() == (
         f"error: input kafka.{job.topic('in')} partition 0 offset 1: its key cannot be read by the "
-        "serde 'string': not UTF-8: b'raw \\xff'; correct who writes it, or set "
+        "serde 'string': not UTF-8: b'raw \\xff'; correct its writer, or set "
         "task.drop.deserialization.errors=true to skip such records"
     )
     assert job.read(job.topic("out")) == []

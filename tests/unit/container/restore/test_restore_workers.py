@@ -94,7 +94,7 @@ def test_what_workers_tell_is_passed_on(run: Any, workers: int) -> None:  # noqa
         (_error("DiskFullError"), DiskFullError, "the line"),
         (_error("UnavailableError"), UnavailableError, "the line"),
         (_error("StoreError"), WorkerStoreError, "the line"),
-        ("exit(3)", StoreError, "s/Partition 0 ended with exit code 3, for a cause told above"),
+        ("exit(3)", StoreError, "s/Partition 0 ended with exit code 3, for a cause logged above"),
         ("import os; os.kill(os.getpid(), 9)", StoreError, "was killed, by hand or for want of"),
         ("import os; os.kill(os.getpid(), 11)", StoreError, "was ended by signal 11"),
         ("exit(143)", StoreError, "s/Partition 0 was ended by SIGTERM"),

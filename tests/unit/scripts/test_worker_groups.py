@@ -1,0 +1,37 @@
+"""Groups of tests on the workers of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import worker_groups
+from worker_groups import group_of, turn_of
+
+_INTEGRATION = Path(__file__).resolve().parents[2] / "integration"
+
+
+def test_a_module_stays_together() -> None:
+    """Its fixtures are made once."""
+    one, other = "tests/unit/test_a.py::test_x[1@2]", "tests/unit/test_a.py::TestB::test_y"
+    assert group_of(one) == group_of(other) == "tests/unit/test_a.py"
+
+
+def test_each_module_that_disturbs_its_cluster_has_a_group() -> None:
+    """Two such modules on two workers would each start a cluster of three nodes."""
+    modules = {f"disturbed/{file.name}" for file in (_INTEGRATION / "disturbed").glob("test_*.py")}
+    listed = worker_groups._GROUPS
+    assert modules <= set(listed)
+    assert [name for name in listed if not (_INTEGRATION / name).is_file()] == []
+
+
+def test_the_longest_begin_first() -> None:
+    """Groups, then integration tests, then searches, then unit tests."""
+    ordered = [
+        "tests/integration/disturbed/test_attempts.py::test_a",
+        "tests/integration/test_faults.py::test_a",
+        "tests/integration/test_restore.py::test_a",
+        "tests/exhaustive/test_search.py::test_a",
+        "tests/unit/test_tidy.py::test_a",
+    ]
+    turns = [turn_of(nodeid) for nodeid in ordered]
+    assert turns == sorted(set(turns))
