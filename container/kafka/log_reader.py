@@ -35,6 +35,7 @@ from homeport.container.kafka.clients import (
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
+from homeport.job_coordinator.kafka.in_sync import shortage
 from homeport.job_coordinator.kafka.offsets import told_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin
@@ -49,6 +50,7 @@ _ANSWER_S = 10.0
 """After this time without an answer the reader turns to the next leader, as the controller does."""
 _PROGRESS_S = 5.0
 _PAUSE_S = 0.05
+_SHORTAGE_PAUSE_S = 0.5
 _LOOK_S = 5.0
 
 
@@ -120,30 +122,55 @@ class LogReader:
         spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[tuple[str, int], int]:
-        """{(topic, partition): offset}; the request is repeated while a leader changes."""
+        """{(topic, partition): offset}; the request is repeated while a leader changes.
+
+        It is repeated without a limit while a new leader lacks the replicas in sync without which
+        it does not know its high watermark (Kafka's KIP-966): that passes once their brokers run.
+        """
         found: dict[tuple[str, int], int] = {}
-        deadline = time.monotonic() + _PATIENCE_S
+        began = said = time.monotonic()
+        deadline = began + _PATIENCE_S
         while missing := [place for place in partitions if place not in found]:
             asked = {TopicPartition(topic, partition): spec for topic, partition in missing}
             futures = self._admin.list_offsets(
                 asked, isolation_level=isolation, request_timeout=_ANSWER_S
             )
+            lacks = None
             for place, future in futures.items():
                 try:
                     found[place.topic, place.partition] = told_offset(future)
                 except KafkaException as error:
                     cause = error_of(error)
+                    if cause.code() == KafkaError.OFFSET_NOT_AVAILABLE:
+                        lacks = lacks or self._lacks(place)
+                        if lacks is not None:
+                            continue
                     is_passing = is_transient(cause) and cause.code() not in self._at_once
                     if not is_passing or time.monotonic() > deadline:
                         what = f"asking the offsets of {place.topic} partition {place.partition}"
                         raise unread(self._system, what, cause) from None
+            now = time.monotonic()
+            if lacks is not None:
+                deadline = now + _PATIENCE_S
+                if now - said >= _PROGRESS_S:
+                    said = now
+                    _LOG.warning(
+                        "reading offsets waits for Kafka, for %.0f s so far: %s", now - began, lacks
+                    )
             if len(found) < len(partitions):
-                self._may_go_on(_PAUSE_S)
+                self._may_go_on(_PAUSE_S if lacks is None else _SHORTAGE_PAUSE_S)
                 # The client goes on asking the leader that it knows, until it is made to look.
                 topics = sorted({topic for topic, _ in missing})
                 with contextlib.suppress(UnavailableError):  # the next question says so too
                     know_topics(self._admin, self._system, topics, _ANSWER_S)
         return found
+
+    def _lacks(self, place: TopicPartition) -> str | None:
+        """What the partition lacks to take records; None: nothing, as far as Kafka answers."""
+        try:
+            return shortage(self._system, self._admin, [(place.topic, place.partition)])
+        except UnavailableError:
+            return None
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
         """The id of each topic, and how long it keeps deletions.

@@ -53,7 +53,8 @@ def start_kafka(
     watch: Stopwatch,
     broker: int | None = None,
 ) -> Record:
-    """The broker answers again, with its data, and takes work where most of the brokers run.
+    """The broker answers again, with its data. Where most of the brokers run, all of those that run
+    take work, and each of them knows it.
 
     ``broker``: its id; None: all that are stopped.
 
@@ -69,7 +70,9 @@ def start_kafka(
     if 2 * len(_living(record)) <= record.addresses.broker_count:
         watch.report(f"{', '.join(stopped)}: started; works once most of the brokers run")
         return record
-    Waiter(layout, started, watch).wait(kafka_steps(record, stopped))
+    # Also one that was started before and waited for most of them; each knows of all others then.
+    awake = {name: p for name, p in _living(record).items() if not processes.is_stopped(p)}
+    Waiter(layout, awake, watch).wait(kafka_steps(record, awake))
     watch.report(f"Kafka answers on {record.addresses.bootstrap_servers}")
     return record
 

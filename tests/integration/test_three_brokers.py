@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from broker_faults import Watched
+from confluent_kafka import Producer
 from stream_containers import COUNTER, make_job
 
 from homeport.config.settings.sections import TaskConfig
@@ -130,6 +131,36 @@ def test_too_few_replicas_in_sync_are_waited_for(make: Make) -> None:
     watched.until(lambda: line in watched.log())
     watched.holds_out(SHORTAGE_S)
     watched.brokers.start_kafka(broker=victim)
+    watched.counts_all()
+    assert watched.ends == []
+    watched.stop()
+
+
+def test_a_container_waits_for_a_leader_that_does_not_know_its_high_watermark(make: Make) -> None:
+    """Kafka's KIP-966: it moves only with enough replicas in sync; until then there is no end."""
+    watched = make()
+    watched.stop()
+    changelog = watched.job.topic("changelog")
+    watched.requires(changelog, 3)
+    first = watched.leader(changelog)
+    follower = next(b for b in (1, 2, 3) if b != first)
+    watched.brokers.stop_kafka(follower)
+    watched.until(lambda: len(watched.partition(changelog).isrs) < 3, tends=False)
+    # Only a record that does not ask for all replicas gets past the high watermark now.
+    producer = Producer({"bootstrap.servers": watched.job.servers, "acks": 1})
+    word, count = next(iter(watched.job.table("changelog").items()))
+    producer.produce(changelog, count, word, partition=0)
+    assert producer.flush(FAULT_S) == 0
+    heir = ({1, 2, 3} - {first, follower}).pop()
+    sizes = watched.replica_sizes
+    watched.until(lambda: sizes(changelog)[heir] == sizes(changelog)[first], tends=False)
+    watched.brokers.stop_kafka(first)
+    watched.brokers.start_kafka(broker=follower)
+    watched.until(lambda: "reading offsets waits for Kafka, for " in watched.log())
+    lacks = f"topic {changelog!r} partition 0 has 2 of 3 replicas in sync, and its min.insync"
+    assert f"{lacks}.replicas is 3: start the brokers {first}, or" in watched.log()
+    watched.brokers.start_kafka(broker=first)
+    watched.produce(20)
     watched.counts_all()
     assert watched.ends == []
     watched.stop()

@@ -118,6 +118,15 @@ class Watched:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         self._admin.incremental_alter_configs([resource])[resource].result(LIMIT_S)
 
+    def replica_sizes(self, topic: str) -> dict[int, int]:
+        """{broker: bytes that its replica of partition 0 holds}, by its files."""
+        names = [broker["name"] for broker in self.brokers.status()["brokers"]]
+        data = self.brokers.log_dir.parent / "brokers"
+        return {
+            number: sum(p.stat().st_size for p in data.glob(f"{name}/data/{topic}-0/*.log"))
+            for number, name in enumerate(names, 1)
+        }
+
     def controller(self) -> int:
         """The active controller."""
         found: list[int] = []
