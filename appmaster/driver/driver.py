@@ -58,7 +58,6 @@ from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver import decided_records
 from homeport.appmaster.driver.cluster_watch import ClusterWatch
 from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
-from homeport.appmaster.driver.derived_records import records_of
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.event_queue import EventQueue, Item
 from homeport.appmaster.driver.lags import LagBoard
@@ -270,9 +269,11 @@ class Driver:
         after, now_ms, unseen_ms = decision.state, wall_ms(), self.settings.unseen_ms
         invariants.check_step(before, after, describe(event), decision.changes)
         submission = self.status.identity.rank.submission
-        remembered = records_of(before, decision, event, submission, now_ms)
-        own = decided_records.messages(decision.records, after, self._tasks_of, now_ms, unseen_ms)
-        return [*own, *remembered]
+        return list(
+            decided_records.messages(
+                decision.records, after, self._tasks_of, now_ms, unseen_ms, submission
+            )
+        )
 
     def _enter(self, event: Event, decision: Decision, known_ms: int) -> None:
         """A decision whose records are written is in force."""
