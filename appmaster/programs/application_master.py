@@ -169,13 +169,13 @@ async def serve(
         publish=lambda model, restart_all: publication.publish(
             model, stream, container.known_host, restart_all=restart_all
         ),
+        started=StartedLedger(container.folder),
     )
     backend = DriverBackend(
         driver=driver,
         attempt=container.attempt,
         resources=resources,
-        history=history,
-        started=StartedLedger(container.folder),
+        shelf=shelf,
     )
     host = manager.url_host or container.names.address(container.host)
     wanted_port = heartbeat.port or manager.url_port
