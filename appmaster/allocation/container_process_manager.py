@@ -93,12 +93,15 @@ from homeport.appmaster.allocation.protocol.instructions import (
     Instruction,
     JobResult,
     Record,
+    WriteStop,
+    in_order,
 )
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.retries import (
     fail,
     is_failure,
     longer_series,
+    record_counts,
     story_of_end,
     story_of_loss,
 )
@@ -137,7 +140,7 @@ def step(state: AllocatorState, event: Event) -> Decision:
     _settle(draft)
     return Decision(
         draft.freeze(),
-        tuple(draft.records),
+        in_order(draft.records),
         tuple(draft.instructions),
         tuple(draft.reasons),
         draft.changes(),
@@ -159,6 +162,7 @@ def _settle(draft: Draft) -> None:
     capacity.settle(draft)
     allocator.release_idle(draft)
     end_if_over(draft)
+    record_counts(draft)
 
 
 # --- the job and its surroundings
@@ -376,6 +380,7 @@ def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
 def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
     if event.incarnation in draft.retired:
         draft.retired -= {event.incarnation}
+        draft.records.append(WriteStop(event.incarnation, event.cause.value, draft.cause))
         return
     container = _current(draft, event.incarnation, Happening.STOPPED)
     if container is None:

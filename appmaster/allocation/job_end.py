@@ -21,7 +21,12 @@ from homeport.appmaster.allocation.job_state.state import (
 from homeport.appmaster.allocation.job_state.table import Edit
 from homeport.appmaster.allocation.job_state.transitions import Happening
 from homeport.appmaster.allocation.protocol.events import named
-from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult, StopContainer
+from homeport.appmaster.allocation.protocol.instructions import (
+    EndJob,
+    JobResult,
+    StopContainer,
+    WriteJobEnd,
+)
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -78,8 +83,16 @@ def decide_end(draft: Draft, result: JobResult, diagnostics: str) -> None:
 
     Before, nobody would stop what is found after the end, nor wait for it. See ``begin_if_due``.
     """
-    draft.ending = draft.ending or Ending(result, diagnostics)
+    _ending(draft, result, diagnostics)
     begin_if_due(draft)
+
+
+def _ending(draft: Draft, result: JobResult, diagnostics: str) -> Ending:
+    """The result that stands: this one, if there was none."""
+    if draft.ending is None:
+        draft.ending = Ending(result, diagnostics)
+        draft.records.append(WriteJobEnd(result, diagnostics, draft.cause))
+    return draft.ending
 
 
 def begin_if_due(draft: Draft) -> None:
@@ -94,7 +107,7 @@ def begin_if_due(draft: Draft) -> None:
 def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
     """A result stands, this one if there was none; nothing waits, and what runs is told to stop."""
     draft.phase = JobPhase.ENDING
-    ending = draft.ending = draft.ending or Ending(result, diagnostics)
+    ending = _ending(draft, result, diagnostics)
     draft.because(ReasonKind.JOB_ENDS, detail=f"{ending.result.value}, {ending.diagnostics}")
     for container in draft.each():
         draft.cancel_timer(retry_window_timer(container.processor_id))

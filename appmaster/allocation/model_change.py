@@ -41,11 +41,13 @@ from homeport.appmaster.allocation.job_state.state import (
 )
 from homeport.appmaster.allocation.job_state.transitions import Happening
 from homeport.appmaster.allocation.protocol.events import JobModelPublished, RetiredStopped
+from homeport.appmaster.allocation.protocol.instructions import WriteStop
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.retries import charge_again
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 
 
 def published(draft: Draft, event: JobModelPublished) -> None:
@@ -191,7 +193,14 @@ def _retire(draft: Draft, container: ContainerState) -> None:
         _stop(draft, draft.change(container, is_retired=True, has_gained=False))
     else:
         draft.end_request(container)
-        del draft.containers[draft.end_failover(container).processor_id]
+        _remove(draft, draft.end_failover(container), StopCause.ORDERED)
+
+
+def _remove(draft: Draft, container: ContainerState, cause: StopCause) -> None:
+    """The container is gone; as no permit follows its last one, a record says that it stopped."""
+    del draft.containers[container.processor_id]
+    if container.epoch:
+        draft.records.append(WriteStop(container.incarnation, cause.value, draft.cause))
 
 
 def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -> None:
@@ -212,6 +221,7 @@ def retired_stopped(draft: Draft, event: RetiredStopped) -> None:
     if event.incarnation not in draft.retired:
         draft.count_stale()
     draft.retired -= {event.incarnation}
+    draft.records.append(WriteStop(event.incarnation, event.cause, draft.cause))
 
 
 def stopped(
@@ -232,7 +242,7 @@ def stopped(
         del draft.resources[launcher.resource_id]
     active = standbys.awaiting(draft, container)
     if container.is_retired:
-        del draft.containers[container.processor_id]
+        _remove(draft, container, StopCause.ORDERED if is_kept else StopCause.LEASE_LOST)
     elif draft.phase is not JobPhase.ACTIVE:
         draft.move(container, how, ContainerPhase.STOPPED, resource_id=None)
     elif launcher is not None and is_kept and active is None and _may_stay(draft, container):

@@ -26,7 +26,7 @@ from homeport.appmaster.allocation.job_state.state import (
 )
 from homeport.appmaster.allocation.job_state.transitions import Happening
 from homeport.appmaster.allocation.protocol.events import ChargedFailures, ResourceEnded, named
-from homeport.appmaster.allocation.protocol.instructions import JobResult
+from homeport.appmaster.allocation.protocol.instructions import JobResult, WriteFailureCount
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -139,6 +139,17 @@ def _tell_charge(draft: Draft, container: ContainerState, story: str, failures: 
     count = "" if failures is None or limit < 0 else f"; failure {failures}, {limit} are forgiven"
     host = draft.host_of(container) or container.wanted
     draft.because(kind, container.processor_id, host=host, detail=story + count)
+
+
+def record_counts(draft: Draft) -> None:
+    """The next driver knows the failure counts that this step has changed.
+
+    The count of a container that enters with this step comes from the stream.
+    """
+    for processor_id in draft.containers.changed:
+        old, new = draft.before.container(processor_id), draft.containers.get(processor_id)
+        if old is not None and new is not None and new.failures != old.failures:
+            draft.records.append(WriteFailureCount(processor_id, new.failures, draft.cause))
 
 
 def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) -> None:

@@ -23,6 +23,7 @@ class StartedLedger:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _STARTED_NAME
+        self._known = {known.incarnation for known in self.read()}
 
     def read(self) -> tuple[Started, ...]:
         """All reports in their order; a last line that is not whole is left out."""
@@ -33,7 +34,10 @@ class StartedLedger:
         return tuple(Started.from_json(parse_object(line, "a start")) for line in lines)
 
     def add(self, message: Started) -> None:
-        """The next driver will know."""
+        """The next driver will know; a report that is made again adds nothing."""
+        if message.incarnation in self._known:
+            return
+        self._known.add(message.incarnation)
         with self._path.open("ab") as file:
             file.write(compact_json(message.to_json()) + b"\n")
 

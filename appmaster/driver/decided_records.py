@@ -15,15 +15,25 @@ from homeport.appmaster.allocation.protocol.instructions import (
     EndFailover,
     Record,
     WriteFailover,
+    WriteFailureCount,
+    WriteJobEnd,
     WriteLocality,
     WritePlacementResponse,
     WriteProcessorEpoch,
+    WriteStop,
 )
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
+from homeport.job_coordinator.metadata.lifecycle import (
+    JobEnd,
+    JobEndManager,
+    RetryManager,
+    RetryState,
+    StopManager,
+)
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
@@ -46,14 +56,14 @@ def messages(
     tasks_of: TasksOf,
     now_ms: int,
     unseen_ms: int,
+    submission: int,
 ) -> Iterator[CoordinatorStreamMessage]:
-    """The records of a decision that led to ``after``, in their order, localities last.
+    """The records of a decision that led to ``after``, in their order.
 
-    What is said of a processor's host while its failover is under way passes for the late word of
-    who was moved; so a failover ends, or begins, first. ``now_ms``: since 1970. ``unseen_ms``: how
-    long an incarnation that this attempt permits can run on under a higher rank.
+    ``now_ms``: since 1970. ``unseen_ms``: how long an incarnation that this attempt permits can run
+    on under a higher rank. ``submission``: which one this driver runs.
     """
-    for record in sorted(records, key=lambda r: isinstance(r, WriteLocality | DeleteLocality)):
+    for record in records:
         match record:
             case WriteProcessorEpoch():
                 permit = ProcessorEpoch(
@@ -76,6 +86,20 @@ def messages(
                 yield PlacementManager.response_message(PlacementResponse(*told))
             case DeletePlacementRequest(uuid=uuid):
                 yield PlacementManager.request_deleted(uuid)
+            case WriteFailureCount() | WriteStop() | WriteJobEnd():
+                yield _lifecycle(record, now_ms, submission)
+
+
+def _lifecycle(
+    record: WriteFailureCount | WriteStop | WriteJobEnd, now_ms: int, submission: int
+) -> CoordinatorStreamMessage:
+    match record:
+        case WriteFailureCount(processor_id=processor_id, count=count):
+            return RetryManager.message(processor_id, RetryState(count, now_ms))
+        case WriteStop(incarnation=incarnation, how=how):
+            return StopManager.message(incarnation, how)
+        case WriteJobEnd(result=result, diagnostics=diagnostics):
+            return JobEndManager.message(JobEnd(submission, result.value, diagnostics))
 
 
 def _failover(record: WriteFailover) -> CoordinatorStreamMessage:

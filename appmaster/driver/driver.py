@@ -5,7 +5,7 @@ flushed, of many events at once, then instructions run; what comes of them retur
 Nothing here decides. Calls to Skein, the ResourceManager and Kafka run in threads with time limits,
 never on the event loop; Skein is given its orders one at a time, in the order of the decisions.
 
-What HTTP serves is in ``backend``, which hands in events and waits for what they lead to.
+What HTTP serves is in ``http_backend``. What follows a decision does so in ``_enter``, in order.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     CancelTimer,
     EndJob,
-    Instruction,
     PermitContainer,
     ReleaseResource,
     RequestResource,
@@ -52,16 +51,18 @@ from homeport.appmaster.allocation.protocol.instructions import (
 from homeport.appmaster.allocation.protocol.observation import SkeinContainerState
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.attempt.adoption import Adoption
+from homeport.appmaster.attempt.attempt_files import StartedLedger
 from homeport.appmaster.attempt.hold_back import HoldBack
 from homeport.appmaster.clocks import boot_ms, wall_ms
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver import decided_records
 from homeport.appmaster.driver.cluster_watch import ClusterWatch
 from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
-from homeport.appmaster.driver.derived_records import records_of
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
+from homeport.appmaster.driver.driver_view import DriverView
 from homeport.appmaster.driver.event_queue import EventQueue, Item
 from homeport.appmaster.driver.lags import LagBoard
+from homeport.appmaster.driver.launcher_messages import LauncherMessages
 from homeport.appmaster.driver.placement_requests import PlacementDesk
 from homeport.appmaster.driver.polling import lease_pause_ms
 from homeport.appmaster.driver.publisher import Publisher
@@ -75,6 +76,7 @@ from homeport.appmaster.lease.keeper_link import Keeper
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.report.decision_log import DecisionLog
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
+from homeport.appmaster.report.step import LauncherMessage, Step, StepObserver
 from homeport.config.config import Config
 from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
@@ -113,6 +115,7 @@ class Driver:
         fence: Callable[[Incarnation], None],
         live: LiveJobCoordinator,
         publish: Callable[[JobModel, bool], JobModelPublished],
+        started: StartedLedger,
     ) -> None:
         self.settings = settings
         self._state = initial_state(allocator, resources.next_request_id)
@@ -130,7 +133,6 @@ class Driver:
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.lags = LagBoard()
         self.decisions = DecisionLog(history, self.launchers)
-        self.localities: Mapping[ProcessorId, Host] = {}
         self._queue = EventQueue()
         self._publisher = Publisher(self._queue, self._desk, live.shelf, publish)
         self._placements = PlacementDesk(
@@ -151,10 +153,43 @@ class Driver:
             self.post,
             lambda: self._state.settings,
         )
+        self.view = self._viewed()
+        self._observers = self._following(started)
         self._end: EndJob | None = None
         self._parent = os.getppid()
 
-    # ------------------------------------------------------------------ the loop
+    def _viewed(self) -> DriverView:
+        return DriverView(
+            status=self.status,
+            recoveries=self.decisions.recoveries,
+            launchers=self.launchers,
+            adoption=self.adoption,
+            hold_back=self.hold_back,
+            cluster=self.cluster,
+            live=self.live,
+            stream=self._desk,
+            resources=self._skein,
+            now=lambda: (self._state, self.settings),
+        )
+
+    def _following(self, started: StartedLedger) -> tuple[StepObserver, ...]:
+        messages = LauncherMessages(
+            view=self.view,
+            decisions=self.decisions,
+            lags=self.lags,
+            leases=self.leases,
+            fencing=self.fencing,
+            started=started,
+            found=self.found,
+            gone=self.gone,
+        )
+        return (
+            messages.reported,
+            self.decisions.decided,
+            self._carry_out,
+            lambda step: self.status.entered(step.decision, self.launchers),
+            messages.followed,
+        )
 
     async def run(self, coordinator_url: str) -> EndJob:
         """Runs the job to its end and ends the application; how it ended.
@@ -223,15 +258,6 @@ class Driver:
             return True
         return False
 
-    def runs(self, incarnation: Incarnation) -> bool:
-        """Whether the allocator takes it to run."""
-        container = self._state.container(incarnation.processor_id)
-        return (
-            container is not None
-            and container.phase in LIVE
-            and container.incarnation == incarnation
-        )
-
     async def _take_events(self) -> EndJob:
         while self._end is None:
             items = await self._queue.take_all(_AT_ONCE)
@@ -260,7 +286,7 @@ class Driver:
                 break
         await self._desk.append(messages)
         for item, event, decision in taken:
-            self._enter(event, decision, item.known_ms)
+            self._enter(Step(self._state, event, decision, item.known_ms, item.message))
             item.decided(decision)
 
     def _checked(
@@ -270,19 +296,14 @@ class Driver:
         after, now_ms, unseen_ms = decision.state, wall_ms(), self.settings.unseen_ms
         invariants.check_step(before, after, describe(event), decision.changes)
         submission = self.status.identity.rank.submission
-        remembered = records_of(before, decision, event, submission, now_ms)
-        own = decided_records.messages(decision.records, after, self._tasks_of, now_ms, unseen_ms)
-        return [*own, *remembered]
+        rest = (self._tasks_of, now_ms, unseen_ms, submission)
+        return list(decided_records.messages(decision.records, after, *rest))
 
-    def _enter(self, event: Event, decision: Decision, known_ms: int) -> None:
-        """A decision whose records are written is in force."""
-        if self._state.ending is None and decision.state.ending is not None:
-            self._history.event("job-ending", result=decision.state.ending.result.value)
-        before, self._state = self._state, decision.state
-        self.decisions.decided(before, event, decision, known_ms)
-        for instruction in decision.instructions:
-            self._carry_out(instruction)
-        self.status.entered(decision, self.launchers)
+    def _enter(self, step: Step) -> None:
+        """A decision whose records are written is in force: all that follows it does, in order."""
+        self._state = step.decision.state
+        for observer in self._observers:
+            observer(step)
 
     def _tasks_of(self, processor_id: ProcessorId) -> Iterable[TaskName]:
         container = self.live.shelf.model.containers.get(processor_id)
@@ -293,55 +314,36 @@ class Driver:
         """What the allocator knows now."""
         return self._state
 
-    @property
-    def is_ending(self) -> bool:
-        """Whether the end has been decided and nothing of the job runs any more."""
-        return self._end is not None
-
-    @property
-    def is_asking(self) -> bool:
-        """Whether an order to Skein has not been carried out yet."""
-        return self._skein.is_asking
-
-    @property
-    def stream_fault(self) -> str | None:
-        """Why the coordinator stream was not read or written the last time; None where it was."""
-        return self._desk.fault
-
-    @property
-    def desk(self) -> StreamDesk:
-        """Where the coordinator stream is read, and how well."""
-        return self._desk
-
-    def _carry_out(self, instruction: Instruction) -> None:
-        match instruction:
-            case RequestResource() | CancelRequest():
-                self._skein.order(instruction)
-            case SetTimer(timer=timer, delay_ms=delay_ms):
-                self._timers.set(timer, delay_ms)
-            case CancelTimer(timer=timer):
-                self._timers.cancel(timer)
-            case PermitContainer():
-                container = self._state.container(instruction.incarnation.processor_id)
-                self.decisions.permitted(instruction, container.replica_of if container else None)
-            case StopContainer():
-                self.decisions.stop_ordered(instruction)
-            case ReleaseResource():
-                pass  # an order, told when its launcher checks in
-            case SuspectOurselves():
-                self.status.failed(f"{brief(instruction)}: perhaps the AM's own network did")
-            case EndJob():
-                self._end = instruction
+    def _carry_out(self, step: Step) -> None:
+        for instruction in step.decision.instructions:
+            match instruction:
+                case RequestResource() | CancelRequest():
+                    self._skein.order(instruction)
+                case SetTimer(timer=timer, delay_ms=delay_ms):
+                    self._timers.set(timer, delay_ms)
+                case CancelTimer(timer=timer):
+                    self._timers.cancel(timer)
+                case PermitContainer():
+                    container = self._state.container(instruction.incarnation.processor_id)
+                    self.decisions.permitted(
+                        instruction, container.replica_of if container else None
+                    )
+                case StopContainer():
+                    self.decisions.stop_ordered(instruction)
+                case ReleaseResource():
+                    pass  # an order, told when its launcher checks in
+                case SuspectOurselves():
+                    self.status.failed(f"{brief(instruction)}: perhaps the AM's own network did")
+                case EndJob():
+                    self._end = instruction
 
     def post(self, event: Event) -> None:
         """Hands in an event that nobody waits for."""
         self._queue.post(event)
 
-    async def ask(self, event: Event) -> Decision:
-        """The decision on ``event``; UnavailableError where it takes too long."""
-        return await self._queue.ask(event)
-
-    # ------------------------------------------------------------------ watchers
+    async def ask(self, event: Event, message: LauncherMessage) -> Decision:
+        """The decision on the event of a launcher's message; see ``EventQueue.ask``."""
+        return await self._queue.ask(event, message)
 
     async def _run_orders(self) -> None:
         await self._skein.carry_out(self._refused)
@@ -385,7 +387,7 @@ class Driver:
                 if incarnation in self.adoption.pending:
                     self.cluster.unheard.lease_lost()
                 self.fencing.lost(incarnation)
-                if self.runs(incarnation):
+                if self.view.runs(incarnation):
                     self._lose_launcher_of(incarnation)
                 self.gone(incarnation, StopCause.LEASE_LOST.value)
             await asyncio.sleep(lease_pause_ms(self.leases.due_ms) / 1000)
@@ -406,7 +408,7 @@ class Driver:
         while True:
             news = await self._desk.read()
             if news is not None:
-                self.localities = news.localities
+                self.view.localities = news.localities
                 self.status.versions.update(news.versions)
                 self.live.heard(news.config)
                 await self._note_stops(news.stopped)

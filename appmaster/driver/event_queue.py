@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.protocol.events import Event, LauncherCheckedIn
 from homeport.appmaster.clocks import boot_ms
+from homeport.appmaster.report.step import LauncherMessage
 from homeport.config.errors import UnavailableError
 
 _ANSWER_LIMIT_S = 2.0
@@ -23,6 +24,7 @@ class Item:
 
     source: Event | Work
     answer: asyncio.Future[Decision | None] | None = None
+    message: LauncherMessage | None = None
     known_ms: int = field(default_factory=boot_ms)
     """When it came into the queue, on CLOCK_BOOTTIME."""
 
@@ -85,15 +87,15 @@ class EventQueue:
         """Hands in an event that nobody waits for."""
         self._items.put_nowait(Item(event))
 
-    async def ask(self, event: Event) -> Decision:
-        """The decision on ``event``, once it has been taken.
+    async def ask(self, event: Event, message: LauncherMessage | None = None) -> Decision:
+        """The decision on ``event``, which comes from ``message``, once it has been taken.
 
         Raises:
             UnavailableError: it takes longer than the caller may wait; it will still be taken,
                 unless it is a check-in, which its launcher repeats: those that nobody waits for
                 would keep the driver from those that somebody does, ever more of them.
         """
-        answer = self._put(event)
+        answer = self._put(event, message)
         try:
             decision = await asyncio.wait_for(asyncio.shield(answer), _ANSWER_LIMIT_S)
         except TimeoutError:
@@ -112,9 +114,11 @@ class EventQueue:
         """
         return await self._put(work)
 
-    def _put(self, source: Event | Work) -> asyncio.Future[Decision | None]:
+    def _put(
+        self, source: Event | Work, message: LauncherMessage | None = None
+    ) -> asyncio.Future[Decision | None]:
         answer: asyncio.Future[Decision | None] = asyncio.get_running_loop().create_future()
-        self._items.put_nowait(Item(source, answer))
+        self._items.put_nowait(Item(source, answer, message))
         return answer
 
 

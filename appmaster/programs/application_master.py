@@ -31,8 +31,8 @@ from homeport.appmaster.attempt.hold_back import Inheritance
 from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL
 from homeport.appmaster.clocks import boot_ms, wall_ms
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
+from homeport.appmaster.driver.charged_failures import charged_failures
 from homeport.appmaster.driver.decision_api import DriverDecisions
-from homeport.appmaster.driver.derived_records import charged_failures
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.http_backend import DriverBackend
@@ -169,13 +169,13 @@ async def serve(
         publish=lambda model, restart_all: publication.publish(
             model, stream, container.known_host, restart_all=restart_all
         ),
+        started=StartedLedger(container.folder),
     )
     backend = DriverBackend(
         driver=driver,
         attempt=container.attempt,
         resources=resources,
-        history=history,
-        started=StartedLedger(container.folder),
+        shelf=shelf,
     )
     host = manager.url_host or container.names.address(container.host)
     wanted_port = heartbeat.port or manager.url_port

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 
-from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.job_state.state import AllocatorState, ContainerRole
-from homeport.appmaster.allocation.protocol.events import Event, describe
+from homeport.appmaster.allocation.job_state.state import ContainerRole
+from homeport.appmaster.allocation.protocol.events import describe
 from homeport.appmaster.allocation.protocol.instructions import (
     EndFailover,
     Instruction,
@@ -25,7 +24,9 @@ from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
 from homeport.appmaster.report.event_log import EventLog
 from homeport.appmaster.report.recovery_reporter import RecoveryDesk
+from homeport.appmaster.report.step import Step
 from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.messages import Started, Stopped
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -47,15 +48,30 @@ class DecisionLog:
         self._permitted: set[Incarnation] = set()
         self._stopped: set[Incarnation] = set()
 
-    def decided(
-        self, before: AllocatorState, event: Event, decision: Decision, known_ms: int
-    ) -> None:
-        """What followed from an event, which was known at ``known_ms``, is recorded.
+    def started(self, message: Started) -> None:
+        """A stream container has reported its start."""
+        self.recoveries.started(message)
+        self.event("started", message.incarnation, seconds=dict(message.seconds))
 
-        To be told before it is carried out.
-        """
+    def stopped(self, message: Stopped, seen_ms: int) -> None:
+        """A launcher has reported a stop, which it saw at ``seen_ms``."""
+        incarnation = message.incarnation
+        self.recoveries.seen(incarnation, seen_ms)
+        log.info(
+            "processor %s epoch %d stopped: %s, exit code %d",
+            incarnation.processor_id,
+            incarnation.epoch,
+            message.cause.value,
+            message.exit_code,
+        )
+
+    def decided(self, step: Step) -> None:
+        """What followed from an event is recorded. To be told before it is carried out."""
+        event, decision = step.event, step.decision
+        if step.before.ending is None and decision.state.ending is not None:
+            self._history.event("job-ending", result=decision.state.ending.result.value)
         self.metrics.decided(event, decision)
-        self.recoveries.decided(before, event, decision, known_ms)
+        self.recoveries.decided(step)
         orders = [i for i in decision.instructions if not self._is_repeated(i)]
         if orders or decision.records or (decision.reasons and not decision.instructions):
             self.events.add(event, decision, orders)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.job_state.state import AllocatorState
-from homeport.appmaster.allocation.protocol.events import Event
 from homeport.appmaster.clocks import boot_ms, wall_ms
 from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
 from homeport.appmaster.report.recovery import Recoveries, Recovery, Times
+from homeport.appmaster.report.step import Step
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Started
@@ -30,12 +28,10 @@ class RecoveryDesk:
         """The last sign of life of what has ended, on CLOCK_BOOTTIME of this host."""
         self._recoveries.seen(incarnation, at_ms)
 
-    def decided(
-        self, before: AllocatorState, event: Event, decision: Decision, known_ms: int
-    ) -> None:
-        """The records of a decision have just been written; its event was known at ``known_ms``."""
-        times = Times(known_ms, boot_ms(), wall_ms())
-        self._tell(self._recoveries.decided(before, event, decision, times))
+    def decided(self, step: Step) -> None:
+        """The records of a decision have just been written."""
+        times = Times(step.known_ms, boot_ms(), wall_ms())
+        self._tell(self._recoveries.decided(step.before, step.event, step.decision, times))
 
     def started(self, message: Started) -> None:
         """A stream container has just reported how long its start took."""

@@ -81,7 +81,10 @@ class ByItself(Job):
         for owner in world.adopting:
             if not any(_may_speak_for(x, owner) for x in world.launchers):
                 yield f"{owner} is accounted for", self._lost_lease(world, owner)
-        seen = self.memory.states[world.machine].hosts
+        state = self.memory.states[world.machine]
+        if not world.adopting and world.stream.end and state.ending is None:
+            yield "the end goes on", self.fed(world, ("shutdown", world.stream.end))
+        seen = state.hosts
         if not world.adopting and seen != world.rm:
             yield "hosts observed", self.fed(world, ("hosts", world.rm))
         for host in world.rm:

@@ -11,15 +11,22 @@ from dataclasses import replace
 from typing import Any
 
 from homeport.appmaster.allocation.job_state.state import AllocatorState, JobPhase, initial_state
-from homeport.appmaster.allocation.protocol.events import FailoverRecord, JobModelPublished
+from homeport.appmaster.allocation.protocol.events import (
+    ChargedFailures,
+    FailoverRecord,
+    JobModelPublished,
+)
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     EndFailover,
     Record,
     WriteFailover,
+    WriteFailureCount,
+    WriteJobEnd,
     WriteLocality,
     WritePlacementResponse,
     WriteProcessorEpoch,
+    WriteStop,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.job_model.publication import Change, Owners, announcement
@@ -152,7 +159,8 @@ class Job:
             ProcessorId(p): Host(homes[p]) if p in homes else None for p in sorted(model.tasks)
         }
         gainers = owners.perhaps_gainers() if gainers is None else gainers
-        published = announcement(world.version, processors, owners, gainers)
+        stopped = tuple(map(incarnation_of, stream.stopped))
+        published = announcement(world.version, processors, owners, gainers, stopped)
         replicas = {s: a for a, standbys in model.groups.items() for s in standbys}
         failovers = {
             ProcessorId(f.active): FailoverRecord(
@@ -169,11 +177,16 @@ class Job:
             published,
             standbys={ProcessorId(s): ProcessorId(a) for s, a in replicas.items()},
             failovers=failovers,
+            failures={
+                ProcessorId(p): ChargedFailures(count, self.settings.retry_window_ms)
+                for p, count in stream.failures
+            },
         )
 
     def _restarted(self, world: World) -> World:
         """The driver is killed, and the next one begins with what the stream says."""
         before = self.memory.states[world.machine]
+        permitted = {(p, r.permitted) for p, r in world.stream.epochs if r.permitted}
         world = world._replace(
             launchers=tuple(x._replace(is_known=False) for x in world.launchers),
             pending=(),
@@ -181,9 +194,7 @@ class Job:
             ended=(),
             late=(),
             cancelled=(),
-            adopting=tuple(sorted((p, r.permitted) for p, r in world.stream.epochs if r.permitted))
-            if self.awaits_all
-            else (),
+            adopting=tuple(sorted(permitted - {*world.stream.stopped})) if self.awaits_all else (),
         )
         world = self._announced(world, self._initial(before.next_request_id))
         for command in world.stream.commands:
@@ -206,7 +217,9 @@ class Job:
             fence = tuple(map(owner_of, record.fence))
             epochs[p] = EpochRecord(record.epoch, fence, record.permitted, version)
         homes = tuple((p, host) for p, host in world.stream.homes if p in after)
-        stream = world.stream._replace(epochs=tuple(sorted(epochs.items())), homes=homes)
+        stream = world.stream._replace(
+            epochs=tuple(sorted(epochs.items())), homes=homes, failures=()
+        )
         world = world._replace(version=version, stream=stream)
         return self._announced(world, self.memory.states[world.machine], change.gainers())
 
@@ -284,9 +297,25 @@ class Job:
             epochs = dict(stream.epochs)
             epoch, version = record.epoch, record.model_version
             epochs[record.processor_id] = EpochRecord(epoch, fence, epoch, version)
-            return stream._replace(epochs=tuple(sorted(epochs.items())))
-        if isinstance(record, WritePlacementResponse):
-            return self._answered(stream, record)
+            stopped = tuple(o for o in stream.stopped if o[0] != record.processor_id)
+            return stream._replace(epochs=tuple(sorted(epochs.items())), stopped=stopped)
+        match record:
+            case WritePlacementResponse():
+                stream = self._answered(stream, record)
+            case WriteFailureCount(processor_id=processor_id, count=count):
+                failures = {**dict(stream.failures), str(processor_id): count}
+                charged = sorted((p, n) for p, n in failures.items() if n)
+                stream = stream._replace(failures=tuple(charged))
+            case WriteStop(incarnation=i):
+                stopped = tuple(sorted({*stream.stopped, owner_of(i)}))
+                stream = stream._replace(stopped=stopped)
+            case WriteJobEnd(result=result):
+                stream = stream._replace(end=result.value)
+            case _:
+                stream = self._with_place(stream, record)
+        return stream
+
+    def _with_place(self, stream: Stream, record: Record) -> Stream:
         homes = dict(stream.homes)
         failovers = {f.active: f for f in stream.failovers}
         match record:

@@ -43,6 +43,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, Res
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementRequest, PlacementSource
+from tests.exhaustive.lasting import judge_records
 from tests.exhaustive.things import Command, End, Message, Owner
 
 
@@ -164,6 +165,7 @@ class Memory:
         """The step, not remembered."""
         decision = container_process_manager.step(before, event)
         check_step(before, decision.state, describe(event))
+        judge_records(before, event, decision)
         effects: list[tuple[str, Any, str]] = []
         for instruction in decision.instructions:
             match instruction:

@@ -232,6 +232,7 @@ def _renamed(
             failovers=tuple(
                 f._replace(epoch=epochs.get((f.active, f.epoch), 0)) for f in world.stream.failovers
             ),
+            stopped=names(world.stream.stopped),
             commands=tuple(
                 c._replace(source=(epochs.get((c.processor, c.source[0]), 0), c.source[1]))
                 if c.source

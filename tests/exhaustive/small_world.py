@@ -67,7 +67,7 @@ class SmallWorld(ByItself):
 
     def _of_driver(self, world: World) -> Moves:
         """The driver, and what it waits for: it dies, Skein is slow, a request expires."""
-        if self.memory.states[world.machine].phase is JobPhase.ACTIVE:
+        if self.memory.states[world.machine].phase in {JobPhase.ACTIVE, JobPhase.ENDING}:
             yield from self._restarts(world)
         if not self.is_fine and not self.is_in_time:
             yield from self._slow_grants(world)

@@ -34,9 +34,18 @@ from homeport.appmaster.allocation.job_state.transitions import Happening
 from homeport.appmaster.allocation.protocol.events import Event, TimerFired
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
+    DeleteLocality,
+    DeletePlacementRequest,
+    EndFailover,
     Record,
     RequestResource,
+    WriteFailover,
+    WriteFailureCount,
+    WriteJobEnd,
+    WriteLocality,
     WritePlacementResponse,
+    WriteProcessorEpoch,
+    WriteStop,
 )
 from homeport.appmaster.job_model import publication
 from homeport.job_coordinator.model.ids import RequestId
@@ -115,6 +124,14 @@ def _decisions(patch: Patch, changed: Callable[[Event, Decision], Decision]) -> 
     patch.setattr(container_process_manager, "step", mutated)
 
 
+def _forget(patch: Patch, kind: type[Record]) -> None:
+    def forgetful(_: Event, decision: Decision) -> Decision:
+        kept = tuple(r for r in decision.records if not isinstance(r, kind))
+        return replace(decision, records=kept)
+
+    _decisions(patch, forgetful)
+
+
 # --- the keeper's, the child's and the shell's rules
 
 
@@ -151,10 +168,64 @@ def take_yarns_word_for_a_stop(patch: Patch) -> None:
     patch.setattr(Draft, "has_child", lambda *_: False)
 
 
-@mutant("a permit has its record")
+@mutant("the stream does not know the epoch")
 def forget_the_record_of_a_permit(patch: Patch) -> None:
     """L3: the permit is given, and the stream does not know."""
-    _decisions(patch, lambda _, decision: replace(decision, records=()))
+    _forget(patch, WriteProcessorEpoch)
+
+
+@mutant("the stream does not know the failover", p0=("0-0",), is_settled=True)
+def forget_the_record_of_a_failover(patch: Patch) -> None:
+    """The next driver would begin it once more, with a standby that was used."""
+    _forget(patch, WriteFailover)
+
+
+@mutant("the stream does not know the failover", p0=("0-0",), is_settled=True)
+def forget_the_end_of_a_failover(patch: Patch) -> None:
+    """The next driver would go on with a failover that is over."""
+    _forget(patch, EndFailover)
+
+
+@mutant("the stream does not know the locality", p0=("0-0",), is_settled=True)
+def forget_where_an_active_goes(patch: Patch) -> None:
+    """The next driver would ask for its old host."""
+    _forget(patch, WriteLocality)
+
+
+@mutant("the stream does not know the locality", p0=("0-0",), is_settled=True)
+def forget_that_a_standby_has_no_place(patch: Patch) -> None:
+    """The next driver would ask for the host that its active has taken."""
+    _forget(patch, DeleteLocality)
+
+
+@mutant("the stream does not know the failures", retry_count=1)
+def forget_a_failure(patch: Patch) -> None:
+    """A job whose driver dies often would be restarted without limit."""
+    _forget(patch, WriteFailureCount)
+
+
+@mutant("the stream does not know the end", retry_count=0)
+def forget_the_end_of_the_job(patch: Patch) -> None:
+    """The next driver would start again what this one has stopped."""
+    _forget(patch, WriteJobEnd)
+
+
+@mutant("the stream does not know the epoch", people=People(({"0": "1"},)))
+def forget_the_stop_of_a_removed_processor(patch: Patch) -> None:
+    """A4: every later driver would wait for it."""
+    _forget(patch, WriteStop)
+
+
+@mutant("the stream does not know the answer", people=People(commands=(("0", "b"),)))
+def forget_an_answer_to_the_operator(patch: Patch) -> None:
+    """The next driver would not complete the command."""
+    _forget(patch, WritePlacementResponse)
+
+
+@mutant("the stream does not know the request", people=People(commands=(("0", "b"),)))
+def forget_that_a_request_was_read(patch: Patch) -> None:
+    """The next driver would carry it out once more."""
+    _forget(patch, DeletePlacementRequest)
 
 
 @mutant("Kafka takes writes of (two incarnations of 0|0@.* after a newer one has read its state)")
@@ -310,7 +381,10 @@ def stop_nobody_at_the_end(patch: Patch) -> None:
     patch.setattr(job_end, "LIVE", frozenset())
 
 
-@mutant("nothing leads to a good one", people=People(commands=(("0", "b"),)))
+@mutant(
+    "the stream does not know the answer|nothing leads to a good one",
+    people=People(commands=(("0", "b"),)),
+)
 def answer_no_command(patch: Patch) -> None:
     """A command is carried out, and has no final answer."""
 

@@ -126,12 +126,19 @@ class Command(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """What the coordinator stream says; each part sorted by its first."""
+    """What the coordinator stream says; each part sorted by its first.
+
+    ``failures``: {processor: its count}; ``stopped``: permitted last, and known to have stopped;
+    ``end``: the result that the job is to end with, "" for none.
+    """
 
     epochs: tuple[tuple[str, EpochRecord], ...] = ()
     homes: tuple[tuple[str, str], ...] = ()
     failovers: tuple[Failover, ...] = ()
     commands: tuple[Command, ...] = ()
+    failures: tuple[tuple[str, int], ...] = ()
+    stopped: tuple[Owner, ...] = ()
+    end: str = ""
 
 
 Message = tuple[Any, ...]

@@ -230,7 +230,7 @@ def test_without_its_host_the_request_expires(pair: Machine) -> None:
     expire.""
     """
     _home_expires(pair)
-    assert [type(r) for r in pair.records[-3:]] == [DeleteLocality, WriteLocality, WriteFailover]
+    assert [type(r) for r in pair.records[-3:]] == [WriteFailover, DeleteLocality, WriteLocality]
 
 
 def test_a_host_that_is_known_to_be_dead_is_not_waited_for(pair: Machine) -> None:

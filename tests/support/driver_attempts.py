@@ -225,13 +225,13 @@ class Am:
             publish=lambda model, restart_all: publication.publish(
                 model, self.stream, lambda host: host, restart_all=restart_all
             ),
+            started=StartedLedger(history.parent),
         )
         self.backend = DriverBackend(
             driver=self.driver,
             attempt=1,
             resources=self.cluster,
-            history=writer,
-            started=StartedLedger(history.parent),
+            shelf=self.shelf,
         )
 
     def fence(self, incarnation: Incarnation) -> None:

@@ -26,9 +26,12 @@ from homeport.appmaster.allocation.protocol.instructions import (
     StopContainer,
     SuspectOurselves,
     WriteFailover,
+    WriteFailureCount,
+    WriteJobEnd,
     WriteLocality,
     WritePlacementResponse,
     WriteProcessorEpoch,
+    WriteStop,
 )
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -118,6 +121,9 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
         f"epoch {record.processor_id}@{record.epoch} of model {record.model_version}, "
         f"to fence {_incarnations(record.fence)}"
     ),
+    WriteFailureCount: lambda record: f"failures of {record.processor_id}: {record.count}",
+    WriteStop: lambda record: f"{named(record.incarnation)} has stopped: {record.how}",
+    WriteJobEnd: lambda record: f"the job ends {record.result.value}: {record.diagnostics}",
     RequestResource: lambda order: (
         f"request {order.request_id}: one container on {order.host or 'any host'}"
     ),

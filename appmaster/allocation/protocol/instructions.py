@@ -116,6 +116,36 @@ class DeletePlacementRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteFailureCount:
+    """Record: so many failures are charged to the processor now."""
+
+    processor_id: ProcessorId
+    count: int
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStop:
+    """Record: the incarnation has stopped, and no later permit of its processor says so.
+
+    ``how``: the cause of the stop, as ``set-stopped`` has it.
+    """
+
+    incarnation: Incarnation
+    how: str
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteJobEnd:
+    """Record: the job ends with this result, whichever driver completes the end."""
+
+    result: JobResult
+    diagnostics: str
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class RequestResource:
     """Ask for one container: on ``host`` and nowhere else, or where there is room (None).
 
@@ -211,6 +241,9 @@ Record = (
     | DeleteLocality
     | WritePlacementResponse
     | DeletePlacementRequest
+    | WriteFailureCount
+    | WriteStop
+    | WriteJobEnd
 )
 
 LauncherOrder = PermitContainer | StopContainer | ReleaseResource
@@ -224,6 +257,29 @@ Instruction = (
     | SuspectOurselves
     | EndJob
 )
+
+
+def in_order(records: Iterable[Record]) -> tuple[Record, ...]:
+    """The records of one decision, in the order in which the stream gets them.
+
+    A reader ignores a locality that is written while the failover of its processor is under way;
+    so the begin, or the end, of a failover comes before localities. Failure counts and stops have
+    the order of their processors.
+    """
+    return tuple(sorted(records, key=_place))
+
+
+def _place(record: Record) -> tuple[int, str]:
+    match record:
+        case WriteLocality() | DeleteLocality():
+            return 1, ""
+        case WriteFailureCount(processor_id=processor_id):
+            return 2, processor_id
+        case WriteStop(incarnation=incarnation):
+            return 2, incarnation.processor_id
+        case WriteJobEnd():
+            return 3, ""
+    return 0, ""
 
 
 def order_for(instructions: Iterable[Instruction], resource_id: ResourceId) -> LauncherOrder | None:

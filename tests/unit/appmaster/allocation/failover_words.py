@@ -42,9 +42,9 @@ def chooses(
 ) -> tuple[Record, ...]:
     """What the stream is told before the standby is touched; ``used``: before, in this failover."""
     return (
+        WriteFailover(ZERO, epoch, standby, host, step, tuple(sorted((*used, standby)))),
         DeleteLocality(standby),
         WriteLocality(ZERO, host, epoch),
-        WriteFailover(ZERO, epoch, standby, host, step, tuple(sorted((*used, standby)))),
     )
 
 

@@ -333,12 +333,12 @@ def test_a_permit_lists_every_incarnation_that_no_later_one_has_fenced(running: 
     """Those that never started fenced nobody; one that started has fenced those of its permit."""
     running.feed(stopped("0", 1), check_in("r0", "a"))
     running.feed(stopped("0", 2), check_in("r0", "a"))
-    assert running.records[-2:] == (
+    assert running.permits[-2:] == (
         records_epoch("0", 2, (inc("0", 1),)),
         records_epoch("0", 3, (inc("0", 1), inc("0", 2))),
     )
     running.feed(started("0", 3), stopped("0", 3, StopCause.SIGNALLED, 143), check_in("r0", "a"))
-    assert running.records[-1] == records_epoch("0", 4, (inc("0", 3),))
+    assert running.permits[-1] == records_epoch("0", 4, (inc("0", 3),))
 
 
 def test_a_list_stays_small_however_long_a_container_fails(machine_with: MachineWith) -> None:

@@ -19,7 +19,12 @@ from homeport.appmaster.allocation.protocol.events import (
     SettingsChanged,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.protocol.instructions import EndJob, Instruction, JobResult
+from homeport.appmaster.allocation.protocol.instructions import (
+    EndJob,
+    Instruction,
+    JobResult,
+    WriteStop,
+)
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -189,6 +194,7 @@ def test_a_retired_one_stops_and_its_launcher_goes(running: Machine) -> None:
     running.feed(stopped("0", 1, ORDERED, 0))
     assert running.feed(check_in("r0", "a")) == ()
     assert running.feed(stopped("1", 1, ORDERED, 0)) == releases("r1")
+    assert running.records[-1] == WriteStop(inc("1", 1), "ordered")
     assert running.phases == (P.ASSIGNED,)
     fence = (inc("0", 1), inc("1", 1))
     assert running.feed(check_in("r0", "a")) == permits("r0", "0", 3, fence, 2)
@@ -214,10 +220,11 @@ def test_a_retired_one_that_is_lost_is_gone(running: Machine, how: str) -> None:
     orders = running.feed(SHRUNK, silent if how == "silent" else ended)
     assert [i for i in orders if i in asks(3, "b")] == []
     assert running.state.container(ProcessorId("1")) is None
+    assert running.records[-1] == WriteStop(inc("1", 1), "lease-lost")
 
 
 def test_a_retired_one_that_waits_goes_at_once(machine: Machine) -> None:
-    """Whatever it waits for is taken back; an idle launcher too."""
+    """Whatever it waits for is taken back; an idle launcher too. What had a permit has stopped."""
     machine.deploy({"0": "a", "1": "b", "2": "c", "3": "c"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)
     machine.feed(allocated(2))
@@ -225,6 +232,7 @@ def test_a_retired_one_that_waits_goes_at_once(machine: Machine) -> None:
     assert machine.phases == (P.RUNNING, P.ALLOCATED, P.ASSIGNED, P.REQUESTED)
     orders = machine.feed(change(2, {"0": "a"}, {"0": (1, 1)}))
     assert set(orders) == {*cancels(2, "check-in"), *cancels(4, "expiry"), *releases("r2")}
+    assert machine.records[-1] == WriteStop(inc("2", 1), "ordered")
     assert [c.processor_id for c in machine.state.containers] == ["0"]
 
 
@@ -368,7 +376,8 @@ def test_a_retired_one_that_has_stopped_meanwhile_is_not_waited_for(machine: Mac
     machine.feed(RESTARTED)
     assert machine.feed(stopped("1", 1, ORDERED, 0)) == ()
     assert not machine.state.retired
-    machine.stale(RetiredStopped(inc("1", 1), "ordered"))
+    assert machine.decide(RetiredStopped(inc("1", 1), "ordered")).state.stale_events == 1
+    assert machine.records == (WriteStop(inc("1", 1), "ordered"),) * 2
     machine.stale(stopped("1", 1, ORDERED, 0))
 
 

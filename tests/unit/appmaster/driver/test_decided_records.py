@@ -9,10 +9,15 @@ from homeport.appmaster.allocation.protocol.events import FailoverStep
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     EndFailover,
+    JobResult,
     Record,
     WriteFailover,
+    WriteFailureCount,
+    WriteJobEnd,
     WriteLocality,
     WriteProcessorEpoch,
+    WriteStop,
+    in_order,
 )
 from homeport.appmaster.driver.decided_records import messages
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -47,7 +52,7 @@ def written(*records: Record, after: After | None = None) -> list[CoordinatorStr
     def tasks_of(processor_id: ProcessorId) -> Iterable[TaskName]:
         return (TaskName(name) for name in TASKS.get(processor_id, ()))
 
-    return list(messages(records, after or After(), tasks_of, 7, 42_000))
+    return list(messages(records, after or After(), tasks_of, 7, 42_000, 3))
 
 
 def test_a_permit_names_whom_it_fences() -> None:
@@ -63,7 +68,8 @@ def test_a_failover_moves_the_active_and_takes_its_standby_away() -> None:
     Source: STANDBY, part 3; design 7, "records first".
     """
     failover = WriteFailover(P0, 4, S0, NM2, FailoverStep.STANDBY, (S0,), "LauncherSilent r0")
-    assert written(DeleteLocality(S0), WriteLocality(P0, NM2, 4), failover) == [
+    records = (DeleteLocality(S0), WriteLocality(P0, NM2, 4), failover)
+    assert written(*in_order(records)) == [
         wire.set_failover(
             "0", 4, "0-0", "nm2", step="standby", used=("0-0",), cause="LauncherSilent r0"
         ),
@@ -79,8 +85,8 @@ def test_the_host_where_the_active_was_found_counts_with_the_end_of_its_failover
     """Its launcher had been thought gone; its incarnation is the one that was moved."""
     stream = InMemoryCoordinatorStream()
     failover = WriteFailover(P0, 4, S0, NM2, FailoverStep.STANDBY, (S0,))
-    stream.write(written(WriteLocality(P0, NM2, 4), failover))
-    stream.write(written(WriteLocality(P0, Host("nm1"), 4), EndFailover(P0)))
+    stream.write(written(*in_order([WriteLocality(P0, NM2, 4), failover])))
+    stream.write(written(*in_order([WriteLocality(P0, Host("nm1"), 4), EndFailover(P0)])))
     stream.catch_up()
     assert FailoverManager(stream).read() == {}
     assert LocalityManager(stream).read_processors() == {P0: "nm1"}
@@ -98,3 +104,17 @@ def test_who_is_in_no_model_has_no_tasks_to_write_of() -> None:
     """Its own record alone goes."""
     gone = wire.tombstone("set-container-host-assignment", "9")
     assert written(DeleteLocality(ProcessorId("9"))) == [gone]
+
+
+def test_counts_stops_and_the_end_come_last_in_the_order_of_their_processors() -> None:
+    """A count has the time of the step; no failure leaves no record; the end names its run."""
+    stop, lost = WriteStop(Incarnation(S0, 4), "ordered"), WriteFailureCount(P0, 2)
+    end, forgiven = WriteJobEnd(JobResult.KILLED, "why"), WriteFailureCount(ProcessorId("1"), 0)
+    records = in_order([end, forgiven, stop, lost, DeleteLocality(ProcessorId("9"))])
+    assert written(*records) == [
+        wire.tombstone("set-container-host-assignment", "9"),
+        wire.set_retry_state("0", 2, 7),
+        wire.set_stopped("0-0", 4, "ordered"),
+        wire.tombstone("set-retry-state", "1"),
+        wire.set_job_end(3, "KILLED", "why"),
+    ]

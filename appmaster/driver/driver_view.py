@@ -1,0 +1,81 @@
+"""What the server reads of the driver, and changes nothing of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeport.appmaster.allocation.job_state.state import LIVE, AllocatorState
+from homeport.appmaster.allocation.protocol.events import named
+from homeport.appmaster.attempt.adoption import Adoption
+from homeport.appmaster.attempt.hold_back import HoldBack
+from homeport.appmaster.driver.cluster_watch import ClusterWatch
+from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.driver.driver_settings import DriverSettings
+from homeport.appmaster.driver.resource_manager_client import ResourceDesk
+from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.lease.launcher_table import LauncherTable
+from homeport.appmaster.report.job_status import JobStatus
+from homeport.appmaster.report.recovery_reporter import RecoveryDesk
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+@dataclass(slots=True)
+class DriverView:
+    """``localities``: {processor_id: host} as the coordinator stream has it."""
+
+    status: JobStatus
+    recoveries: RecoveryDesk
+    launchers: LauncherTable
+    adoption: Adoption
+    hold_back: HoldBack
+    cluster: ClusterWatch
+    live: LiveJobCoordinator
+    stream: StreamDesk
+    resources: ResourceDesk
+    now: Callable[[], tuple[AllocatorState, DriverSettings]]
+    localities: Mapping[ProcessorId, Host] = field(default_factory=dict)
+
+    @property
+    def state(self) -> AllocatorState:
+        """What the allocator knows now."""
+        return self.now()[0]
+
+    @property
+    def settings(self) -> DriverSettings:
+        """The driver's settings in force."""
+        return self.now()[1]
+
+    def runs(self, incarnation: Incarnation) -> bool:
+        """Whether the allocator takes it to run."""
+        container = self.state.container(incarnation.processor_id)
+        return (
+            container is not None
+            and container.phase in LIVE
+            and container.incarnation == incarnation
+        )
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether an order to Skein has not been carried out yet."""
+        return self.resources.is_asking
+
+    def to_json(self) -> Mapping[str, Any]:
+        """The body of ``GET /v1/status``."""
+        state = self.state
+        body = self.status.to_json(state, self.launchers, self.stream.fault)
+        held_back = self.hold_back.pending if self.status.held_back is None else ()
+        return {
+            **body,
+            "containers": [
+                {**c, "recovery": self.recoveries.to_json(c["processor_id"])}
+                for c in body["containers"]
+            ],
+            "unaccounted": [named(i) for i in (*self.adoption.pending, *held_back)],
+            "coordinator_stream_age_ms": self.stream.age_ms,
+            "waiting": self.status.waiting(state, self.cluster.hosts),
+            "coordinator_stream_damaged": self.stream.damaged_count,
+            "configuration": self.live.to_json(),
+        }

@@ -1,0 +1,32 @@
+"""One step of the allocator, as its observers get it: after its records are appended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.events import Event
+from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped
+
+LauncherMessage = CheckIn | Started | Stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An event, the state before it, and the decision, whose records are in the stream.
+
+    ``known_ms``: when the event was known, on CLOCK_BOOTTIME. ``message``: the launcher's message
+    that the event comes from; None where it comes from elsewhere.
+    """
+
+    before: AllocatorState
+    event: Event
+    decision: Decision
+    known_ms: int
+    message: LauncherMessage | None = None
+
+
+StepObserver = Callable[[Step], None]
+"""Follows a step, on the driver's event loop."""
