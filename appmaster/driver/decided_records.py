@@ -86,7 +86,7 @@ def messages(
                 yield PlacementManager.response_message(PlacementResponse(*told))
             case DeletePlacementRequest(uuid=uuid):
                 yield PlacementManager.request_deleted(uuid)
-            case WriteFailureCount() | WriteStop() | WriteJobEnd():
+            case _:
                 yield _lifecycle(record, now_ms, submission)
 
 
@@ -98,8 +98,9 @@ def _lifecycle(
             return RetryManager.message(processor_id, RetryState(count, now_ms))
         case WriteStop(incarnation=incarnation, how=how):
             return StopManager.message(incarnation, how)
-        case WriteJobEnd(result=result, diagnostics=diagnostics):
-            return JobEndManager.message(JobEnd(submission, result.value, diagnostics))
+        case _:
+            end = JobEnd(submission, record.result.value, record.diagnostics)
+            return JobEndManager.message(end)
 
 
 def _failover(record: WriteFailover) -> CoordinatorStreamMessage:

@@ -53,8 +53,9 @@ def start_kafka(
     watch: Stopwatch,
     broker: int | None = None,
 ) -> Record:
-    """The broker answers again, with its data. Where most of the brokers run, all of those that run
-    take work, and each of them knows it.
+    """The broker answers again, with its data.
+
+    Where most of the brokers run, all of those that run take work, and each of them knows it.
 
     ``broker``: its id; None: all that are stopped.
 

@@ -17,16 +17,8 @@ from homeport.appmaster.allocation.protocol.events import (
     JobModelPublished,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
-    DeleteLocality,
-    EndFailover,
     Record,
     WriteFailover,
-    WriteFailureCount,
-    WriteJobEnd,
-    WriteLocality,
-    WritePlacementResponse,
-    WriteProcessorEpoch,
-    WriteStop,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.job_model.publication import Change, Owners, announcement
@@ -36,11 +28,11 @@ from tests.exhaustive.judges import require
 from tests.exhaustive.memory import Memory, Order, incarnation_of, owner_of
 from tests.exhaustive.numbering import Numbering
 from tests.exhaustive.people import NO_PEOPLE, Assignment, Model, People
+from tests.exhaustive.stream_records import written
 from tests.exhaustive.things import (
     Child,
     Command,
     EpochRecord,
-    Failover,
     HostLife,
     Launcher,
     Life,
@@ -255,7 +247,7 @@ class Job:
             world = world._replace(machine=machine)
         if records:
             self._judge_choices(world, records)
-            world = world._replace(stream=self._written(world.stream, records))
+            world = world._replace(stream=written(world.stream, records))
         for what, which, host in effects:
             if what == "ask":
                 pending = (*world.pending, (which, host))
@@ -285,70 +277,6 @@ class Job:
                 standbys = self.models[world.version - 1].groups[record.active]
                 left = well.intersection(standbys).difference(old.used)
                 require(not left, "a standby is chosen once in a failover")
-
-    def _written(self, stream: Stream, records: tuple[Record, ...]) -> Stream:
-        for record in records:
-            stream = self._with_record(stream, record)
-        return stream
-
-    def _with_record(self, stream: Stream, record: Record) -> Stream:
-        if isinstance(record, WriteProcessorEpoch):
-            fence = tuple((i.processor_id, i.epoch) for i in record.fence)
-            epochs = dict(stream.epochs)
-            epoch, version = record.epoch, record.model_version
-            epochs[record.processor_id] = EpochRecord(epoch, fence, epoch, version)
-            stopped = tuple(o for o in stream.stopped if o[0] != record.processor_id)
-            return stream._replace(epochs=tuple(sorted(epochs.items())), stopped=stopped)
-        match record:
-            case WritePlacementResponse():
-                stream = self._answered(stream, record)
-            case WriteFailureCount(processor_id=processor_id, count=count):
-                failures = {**dict(stream.failures), str(processor_id): count}
-                charged = sorted((p, n) for p, n in failures.items() if n)
-                stream = stream._replace(failures=tuple(charged))
-            case WriteStop(incarnation=i):
-                stopped = tuple(sorted({*stream.stopped, owner_of(i)}))
-                stream = stream._replace(stopped=stopped)
-            case WriteJobEnd(result=result):
-                stream = stream._replace(end=result.value)
-            case _:
-                stream = self._with_place(stream, record)
-        return stream
-
-    def _with_place(self, stream: Stream, record: Record) -> Stream:
-        homes = dict(stream.homes)
-        failovers = {f.active: f for f in stream.failovers}
-        match record:
-            case WriteLocality():
-                homes[record.processor_id] = record.host
-            case DeleteLocality():
-                homes.pop(record.processor_id, None)
-            case WriteFailover():
-                failovers[record.active] = Failover(
-                    record.active,
-                    record.epoch,
-                    record.standby or "",
-                    record.host or "",
-                    record.step,
-                    record.used,
-                )
-            case EndFailover():
-                failovers.pop(record.active, None)
-        return stream._replace(
-            homes=tuple(sorted(homes.items())),
-            failovers=tuple(failovers[key] for key in sorted(failovers)),
-        )
-
-    def _answered(self, stream: Stream, answer: WritePlacementResponse) -> Stream:
-        number = answer.request.timestamp_ms
-        left = tuple(c for c in stream.commands if c.number != number)
-        require(len(left) < len(stream.commands), "a command has one final answer")
-        if answer.status.is_final:
-            return stream._replace(commands=left)
-        source = (answer.source.epoch, answer.source.host or "") if answer.source else None
-        to = answer.request.destination
-        command = Command(number, answer.request.processor_id, to, source)
-        return stream._replace(commands=tuple(sorted((*left, command))))
 
     def _cancelled(self, world: World, request: int) -> World:
         """YARN ends what there is of this request, and says so: at once, if nothing can come."""

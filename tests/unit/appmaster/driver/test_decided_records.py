@@ -8,6 +8,7 @@ from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.events import FailoverStep
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
+    DeletePlacementRequest,
     EndFailover,
     JobResult,
     Record,
@@ -15,6 +16,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteFailureCount,
     WriteJobEnd,
     WriteLocality,
+    WritePlacementResponse,
     WriteProcessorEpoch,
     WriteStop,
     in_order,
@@ -27,8 +29,15 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.metadata.failover import FailoverManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import (
+    PlacementRequest,
+    PlacementResponse,
+    PlacementSource,
+    PlacementStatus,
+)
 
 P0, S0 = ProcessorId("0"), ProcessorId("0-0")
 NM2 = Host("nm2")
@@ -118,3 +127,17 @@ def test_counts_stops_and_the_end_come_last_in_the_order_of_their_processors() -
         wire.tombstone("set-retry-state", "1"),
         wire.set_job_end(3, "KILLED", "why"),
     ]
+
+
+def test_an_answer_names_its_time_and_source_and_a_read_request_goes() -> None:
+    """Both in the namespace of placement requests; a later answer takes the place of this one."""
+    request = PlacementRequest("u1", "d", P0, "nm2", None, 5)
+    source = PlacementSource(4, Host("nm1"))
+    stream = InMemoryCoordinatorStream()
+    stream.write([PlacementManager.request_message(request)])
+    answer = WritePlacementResponse(request, PlacementStatus.IN_PROGRESS, "it stops", source)
+    stream.write(written(answer, DeletePlacementRequest("u1")))
+    stream.catch_up()
+    found = PlacementManager(stream)
+    said = PlacementResponse(request, PlacementStatus.IN_PROGRESS, "it stops", 7, source)
+    assert (found.read_requests(), found.read_responses()) == ((), {"u1": said})

@@ -1,0 +1,31 @@
+"""How a stream container ended, and how its stores were restored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
+
+TAIL = Restored(RestoreKind.TAIL, 5, 9, 5)
+
+
+def test_a_kind_that_is_not_known_is_refused() -> None:
+    """The fault names the value."""
+    assert Restored.from_json(TAIL.to_json()) == TAIL
+    with pytest.raises(WireError, match="unknown kind of restore"):
+        Restored.from_json(TAIL.to_json() | {"kind": "half"})
+
+
+def test_a_sum_is_made_of_each_kind_and_refusal() -> None:
+    """It names no offsets; of two reasons it has the first."""
+    full = [Restored(RestoreKind.FULL, 0, 9, n, f"{n}: damaged", "damaged-store") for n in (1, 2)]
+    assert Restored.sums([TAIL, *full]) == {
+        "1 tasks, tail": replace(TAIL, from_offset=None, to_offset=None),
+        "2 tasks, full, damaged-store": Restored(
+            RestoreKind.FULL, None, None, 3, "1: damaged", "damaged-store", tasks=2
+        ),
+    }
+    assert Restored.sums([]) == {}
