@@ -109,7 +109,8 @@ class DriverBackend:
                 return replace(self._order(OrderKind.STOP, incarnation), makes_way=is_hint)
             case ReleaseResource():
                 return self._order(OrderKind.EXIT)
-        return self._order(OrderKind.WAIT, is_awaited=self._is_awaited(message))
+        order = self._order(OrderKind.WAIT, is_awaited=self._is_awaited(message))
+        return replace(order, model_version=self._shelf.version)
 
     def _is_awaited(self, message: CheckIn) -> bool:
         """Whether the launcher is soon to get an order, as far as can be seen."""

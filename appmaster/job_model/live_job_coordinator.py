@@ -171,7 +171,12 @@ class LiveJobCoordinator:
     async def _reconfigure(self, job: RunningJob, config: Config, diff: ConfigDiff) -> None:
         model = await self._computed(partial(self._desk.reconfigured, config))
         if model is not None:
-            names = (*diff.live, *diff.restarts_containers, *diff.needs_redeploy)
+            names = (
+                *diff.live,
+                *diff.retunes_containers,
+                *diff.restarts_containers,
+                *diff.needs_redeploy,
+            )
             why = f"changed: {', '.join(names)}"
             is_for_all = bool(diff.restarts_containers or diff.needs_redeploy)
             save = partial(self._desk.saved, model, why, restarts_all=is_for_all)

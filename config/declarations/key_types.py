@@ -40,6 +40,7 @@ class Liveness(Enum):
     """What a change of a key means for a job that runs."""
 
     LIVE = "applied by the running job"
+    RETUNES_CONTAINERS = "applied by the running job and its running containers"
     RESTARTS_CONTAINERS = "applied by the running job, which restarts its containers"
     NEEDS_REDEPLOY = "applied by the next deployment"
     NEVER_WITH_STATE = "applied by the next deployment, and refused on a job that has state"

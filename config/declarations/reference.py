@@ -15,6 +15,7 @@ from homeport.config.declarations.samza_keys import ALL, SamzaKey
 
 _SHORT = {
     Liveness.LIVE: "live",
+    Liveness.RETUNES_CONTAINERS: "live in containers",
     Liveness.RESTARTS_CONTAINERS: "restarts containers",
     Liveness.NEEDS_REDEPLOY: "next deployment",
     Liveness.NEVER_WITH_STATE: "never with state",

@@ -58,7 +58,7 @@ TASK_COMMIT_MS = IntKey(
     unit="ms",
     meaning="time between commits: stores flushed, OFFSET files written",
     source=SAMZA,
-    liveness=Liveness.RESTARTS_CONTAINERS,
+    liveness=Liveness.RETUNES_CONTAINERS,
 )
 TASK_TRANSACTION_MS = IntKey(
     name="task.transaction.ms",
@@ -70,7 +70,7 @@ TASK_TRANSACTION_MS = IntKey(
         " after a start ends with its first batch"
     ),
     source=OWN,
-    liveness=Liveness.RESTARTS_CONTAINERS,
+    liveness=Liveness.RETUNES_CONTAINERS,
 )
 TASK_TRANSACTION_MAX_BYTES = IntKey(
     name="task.transaction.max.bytes",
@@ -79,7 +79,7 @@ TASK_TRANSACTION_MAX_BYTES = IntKey(
     unit="bytes",
     meaning="a transaction with this much input or output ends early",
     source=OWN,
-    liveness=Liveness.RESTARTS_CONTAINERS,
+    liveness=Liveness.RETUNES_CONTAINERS,
 )
 TASK_SHUTDOWN_MS = IntKey(
     name="task.shutdown.ms",
@@ -127,7 +127,7 @@ TASK_WINDOW_MS = IntKey(
     unit="ms",
     meaning="time between the calls of a StreamTask's window; -1: it is never called",
     source=SAMZA,
-    liveness=Liveness.RESTARTS_CONTAINERS,
+    liveness=Liveness.RETUNES_CONTAINERS,
 )
 TASK_IGNORED_EXCEPTIONS = ListKey(
     name="task.ignored.exceptions",

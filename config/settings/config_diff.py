@@ -26,6 +26,7 @@ class ConfigDiff:
     """
 
     live: tuple[str, ...] = ()
+    retunes_containers: tuple[str, ...] = ()
     restarts_containers: tuple[str, ...] = ()
     needs_redeploy: tuple[str, ...] = ()
     never_with_state: tuple[str, ...] = ()
@@ -40,6 +41,7 @@ class ConfigDiff:
                 found[_liveness(before, after, key, name)].append(name)
         return ConfigDiff(
             live=tuple(found[Liveness.LIVE]),
+            retunes_containers=tuple(found[Liveness.RETUNES_CONTAINERS]),
             restarts_containers=tuple(found[Liveness.RESTARTS_CONTAINERS]),
             needs_redeploy=tuple(found[Liveness.NEEDS_REDEPLOY]),
             never_with_state=tuple(found[Liveness.NEVER_WITH_STATE]),
@@ -48,9 +50,7 @@ class ConfigDiff:
     @property
     def is_empty(self) -> bool:
         """Whether nothing changed."""
-        return not (
-            self.live or self.restarts_containers or self.needs_redeploy or self.never_with_state
-        )
+        return self == ConfigDiff()
 
 
 def effective(running: Config, wanted: Config, *, has_state: bool) -> Config:

@@ -14,13 +14,12 @@ ALL_EXCEPTIONS = "*"
 
 @dataclass(frozen=True)
 class RecordsConfig:
-    """``window_ms``: milliseconds; None: windows are off.
+    """What becomes of records that cannot be used.
 
     ``ignored_exceptions``: class names, with or without their module; ``*`` stands for all.
     ``dead_letter``: where undecodable records go that are dropped; None: nowhere.
     """
 
-    window_ms: int | None
     ignored_exceptions: frozenset[str]
     drop_undecodable: bool
     dead_letter: SystemStream | None
@@ -28,10 +27,8 @@ class RecordsConfig:
     @staticmethod
     def of(config: Config) -> RecordsConfig:
         """The view of ``config``; ConfigError where its keys contradict each other."""
-        window_ms = keys.TASK_WINDOW_MS.read(config)
         drop = keys.TASK_DROP_DESERIALIZATION_ERRORS.read(config)
         return RecordsConfig(
-            window_ms=window_ms if window_ms > 0 else None,
             ignored_exceptions=frozenset(keys.TASK_IGNORED_EXCEPTIONS.read(config)),
             drop_undecodable=drop,
             dead_letter=_dead_letter(config, drop=drop),

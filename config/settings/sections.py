@@ -170,7 +170,7 @@ class StandbyConfig:
 
 @dataclass(frozen=True)
 class TaskConfig:
-    """Tasks, their input, transactions, commits and checkpoints.
+    """Tasks, their input and checkpoints; ``Tuning`` has the rest.
 
     Shapes: ``spark_conf`` {property: value}.
     Units: ``..._ms`` milliseconds, ``..._bytes`` bytes, ``..._mb`` 1024 x 1024 bytes.
@@ -180,9 +180,6 @@ class TaskConfig:
     pipeline_class: str | None
     pipeline_unordered: bool
     inputs: tuple[SystemStream, ...]
-    commit_ms: int
-    transaction_ms: int
-    transaction_max_bytes: int
     shutdown_ms: int
     hang_ms: int
     exactly_once: bool
@@ -211,9 +208,6 @@ class TaskConfig:
             pipeline_class=pipeline_class,
             pipeline_unordered=keys.TASK_PIPELINE_UNORDERED.read(config),
             inputs=_inputs(config),
-            commit_ms=keys.TASK_COMMIT_MS.read(config),
-            transaction_ms=keys.TASK_TRANSACTION_MS.read(config),
-            transaction_max_bytes=keys.TASK_TRANSACTION_MAX_BYTES.read(config),
             shutdown_ms=keys.TASK_SHUTDOWN_MS.read(config),
             hang_ms=keys.TASK_HANG_MS.read(config),
             exactly_once=keys.TASK_EXACTLY_ONCE.read(config),

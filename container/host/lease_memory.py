@@ -27,8 +27,8 @@ FD_VARIABLE = "HOMEPORT_LEASE_FD"
 LEASE_THREAD = "lease"
 """Name of the thread that watches the deadline, which has to be in time."""
 
-_DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR, _FINISHED = range(7)
-_NUMBERS = 7 * 8
+_DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR, _FINISHED, _VERSION = range(8)
+_NUMBERS = 8 * 8
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
@@ -136,6 +136,15 @@ class LeaseMemory:
         self._numbers[_NEAR] = 1
 
     @property
+    def model_version(self) -> int:
+        """Version of the JobModel in force, 0 where it is not known; the launcher writes it."""
+        return int(self._numbers[_VERSION])
+
+    @model_version.setter
+    def model_version(self, version: int) -> None:
+        self._numbers[_VERSION] = version
+
+    @property
     def is_finished(self) -> bool:
         """Whether every task has voted for the end and all that they did is committed.
 
@@ -193,6 +202,7 @@ class NoLauncher:
     """What a child without a launcher has in the place of a ``LeaseMemory``."""
 
     is_permit_near = False
+    model_version = 0
 
     def tell(self, report: ContainerReport) -> None:
         """No launcher reads it."""

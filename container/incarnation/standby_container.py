@@ -19,6 +19,7 @@ from homeport.container.host.niceness import give_way
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
@@ -72,6 +73,9 @@ class StandbyContainer:
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
         self._storage = start_up.storage_of(job, permit, environment, stop)
+        self._tuning = LiveTuning(
+            job.config, permit.model_version, client.config, launcher, self._history, stop
+        )
 
     def run(self) -> bool:
         """False: it was ordered to stop; what it has read is on the disk, and OFFSET says how far.
@@ -133,7 +137,6 @@ class StandbyContainer:
 
     def _follow(self, follower: ChangelogFollower) -> None:
         """Until the order to stop; flushes every ``task.commit.ms``."""
-        flush_s = self._job.task.commit_ms / 1000
         look_s = self._look_s()
         progress = _Progress(follower)
         flushed_at = time.monotonic()
@@ -146,6 +149,7 @@ class StandbyContainer:
                     follower.look()
                     self._tell(ContainerReport.following(follower.lags()))
                 progress.add(follower.step(min(_POLL_S, look_s)))
+                flush_s = self._tuning.latest().commit_ms / 1000
                 if now - flushed_at >= flush_s or self._storage.has_first_changes():
                     flushed_at = now
                     self._flush()

@@ -16,6 +16,7 @@ from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.environment import Environment, Permit
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
+from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.warm_up import GettingReady
@@ -29,7 +30,6 @@ from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import make_tasks
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.processing.work_report import WorkReport
-from homeport.container.progress.transaction_plan import TransactionLimits
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.prepared import MAX_ROWS_SPARK, PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
@@ -88,6 +88,9 @@ class StreamContainer:
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
         self._storage = start_up.storage_of(job, permit, environment, stop)
+        self._tuning = LiveTuning(
+            job.config, permit.model_version, client.config, launcher, self._history, stop
+        )
 
     def run(self) -> bool:
         """Whether its tasks have finished; False after the order to stop.
@@ -142,6 +145,7 @@ class StreamContainer:
             self._history,
             functools.partial(record_limit, self._job.transaction_system),
             topics,
+            self._tuning.latest,
             self._plain(),
             self._reached,
             self._report,
@@ -239,12 +243,10 @@ class StreamContainer:
         task = self._job.task
         max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
         return LoopSettings(
-            limits=TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
-            flush_ms=task.commit_ms,
             max_rows=max_rows if self._spark is None else MAX_ROWS_SPARK,
             grouper=self._job.job.ssp_grouper_factory,
             checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
-            window_ms=self._job.records.window_ms if is_stream_task else None,
+            has_windows=is_stream_task,
         )
 
     def _close(self, loop: RunLoop, parts: LoopParts) -> None:

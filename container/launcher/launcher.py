@@ -220,6 +220,9 @@ class Launcher:
             if order.makes_way:
                 self._spare.expect_permit()
             self._obey_stop(order.incarnation)
+        elif order.kind is OrderKind.WAIT:
+            if self._child is not None and order.model_version is not None:
+                self._child.process.memory.model_version = order.model_version
         elif order.kind is OrderKind.EXIT and self._leaving is None:
             log.info("ordered to exit")
             self._leaving = 0

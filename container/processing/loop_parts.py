@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from homeport.config.settings.tuning import Tuning
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
@@ -15,7 +16,6 @@ from homeport.container.kafka.transactional_producer import TransactionalProduce
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.work_report import WorkReport
-from homeport.container.progress.transaction_plan import TransactionLimits
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Reached, passed
 from homeport.job_coordinator.model.ids import TaskName
@@ -56,6 +56,7 @@ class LoopParts:
 
     ``processed``: per task, what its checkpoint says, and what was skipped by where it started.
     ``requests``: what the tasks ask for. ``record_limit``: the largest record of a topic, in bytes.
+    ``tuning``: the tuning in force, asked for once per turn of the loop.
     ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
     ``plain``: sends the outputs at once; None where they are part of the transaction.
     ``reached``: gets each step of a transaction and of a flush when it is done.
@@ -73,6 +74,7 @@ class LoopParts:
     history: Callable[..., None]
     record_limit: Callable[[str], int]
     topics: TopicWatch
+    tuning: Callable[[], Tuning]
     plain: PlainOutputs | None = None
     reached: Reached = passed
     report: WorkReport = field(default_factory=WorkReport)
@@ -80,17 +82,15 @@ class LoopParts:
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """Units: ms, rows. ``flush_ms``: ``task.commit.ms``.
+    """What the loop keeps from start to end.
 
-    ``checkpoint_topic``, ``window_ms``: None for no checkpoints, no windows.
+    ``checkpoint_topic``: None for no checkpoints. ``has_windows``: whether tasks have any.
     """
 
-    limits: TransactionLimits
-    flush_ms: int
     max_rows: int
     grouper: str
     checkpoint_topic: str | None
-    window_ms: int | None = None
+    has_windows: bool = False
 
 
 def flat(offsets: Offsets) -> dict[str, dict[str, Any]]:

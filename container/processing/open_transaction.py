@@ -51,12 +51,14 @@ class OpenTransaction:
     ``end`` commits them and ``drop`` clears them, each together with what is known of the input.
 
     ``had_rows``: the tasks that got rows; a pipeline may keep rows back, or make some.
+    ``tuning``: says when the transaction is due.
     """
 
     def __init__(self, parts: LoopParts, settings: LoopSettings, stop: StopFlag) -> None:
         self._parts = parts
         self._settings = settings
         self._stop = stop
+        self.tuning = parts.tuning()
         self._processed = {task: dict(offsets) for task, offsets in parts.processed.items()}
         self._is_first = True
         self._clear()
@@ -115,7 +117,7 @@ class OpenTransaction:
         """Seconds until the transaction is due by its age; infinite where it has not begun."""
         if self._began_s is None:
             return math.inf
-        return self._began_s + self._settings.limits.max_ms / 1000 - time.monotonic()
+        return self._began_s + self.tuning.transaction_ms / 1000 - time.monotonic()
 
     def is_due(self) -> bool:
         """Whether the transaction has begun and ends now."""
@@ -126,7 +128,7 @@ class OpenTransaction:
             return True
         age_ms = (time.monotonic() - self._began_s) * 1000
         written = self._parts.outputs.size_bytes + self._parts.storage.size_bytes
-        return self._settings.limits.is_due(age_ms, written + self._input_bytes)
+        return self.tuning.ends_transaction(age_ms, written + self._input_bytes)
 
     def end(self) -> None:
         """All that the transaction did is in Kafka and in the stores; the next one may begin.

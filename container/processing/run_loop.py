@@ -29,8 +29,9 @@ class RunLoop:
         self._stop = stop
         self._open = OpenTransaction(parts, settings, stop)
         self._flushed_at = time.monotonic()
+        self._tuning = parts.tuning()
         self._progress = _Progress()
-        self._windows = _Windows(settings.window_ms)
+        self._windows = _Windows()
         self._had_record = False
 
     def run(self) -> bool:
@@ -41,6 +42,7 @@ class RunLoop:
         try:
             while True:
                 self._stop.check()
+                self._take_tuning()
                 batch = self._parts.source.poll(self._settings.max_rows, self._patience_s())
                 self._stop.check()
                 if batch is not None:
@@ -64,6 +66,11 @@ class RunLoop:
             _LOG.info("ordered to stop: the work under way is dropped (%s)", type(error).__name__)
         self._open.drop()
         return False
+
+    def _take_tuning(self) -> None:
+        self._tuning = self._open.tuning = self._parts.tuning()
+        if self._settings.has_windows:
+            self._windows.keep_to(self._tuning.window_ms)
 
     def _finish(self) -> None:
         for _, task in sorted(self._parts.tasks.items()):
@@ -114,7 +121,7 @@ class RunLoop:
     def _flush_if_due(self) -> None:
         age_ms = (time.monotonic() - self._flushed_at) * 1000
         is_asked = self._parts.requests.commit
-        is_due = age_ms >= self._settings.flush_ms or self._parts.storage.has_first_changes()
+        is_due = age_ms >= self._tuning.commit_ms or self._parts.storage.has_first_changes()
         if is_asked or is_due:
             self._parts.topics.check()
             self.flush()
@@ -129,11 +136,18 @@ class RunLoop:
 
 
 class _Windows:
-    """When windows are due: at a fixed rate, the first after one whole period; None: never."""
+    """When windows are due: never, or at a fixed rate, the first after one whole period."""
 
-    def __init__(self, period_ms: int | None) -> None:
-        self._period_s = None if period_ms is None else period_ms / 1000
-        self._next = time.monotonic() + (self._period_s or 0)
+    def __init__(self) -> None:
+        self._period_s: float | None = None
+        self._next = 0.0
+
+    def keep_to(self, period_ms: int | None) -> None:
+        """They are due at that rate; another one than before begins now. None: never."""
+        period_s = None if period_ms is None else period_ms / 1000
+        if period_s != self._period_s:
+            self._period_s = period_s
+            self._next = time.monotonic() + (period_s or 0)
 
     def wait_s(self) -> float:
         """Seconds until the next one."""

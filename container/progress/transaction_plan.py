@@ -1,4 +1,4 @@
-"""The steps that commit one transaction, their order, and when a transaction is due.
+"""The steps that commit one transaction, and their order.
 
 PURE. Source: safety I5, "all sends of a transaction happen at its end (outputs, changelog, last the
 checkpoint)"; I7, I8; design, section 8. A plan says the order of the steps and nothing else: the
@@ -139,15 +139,3 @@ def checkpoint_sends(
     for task_name, offsets in sorted(processed.items()):
         key = checkpoint.encode_key(checkpoint.CheckpointKey(grouper, task_name))
         yield Send(topic, key, checkpoint.encode_value(offsets), 0)
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionLimits:
-    """When an open transaction ends: by its age since its first record, or by its bytes."""
-
-    max_ms: int
-    max_bytes: int
-
-    def is_due(self, age_ms: float, size_bytes: int) -> bool:
-        """Whether a transaction of this age and size ends now."""
-        return age_ms >= self.max_ms or size_bytes >= self.max_bytes

@@ -57,6 +57,8 @@ class ConfigChange:
             return "used from the next deployment; the running job goes on as it is"
         if diff.restarts_containers:
             return f"the running job takes it {within}: its containers restart"
+        if diff.retunes_containers:
+            return f"the running job and its containers take it {within}: nothing restarts"
         return f"the running job takes it {within}"
 
 

@@ -46,6 +46,7 @@ Example, before a deployment:
 """
 _TITLES = {
     "live": "taken by the running job at once",
+    "retunes_containers": "taken by the running job and its running containers",
     "restarts_containers": "taken by the running job, whose containers restart",
     "needs_redeploy": "from the next deployment",
     "never_with_state": "refused: the job has state; run-job --reset-state begins from nothing",

@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks.commit_tasks import PARTITIONS, STORE, Newest, Sums
 from benchmarks.processes import peak_mb
 from homeport.config.config import Config
+from homeport.config.settings.tuning import Tuning
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask
 from homeport.container.container_job import ContainerJob
@@ -34,7 +35,6 @@ from homeport.container.processing.loop_parts import LoopParts, LoopSettings
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
-from homeport.container.progress.transaction_plan import TransactionLimits
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.typed_store import TypedStore
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -127,9 +127,8 @@ class _Run:
         watch = _Watch(stop, records)
         positions = read_positions(self._job, self._readers, InMemoryCoordinatorStream())
         task = self._job.task
+        tuning = Tuning.of(self._job.config)
         settings = LoopSettings(
-            TransactionLimits(task.transaction_ms, task.transaction_max_bytes),
-            task.commit_ms,
             MAX_ROWS,
             self._job.job.ssp_grouper_factory,
             task.checkpoint_topic,
@@ -150,6 +149,7 @@ class _Run:
             watch.event,
             lambda _: _MIB,
             TopicWatch(self._job.systems, {}, None),
+            lambda: tuning,
             self._plain,
         )
         loop = RunLoop(parts, settings, stop)

@@ -27,6 +27,7 @@ from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 
 WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
 COUNT = "job.container.count"
+DROP = "task.drop.deserialization.errors"
 DRIVER = ".application_master"
 CATCH_UP_MS = 1000
 
@@ -281,6 +282,37 @@ def test_an_attempt_that_dies_in_the_middle_of_a_change_leaves_it_to_the_next(
     job.judge_history()
 
 
+def test_a_tuning_key_is_in_effect_without_a_restart(make_job: Callable[[str], Job]) -> None:
+    """Containers that would not flush for ten minutes do so twice a second; processes stay."""
+    job = make_job("retuned")
+    job.values["task.commit.ms"] = "600000"
+    job.produce(100)
+    job.run()
+    pids = job.settled()
+    before = epochs(job)
+    job.expects(100)
+    said = write(job, "task.commit.ms", "500")
+    assert "nothing restarts" in said
+    wait_for(lambda: len(job.history("retuned")) == len(pids), job)
+    taken = job.history("retuned")
+    assert {(e["processor_id"], e["epoch"]) for e in taken} == set(before.items())
+    assert {e["commit_ms"] for e in taken} == {500}
+    waited_ms = max(e["ts_ms"] for e in taken) - job.written_ms("task.commit.ms")
+    log.info("task.commit.ms: in effect in every container %d ms after its record", waited_ms)
+    job.produce(100, first=100)
+    job.expects(200)
+    since_ms = max(e["ts_ms"] for e in taken)
+    wait_for(lambda: {*flushed(job, since_ms)} == {*pids}, job)
+    assert (job.pids(), epochs(job)) == (pids, before)
+    job.kill()
+    job.judge_history()
+
+
+def flushed(job: Job, since_ms: int) -> list[str]:
+    """The processors that have flushed their stores since then."""
+    return [e["processor_id"] for e in job.history("commit") if e["ts_ms"] > since_ms]
+
+
 def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     make_job: Callable[[str], Job],
 ) -> None:
@@ -290,8 +322,8 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     job.run()
     job.settled()
     before = epochs(job)
-    assert "its containers restart" in write(job, "task.commit.ms", "2000")
-    wait_for(lambda: job.get("config").get("task.commit.ms") == "2000", job)
+    assert "its containers restart" in write(job, DROP, "true")
+    wait_for(lambda: job.get("config").get(DROP) == "true", job)
     wait_for(lambda: restarted(before, epochs(job)) == set(before) and bool(job.pids()), job)
     before, version = epochs(job), job.get("v1/status")["job"]["model_version"]
 

@@ -207,7 +207,8 @@ def test_a_change_is_written_and_its_meaning_said(
         "set-config job.container.count = 4\nthe running job takes it within 2000 ms\n"
     )
     assert operator.recorded()["job.container.count"] == "4"
-    assert "its containers restart" in operator.answer("config", "set", "task.commit.ms", "5")
+    assert "nothing restarts" in operator.answer("config", "set", "task.commit.ms", "5")
+    assert "its containers restart" in operator.answer("config", "set", "my.other.key", "5")
     assert "from the next deployment" in operator.answer("config", "set", "yarn.queue", "fast")
     assert "nothing changes" in operator.answer("config", "set", "yarn.queue", " fast ")
     assert "= ********" in operator.answer("config", "set", "my.other.password", SECRET)
@@ -267,9 +268,10 @@ def test_a_file_is_compared_with_what_is_in_force(
     assert shown == (
         "taken by the running job at once:\n"
         "  job.container.count: 2 -> 3\n"
+        "taken by the running job and its running containers:\n"
+        "  task.commit.ms: 77 -> (not set)\n"
         "taken by the running job, whose containers restart:\n"
         "  my.own.password: ******** -> ********\n"
-        "  task.commit.ms: 77 -> (not set)\n"
         "from the next deployment:\n"
         "  yarn.queue: (not set) -> fast\n"
         "refused: the job has state; run-job --reset-state begins from nothing:\n"

@@ -229,11 +229,25 @@ def test_what_is_written_while_a_change_is_under_way_is_the_next(job: Job) -> No
     assert [c.version for c in job.changes] == list(range(2, 2 + len(job.changes)))
 
 
-def test_a_key_that_containers_read_when_they_start_restarts_all(job: Job) -> None:
-    """Their tasks stay what they are."""
+def test_a_key_that_containers_take_over_restarts_none(job: Job) -> None:
+    """It is in a new version, by which running containers learn of it."""
 
     async def scene() -> None:
         job.live.heard(FILE.merged({"task.commit.ms": "77"}))
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    (change,) = job.changes
+    assert not change.restarts_all
+    assert change.why == "changed: task.commit.ms"
+    assert change.model.config["task.commit.ms"] == "77"
+
+
+def test_a_key_that_containers_read_when_they_start_restarts_all(job: Job) -> None:
+    """Their tasks stay what they are; keys that they take over change nothing of that."""
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({"my.key": "77", "task.commit.ms": "77"}))
         await job.until(lambda: bool(job.changes))
 
     before = job.shelf.model.containers

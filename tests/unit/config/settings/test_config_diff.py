@@ -40,7 +40,8 @@ def test_each_key_stands_where_its_liveness_says() -> None:
     )
     assert diff == ConfigDiff(
         live=("cluster-manager.container.retry.count", "job.container.count"),
-        restarts_containers=("systems.k.consumer.fetch.min.bytes", "task.commit.ms"),
+        retunes_containers=("task.commit.ms",),
+        restarts_containers=("systems.k.consumer.fetch.min.bytes",),
         needs_redeploy=("yarn.queue",),
         never_with_state=(
             "job.systemstreampartition.grouper.factory",

@@ -105,6 +105,14 @@ def test_a_spare_finds_that_its_permit_is_near(memory: LeaseMemory) -> None:
     assert spare.is_permit_near
 
 
+def test_the_child_finds_the_version_of_the_job_model_in_force(memory: LeaseMemory) -> None:
+    """0 until the launcher has heard of one."""
+    child = LeaseMemory(memory.fd)
+    assert child.model_version == 0
+    memory.model_version = 8
+    assert child.model_version == 8
+
+
 def test_without_a_permit_there_is_no_deadline() -> None:
     """Not in a hundred years; that it beats is known from the start."""
     memory = LeaseMemory.endless(9)

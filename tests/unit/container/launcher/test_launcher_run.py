@@ -327,6 +327,21 @@ def test_a_launcher_with_a_child_stays_however_long_the_am_is_silent(life: Life)
     assert life.am.reports[0].cause is StopCause.ORDERED
 
 
+def test_a_child_learns_of_the_job_model_in_force(life: Life) -> None:
+    """The answer to a check-in names it; an answer that does not changes nothing."""
+    life.am.until_runs(FIRST)
+    life.am.then(replace(wait(), model_version=8), _check_ins(life.am, 2))
+    found: list[int] = []
+
+    def is_kept() -> bool:
+        found.append(life.started[0].memory.model_version)
+        return len(found) == 3
+
+    life.am.then(wait(), is_kept)
+    assert life.run() == 0
+    assert found == [8, 8, 8]
+
+
 def test_a_launcher_without_a_child_leaves_a_silent_am(
     life: Life, caplog: pytest.LogCaptureFixture
 ) -> None:

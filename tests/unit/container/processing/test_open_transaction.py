@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from homeport.config.settings.tuning import Tuning
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.clients import TransactionError
@@ -16,7 +17,7 @@ from homeport.container.kafka.transactional_producer import RecordRefusedError, 
 from homeport.container.processing.loop_parts import LoopSettings
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.progress.transaction_plan import Changes, Send, StoreId, TransactionLimits
+from homeport.container.progress.transaction_plan import Changes, Send, StoreId
 from homeport.job_coordinator.kafka.in_sync import Place
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -97,9 +98,10 @@ class _Case:
             history=lambda _event, **_story: None,
             record_limit=lambda _topic: LIMIT,
             reached=lambda _step: None,
+            tuning=lambda: Tuning(1, 1, 1),
             report=SimpleNamespace(committed=lambda: None),
         )
-        settings = LoopSettings(TransactionLimits(1, 1), 1, 1, "G", checkpoint_topic)
+        settings = LoopSettings(1, "G", checkpoint_topic)
         self.open = OpenTransaction(parts, settings, StopFlag())
 
     def end(self) -> None:

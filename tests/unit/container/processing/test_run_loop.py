@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from homeport.config.errors import ConfigError
+from homeport.config.settings.tuning import Tuning
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing import open_transaction, run_loop
@@ -18,7 +20,7 @@ from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Pi
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.progress.transaction_plan import Send, StoreId, TransactionLimits
+from homeport.container.progress.transaction_plan import Send, StoreId
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -192,6 +194,7 @@ class _Case:
     max_bytes: int = 1 << 30
     max_ms: int = NEVER_MS
     window_ms: int | None = None
+    commit_ms: int = NEVER_MS
     on_batch: Callable[[], None] = _nothing
     on_window: Callable[[], None] = _nothing
     on_end: Callable[[], None] = _nothing
@@ -202,6 +205,10 @@ class _Case:
     def note(self, what: str) -> None:
         """It happens now."""
         self.notes.append((self.clock.ms(), what))
+
+    def tuning(self) -> Tuning:
+        """What is in force now."""
+        return Tuning(self.commit_ms, self.max_ms, self.max_bytes, self.window_ms)
 
     def run(self, arrivals: Mapping[float, int], end_s: float) -> bool:
         """The loop's own answer. Shapes: ``arrivals`` {second: rows of 40 bytes each}."""
@@ -218,10 +225,10 @@ class _Case:
             lambda event, **story: self.history.append((self.clock.ms(), event, story)),
             lambda _topic: 1 << 20,
             self.topics,
+            self.tuning,
             self.plain,
         )
-        limits = TransactionLimits(self.max_ms, self.max_bytes)
-        settings = LoopSettings(limits, NEVER_MS, 1000, "G", None, self.window_ms)
+        settings = LoopSettings(1000, "G", None, has_windows=True)
         for module in (run_loop, open_transaction):
             self.monkeypatch.setattr(module, "time", self.clock)
         return RunLoop(parts, settings, self.stop).run()
@@ -306,6 +313,22 @@ def test_windows_come_at_a_fixed_rate(case: _Case) -> None:
     case.run({}, 7)
     held = [(at, f"window {task}") for at in (2000, 4000, 6000) for task in (A, B)]
     assert case.notes == held
+
+
+def test_the_loop_takes_the_tuning_of_its_turn(case: _Case) -> None:
+    """Transactions, flushes and windows keep to new values from the next turn on."""
+
+    def retuned() -> None:
+        case.commit_ms, case.max_ms, case.window_ms = 1500, 500, 2000
+
+    case.on_batch = retuned
+    case.run({1: 1, 2: 1, 4: 1}, 8)
+    # The first batch ends its transaction; the next two wait for 500 ms of age.
+    assert case.times("transaction-committed") == [1000, 2500, 4500]
+    flushes = case.times("commit")
+    assert flushes
+    assert all(b - a < 2000 for a, b in itertools.pairwise([0, *flushes]))
+    assert [at for at, what in case.notes if what == f"window {A}"] == [3000, 5000, 7000]
 
 
 def test_windows_that_were_missed_are_not_made_up_for(case: _Case) -> None:

@@ -8,7 +8,6 @@ from homeport.container.progress.transaction_plan import (
     Changes,
     Step,
     StoreId,
-    TransactionLimits,
     checkpoint_sends,
     transaction_plan,
 )
@@ -79,11 +78,3 @@ def test_changes_know_whose_they_are() -> None:
     """The store of one task."""
     changes = Changes("s", T0, SystemStream("kafka", "log"), 1, {b"a": None})
     assert changes.store_id == LOGGED
-
-
-def test_a_transaction_ends_by_age_or_by_size() -> None:
-    """Whichever comes first."""
-    limits = TransactionLimits(max_ms=1000, max_bytes=100)
-    assert not limits.is_due(999.9, 99)
-    assert limits.is_due(1000, 0)
-    assert limits.is_due(0, 100)

@@ -48,7 +48,7 @@ def changed(
     [
         ("job.container.count", "3", "the running job takes it within 2000 ms"),
         ("cluster-manager.container.retry.count", "1", "the running job takes it within 2000 ms"),
-        ("task.commit.ms", "5", "takes it within 2000 ms: its containers restart"),
+        ("task.commit.ms", "5", "its containers take it within 2000 ms: nothing restarts"),
         ("my.own.key", "5", "takes it within 2000 ms: its containers restart"),
         ("yarn.queue", "fast", "used from the next deployment; the running job goes on as it is"),
         ("task.commit.ms", "10000", "nothing changes"),

@@ -1,0 +1,95 @@
+"""LiveTuning: a running container takes over the tuning keys of a newer configuration.
+
+The AM names the version of the JobModel in force in its answers to check-ins, and the launcher
+writes it into the memory that it shares with the container. A version that the container has not
+seen makes it fetch the configuration from the AM, in a thread of its own, so that the loop never
+waits for the AM. All other keys stay as the container's own JobModel has them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.settings.tuning import Tuning
+from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
+from homeport.container.host.stop_flag import StopFlag
+
+_LOG = logging.getLogger(__name__)
+
+_PAUSE_S = 1.0
+"""Between two attempts to fetch the configuration from an AM that does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    version: int
+    tuning: Tuning
+
+
+class LiveTuning:
+    """To be used by one thread, which calls ``latest`` once per turn of its loop.
+
+    Args:
+        config: the configuration of the container's own JobModel.
+        version: the version of that JobModel.
+        fetch: gets the configuration in force from the AM.
+        launcher: says which version is in force.
+        history: where a change is written down.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        version: int,
+        fetch: Callable[[], Mapping[str, str]],
+        launcher: LeaseMemory | NoLauncher,
+        history: Callable[..., None],
+        stop: StopFlag,
+    ) -> None:
+        self._now = _Fetched(version, Tuning.of(config))
+        self._asked_version = version
+        self._fetched = self._now
+        self._fetch = fetch
+        self._launcher = launcher
+        self._history = history
+        self._stop = stop
+
+    def latest(self) -> Tuning:
+        """The newest tuning that has been fetched; begins to fetch a newer one. Never waits."""
+        fetched = self._fetched
+        if fetched is not self._now:
+            self._take(fetched)
+        version = self._launcher.model_version
+        is_fetching = self._fetched.version < self._asked_version
+        if version > self._asked_version and not is_fetching:
+            self._asked_version = version
+            threading.Thread(target=self._run, args=(version,), name="tuning", daemon=True).start()
+        return self._now.tuning
+
+    def _take(self, fetched: _Fetched) -> None:
+        before, self._now = self._now.tuning, fetched
+        if fetched.tuning != before:
+            values = asdict(fetched.tuning)
+            self._history("retuned", model_version=fetched.version, **values)
+            shown = ", ".join(f"{name} {value}" for name, value in values.items())
+            _LOG.info("JobModel %d is in force: %s", fetched.version, shown)
+
+    def _run(self, version: int) -> None:
+        """What the AM says is in ``_fetched``, under ``version``."""
+        tuning = self._now.tuning
+        while not self._stop.is_set():
+            try:
+                tuning = Tuning.of(Config(self._fetch()))
+            except UnavailableError as error:
+                _LOG.warning("%s: the tuning stays for now", error)
+                self._stop.wait(_PAUSE_S)
+                continue
+            except HomeportError as error:
+                _LOG.error("the tuning stays: %s", error)
+            break
+        self._fetched = _Fetched(version, tuning)

@@ -1,0 +1,123 @@
+"""How a running container learns of a newer configuration."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.container.host.lease_memory import LeaseMemory
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation import live_tuning
+from homeport.container.incarnation.live_tuning import LiveTuning
+
+KEY = "task.commit.ms"
+OWN = 3
+
+
+class _Case:
+    """A container with JobModel ``OWN``; ``answers``: what the AM says, one per call."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, memory: LeaseMemory) -> None:
+        self.memory = memory
+        self.stop = StopFlag()
+        self.answers: list[Mapping[str, str] | HomeportError] = []
+        self.history: list[tuple[str, dict[str, Any]]] = []
+        self._threads: list[threading.Thread] = []
+        monkeypatch.setattr(live_tuning, "_PAUSE_S", 0)
+        self.tuning = LiveTuning(
+            Config({KEY: "1000"}),
+            OWN,
+            self._fetch,
+            memory,
+            lambda event, **fields: self.history.append((event, fields)),
+            self.stop,
+        )
+        begin = threading.Thread.start
+
+        def started(thread: threading.Thread) -> None:
+            self._threads.append(thread)
+            begin(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", started)
+
+    @property
+    def fetches(self) -> int:
+        """How many threads have fetched."""
+        return len(self._threads)
+
+    def _fetch(self) -> Mapping[str, str]:
+        answer = self.answers.pop(0)
+        if isinstance(answer, HomeportError):
+            raise answer
+        return answer
+
+    def commit_ms(self) -> int:
+        """What is in force at this turn; what this turn began to fetch is there afterwards."""
+        found = self.tuning.latest().commit_ms
+        for thread in self._threads:
+            thread.join()
+        return found
+
+
+@pytest.fixture
+def case(monkeypatch: pytest.MonkeyPatch) -> _Case:
+    """A container before the first turn of its loop."""
+    return _Case(monkeypatch, LeaseMemory.create(0, 0))
+
+
+@pytest.mark.parametrize("version", [0, 1, OWN])
+def test_nothing_is_fetched_without_a_newer_version(case: _Case, version: int) -> None:
+    """0 is no version: the launcher has not had an answer yet."""
+    case.memory.model_version = version
+    assert [case.commit_ms(), case.commit_ms()] == [1000, 1000]
+    assert case.fetches == 0
+
+
+def test_a_newer_version_is_in_effect_at_the_turn_after_its_fetch(case: _Case) -> None:
+    """It is fetched once, and the history has it once."""
+    case.answers = [{KEY: "200"}]
+    case.memory.model_version = OWN + 1
+    assert [case.commit_ms() for _ in range(3)] == [1000, 200, 200]
+    ((event, fields),) = case.history
+    assert (event, fields["model_version"], fields["commit_ms"]) == ("retuned", OWN + 1, 200)
+
+
+def test_a_version_that_changes_other_keys_is_no_news(case: _Case) -> None:
+    """The container goes on with its own values of them, and nothing is written down."""
+    case.answers = [{KEY: "1000", "task.inputs": "kafka.other"}]
+    case.memory.model_version = OWN + 1
+    assert [case.commit_ms(), case.commit_ms()] == [1000, 1000]
+    assert case.history == []
+    assert case.fetches == 1
+
+
+def test_an_am_that_does_not_answer_is_asked_again(case: _Case) -> None:
+    """Until it does; the loop does not wait for it."""
+    case.answers = [UnavailableError("away"), UnavailableError("away"), {KEY: "200"}]
+    case.memory.model_version = OWN + 1
+    assert [case.commit_ms(), case.commit_ms()] == [1000, 200]
+    assert case.fetches == 1
+
+
+@pytest.mark.parametrize("answer", [WireError("nonsense"), {KEY: "never"}])
+def test_what_cannot_be_used_changes_nothing(
+    case: _Case, answer: Mapping[str, str] | HomeportError
+) -> None:
+    """The next version is fetched all the same."""
+    case.answers = [answer, {KEY: "300"}]
+    case.memory.model_version = OWN + 1
+    assert [case.commit_ms(), case.commit_ms()] == [1000, 1000]
+    case.memory.model_version = OWN + 2
+    assert [case.commit_ms(), case.commit_ms()] == [1000, 300]
+
+
+def test_a_container_that_stops_asks_no_more(case: _Case) -> None:
+    """The thread ends without an answer."""
+    case.stop.set()
+    case.memory.model_version = OWN + 1
+    assert [case.commit_ms(), case.commit_ms()] == [1000, 1000]
