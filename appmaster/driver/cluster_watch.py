@@ -16,11 +16,11 @@ from homeport.appmaster.allocation.protocol.observation import (
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.attempt.adoption import Adoption, Unheard
-from homeport.appmaster.clocks import boot_ms
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
 from homeport.appmaster.driver.resource_manager_client import ResourceDesk
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.clocks import boot_ms
 
 _POLL_S = 0.5
 _HOSTS_POLL_S = 1.0

@@ -11,10 +11,10 @@ from functools import partial
 from typing import TypeVar
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
-from homeport.appmaster.clocks import boot_ms
 from homeport.appmaster.job_model.takeover import OutrankedError, read_config
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.protocol.events import Event, LauncherCheckedIn
-from homeport.appmaster.clocks import boot_ms
 from homeport.appmaster.report.step import LauncherMessage
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.clocks import boot_ms
 
 _ANSWER_LIMIT_S = 2.0
 

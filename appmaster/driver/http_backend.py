@@ -25,13 +25,13 @@ from homeport.appmaster.allocation.protocol.instructions import (
     StopContainer,
     order_for,
 )
-from homeport.appmaster.clocks import boot_ms
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.polling import Hurry, is_overdue, poll_interval_ms
 from homeport.appmaster.job_model.job_model_store import ModelShelf
 from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -14,15 +14,16 @@ from typing import Any, Protocol
 
 from homeport.config.config import LONG_MAX
 from homeport.config.errors import UnavailableError, WireError
-from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.incarnation import (
+    Incarnation,
+    incarnations_from_json,
+    incarnations_to_json,
+)
 from homeport.job_coordinator.model.json_values import (
-    as_object,
     compact_json,
     optional_number,
     parse_object,
     required_field,
-    required_number,
 )
 
 SOCKET_NAME = "keeper.sock"
@@ -30,21 +31,6 @@ SOCKET_NAME = "keeper.sock"
 
 _TIMEOUT_S = 2.0
 _OK = 200
-
-
-def incarnations_to_json(incarnations: Iterable[Incarnation]) -> list[dict[str, Any]]:
-    """``[{processor_id, epoch}]``."""
-    return [{"processor_id": i.processor_id, "epoch": i.epoch} for i in incarnations]
-
-
-def incarnations_from_json(body: Mapping[str, Any], name: str) -> tuple[Incarnation, ...]:
-    """The incarnations in the list ``name``; WireError where a field is missing or wrong."""
-    found = []
-    for item in required_field(body, name, list):
-        value = as_object(item, f"item of {name!r}")
-        processor_id = ProcessorId(required_field(value, "processor_id", str))
-        found.append(Incarnation(processor_id, required_number(value, "epoch")))
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

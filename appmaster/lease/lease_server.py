@@ -14,13 +14,16 @@ from pathlib import Path
 
 from aiohttp import web
 
-from homeport.appmaster.clocks import boot_ms
-from homeport.appmaster.lease.keeper_link import incarnations_from_json, incarnations_to_json
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.listening import listen, stop_accepting
 from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal
-from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.incarnation import (
+    Incarnation,
+    incarnations_from_json,
+    incarnations_to_json,
+)
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -29,7 +29,6 @@ from homeport.appmaster.attempt.attempt_files import (
 from homeport.appmaster.attempt.heartbeat import Heartbeat
 from homeport.appmaster.attempt.hold_back import Inheritance
 from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL
-from homeport.appmaster.clocks import boot_ms, wall_ms
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.charged_failures import charged_failures
 from homeport.appmaster.driver.decision_api import DriverDecisions
@@ -63,6 +62,7 @@ from homeport.config.settings.sections import (
     JobConfig,
     YarnConfig,
 )
+from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
 from homeport.job_coordinator.http.server import JobCoordinatorServer

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from homeport.appmaster.attempt.heartbeat import Heartbeat
 from homeport.appmaster.attempt.supervision import EXIT_FINAL
-from homeport.appmaster.clocks import boot_ms
 from homeport.appmaster.lease.isolation import NODE_EXPIRY_KEY, limit_ms
 from homeport.appmaster.lease.keeper_link import SOCKET_NAME
 from homeport.appmaster.lease.lease_server import LeaseServer
@@ -24,6 +23,7 @@ from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank

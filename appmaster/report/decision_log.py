@@ -19,12 +19,12 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WritePlacementResponse,
     brief,
 )
-from homeport.appmaster.clocks import wall_ms
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
 from homeport.appmaster.report.event_log import EventLog
 from homeport.appmaster.report.recovery_reporter import RecoveryDesk
 from homeport.appmaster.report.step import Step
+from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import Started, Stopped
 from homeport.job_coordinator.model.ids import ProcessorId

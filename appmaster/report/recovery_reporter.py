@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from homeport.appmaster.clocks import boot_ms, wall_ms
 from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
 from homeport.appmaster.report.recovery import Recoveries, Recovery, Times
 from homeport.appmaster.report.step import Step
+from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Started

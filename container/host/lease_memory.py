@@ -12,13 +12,13 @@ import mmap
 import os
 import struct
 import threading
-import time
 import zlib
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 from homeport.config.errors import WireError
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 
@@ -35,11 +35,6 @@ REPORT_BYTES = 64 * 1024
 """Room for a report of some hundred stores; of a longer one single stores are left out."""
 _SIZE = _NUMBERS + _HEAD.size + REPORT_BYTES
 _STEP_S = 0.1
-
-
-def boot_ms() -> int:
-    """Milliseconds since the machine started, time asleep included."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 class SpareKind(IntEnum):

@@ -136,7 +136,8 @@ def _prepared(
     """The container of the permit's processor: what the JobModel says it is there for."""
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.container_job import ContainerJob  # noqa: PLC0415 - as said above
-    from homeport.container.incarnation.environment import Environment, Permit  # noqa: PLC0415 - as said above
+    from homeport.container.host.permit import Permit  # noqa: PLC0415 - as said above
+    from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as said above
     from homeport.container.incarnation.start_up import fetch_job_model  # noqa: PLC0415 - as said above
     from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415 - as said above
 

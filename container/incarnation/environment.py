@@ -1,51 +1,22 @@
-"""What the launcher gives a stream container: permit and environment; where its state lives."""
+"""What the launcher gives a stream container beside its permit; where its state lives."""
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError, WireError
+from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.history.writer import history_directory
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
-from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
-from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.ids import Host, host_of
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Permit:
-    """The right to run one incarnation; ``fence`` are those that must be unable to write first."""
-
-    incarnation: Incarnation
-    model_version: int
-    fence: tuple[Incarnation, ...]
-
-    @staticmethod
-    def from_json(text: str) -> Permit:
-        """The permit that ``text`` holds; WireError where it is not one."""
-        try:
-            body = json.loads(text)
-            return Permit(
-                _incarnation(body),
-                int(body["model_version"]),
-                tuple(_incarnation(item) for item in body["fence"]),
-            )
-        except (KeyError, TypeError, ValueError):
-            raise WireError(f"not a permit: {text[:200]!r}") from None
-
-
-def _incarnation(body: Mapping[str, Any]) -> Incarnation:
-    return Incarnation(ProcessorId(str(body["processor_id"])), int(body["epoch"]))
 
 
 @dataclass(frozen=True, slots=True)

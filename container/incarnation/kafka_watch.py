@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.lease_memory import boot_ms
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.model.silence import Silence
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from homeport.config.errors import UnavailableError
 from homeport.container.container_job import ContainerJob
-from homeport.container.incarnation.environment import Permit
+from homeport.container.host.permit import Permit
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import DirectoryHeldError, Holder
 

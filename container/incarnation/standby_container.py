@@ -16,9 +16,10 @@ import time
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.niceness import give_way
+from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
-from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport

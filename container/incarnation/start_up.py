@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
-from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.predecessors import longest_stop_s
 from homeport.container.kafka.checkpoints import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
@@ -42,6 +43,7 @@ from homeport.job_coordinator.metadata.input_partitions import InputPartitionMan
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, TaskName
+from homeport.job_coordinator.model.incarnation import incarnations_to_json
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
@@ -216,7 +218,7 @@ def _fence_listed(job: ContainerJob, permit: Permit, stop: StopFlag) -> None:
 
 
 def _tell_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
-    fenced = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in permit.fence]
+    fenced = incarnations_to_json(permit.fence)
     history("fenced", fenced=fenced, tasks=[task.task_name for task in job.tasks])
 
 

@@ -24,7 +24,6 @@ that word is the evidence of a stop on which the AM starts a successor (safety P
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import selectors
@@ -38,7 +37,8 @@ from types import FrameType
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST, EXIT_TERMINATED
-from homeport.container.host.lease_memory import SpareKind, boot_ms
+from homeport.container.host.lease_memory import SpareKind
+from homeport.container.host.permit import Permit
 from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
 from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.launcher_settings import LauncherSettings
@@ -46,6 +46,7 @@ from homeport.container.launcher.lease import BeatWatch
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.spare import Spare
 from homeport.container.launcher.stop_reporter import Testimony
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Renewal, Stopped
@@ -61,19 +62,11 @@ _TAIL_BYTES = 32 * 1024
 log = logging.getLogger("launcher")
 
 
-def permit_json(order: Order) -> str:
-    """What a stream container reads on its standard input, from an order to run."""
-    incarnation = order.incarnation
-    if incarnation is None:
-        raise WireError("an order to run names no incarnation")
-    fence = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in order.fence]
-    permit = {
-        "processor_id": incarnation.processor_id,
-        "epoch": incarnation.epoch,
-        "model_version": order.model_version,
-        "fence": fence,
-    }
-    return json.dumps(permit, separators=(",", ":"))
+def permit_of(order: Order) -> Permit:
+    """What a stream container gets on its standard input, from an order to run."""
+    if order.incarnation is None or order.model_version is None:
+        raise WireError("an order to run names no incarnation, or no JobModel")
+    return Permit(order.incarnation, order.model_version, order.fence)
 
 
 @dataclass(slots=True)
@@ -223,7 +216,7 @@ class Launcher:
         elif order.kind is OrderKind.WAIT:
             if self._child is not None and order.model_version is not None:
                 self._child.process.memory.model_version = order.model_version
-        elif order.kind is OrderKind.EXIT and self._leaving is None:
+        elif self._leaving is None:
             log.info("ordered to exit")
             self._leaving = 0
             self._stop_child(ordered=True)
@@ -288,7 +281,7 @@ class Launcher:
         lease.hold(process.memory, lambda: self._on_lease_lost(child))
         self._selector.register(process.pid_fd, selectors.EVENT_READ)
         log_name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
-        process.permit(permit_json(order), log_name)
+        process.permit(permit_of(order).to_json(), log_name)
         log.info(
             "processor %s epoch %d runs as pid %d%s, log %s",
             incarnation.processor_id,

@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable
 
 from homeport.config.errors import HomeportError
-from homeport.container.host.lease_memory import LeaseMemory, boot_ms
+from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.launcher.lease import Lease
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import LeaseAnswer, Renewal
 

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from homeport.config.settings.memory_rule import has_room_for_spare, must_spare_go
-from homeport.container.host.lease_memory import SpareKind, boot_ms
+from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher.child_process import ChildProcess
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.messages import SpareReport
 
 _REST_MS = 3000

@@ -21,7 +21,6 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.lifecycle import StopManager
-from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 _KAFKA_TIMEOUT_S = 10.0
@@ -46,12 +45,12 @@ class Brief:
             body = json.loads(data)
             return Brief(
                 Config(body["config"]),
-                Incarnation(ProcessorId(body["processor_id"]), int(body["epoch"])),
+                Incarnation.from_json(body),
                 str(body["cause"]),
                 body["pid_fd"],
                 int(body["wait_ms"]),
             )
-        except (KeyError, TypeError, ValueError) as e:
+        except (KeyError, TypeError, ValueError, WireError) as e:
             raise WireError(f"not a brief: {e!r}") from None
 
 

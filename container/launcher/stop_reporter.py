@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from homeport.container.host.lease_memory import boot_ms
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -87,8 +87,7 @@ class Testimony:
         try:
             brief = {
                 "config": dict(self._config),
-                "processor_id": incarnation.processor_id,
-                "epoch": incarnation.epoch,
+                **incarnation.to_json(),
                 "cause": cause.value,
                 "pid_fd": pid_fd,
                 "wait_ms": self._wait_ms,

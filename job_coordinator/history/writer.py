@@ -16,6 +16,8 @@ from collections import deque
 from pathlib import Path
 from typing import Literal
 
+from homeport.job_coordinator.clocks import boot_ms, wall_ms
+
 _LOG = logging.getLogger(__name__)
 _WAITING_LINES = 10_000
 """How many lines are kept while the history cannot be written; later ones are left out."""
@@ -60,8 +62,8 @@ class HistoryWriter:
             start, sleep included.
         """
         line = {
-            "ts_ms": time.time_ns() // 1_000_000,
-            "boot_ms": time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000,
+            "ts_ms": wall_ms(),
+            "boot_ms": boot_ms(),
             "host": self._host,
             "pid": os.getpid(),
             "role": self._role,

@@ -14,8 +14,12 @@ from typing import Any
 from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.errors import WireError
 from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, host_of
-from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
+from homeport.job_coordinator.model.incarnation import (
+    Incarnation,
+    incarnations_from_json,
+    incarnations_to_json,
+)
 from homeport.job_coordinator.model.json_values import (
     as_object,
     compact_json,
@@ -58,12 +62,6 @@ class LeaseAnswer(Enum):
     """Not now: it is not registered yet, or renewals are held back. Ask again."""
     NO = "no"
     """Never again: it is revoked, or belongs to another attempt."""
-
-
-def _incarnation(body: Mapping[str, Any]) -> Incarnation:
-    return Incarnation(
-        ProcessorId(required_field(body, "processor_id", str)), required_number(body, "epoch")
-    )
 
 
 def _name(body: Mapping[str, Any], field_name: str) -> str:
@@ -112,10 +110,7 @@ class CheckIn:
 
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/check-in``."""
-        running = self.running and {
-            "processor_id": self.running.processor_id,
-            "epoch": self.running.epoch,
-        }
+        running = self.running and self.running.to_json()
         return {
             "resource_id": self.resource_id,
             "skein_id": self.skein_id,
@@ -139,7 +134,7 @@ class CheckIn:
             attempt=required_number(body, "attempt", 0, INT_MAX),
             host=host_of(_name(body, "host")),
             pid=required_number(body, "pid", 0, INT_MAX),
-            running=None if running is None else _incarnation(running),
+            running=None if running is None else Incarnation.from_json(running),
             report=None if report is None else ContainerReport.from_json(report),
             spare=None if spare is None else SpareReport.from_json(spare),
         )
@@ -172,7 +167,7 @@ class Order:
             "processor_id": self.incarnation and self.incarnation.processor_id,
             "epoch": self.incarnation and self.incarnation.epoch,
             "model_version": self.model_version,
-            "fence": [{"processor_id": i.processor_id, "epoch": i.epoch} for i in self.fence],
+            "fence": incarnations_to_json(self.fence),
             "lease_ms": self.lease_ms,
             "next_ms": self.next_ms,
             "lease_url": self.lease_url,
@@ -186,7 +181,7 @@ class Order:
             kind = OrderKind(body.get("order"))
         except ValueError:
             raise WireError(f"unknown order {shown(body.get('order'))}") from None
-        incarnation = None if body.get("processor_id") is None else _incarnation(body)
+        incarnation = None if body.get("processor_id") is None else Incarnation.from_json(body)
         model_version = optional_number(body, "model_version")
         if kind is OrderKind.RUN and (incarnation is None or model_version is None):
             raise WireError("the order to run lacks processor_id or model_version")
@@ -196,10 +191,7 @@ class Order:
             lease_ms=required_number(body, "lease_ms", 0, INT_MAX),
             incarnation=incarnation,
             model_version=model_version,
-            fence=tuple(
-                _incarnation(as_object(item, "item of 'fence'"))
-                for item in required_field(body, "fence", list)
-            ),
+            fence=incarnations_from_json(body, "fence"),
             lease_url=optional_field(body, "lease_url", str),
             makes_way=optional_field(body, "makes_way", bool) or False,
         )
@@ -216,14 +208,13 @@ class Renewal:
         """The body of ``POST /v1/lease``."""
         return {
             "attempt": self.attempt,
-            "processor_id": self.incarnation.processor_id,
-            "epoch": self.incarnation.epoch,
+            **self.incarnation.to_json(),
         }
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Renewal:
         """The renewal that ``body`` carries; WireError where a field is missing or wrong."""
-        return Renewal(required_number(body, "attempt", 0, INT_MAX), _incarnation(body))
+        return Renewal(required_number(body, "attempt", 0, INT_MAX), Incarnation.from_json(body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +252,7 @@ class Started:
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/started``."""
         return {
-            "processor_id": self.incarnation.processor_id,
-            "epoch": self.incarnation.epoch,
+            **self.incarnation.to_json(),
             "restored": {
                 s: {t: r.to_json() for t, r in tasks.items()} for s, tasks in self.restored.items()
             },
@@ -289,7 +279,9 @@ class Started:
             }
         seconds = required_field(body, "seconds", dict)
         return Started(
-            _incarnation(body), restored, {phase: _seconds(seconds, phase) for phase in seconds}
+            Incarnation.from_json(body),
+            restored,
+            {phase: _seconds(seconds, phase) for phase in seconds},
         )
 
 
@@ -317,8 +309,7 @@ class Stopped:
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/stopped``."""
         return {
-            "processor_id": self.incarnation.processor_id,
-            "epoch": self.incarnation.epoch,
+            **self.incarnation.to_json(),
             "cause": self.cause.value,
             "exit_code": self.exit_code,
             "last_lines": list(self.last_lines),
@@ -333,7 +324,7 @@ class Stopped:
         except ValueError:
             raise WireError(f"unknown cause {shown(body.get('cause'))}") from None
         return Stopped(
-            _incarnation(body),
+            Incarnation.from_json(body),
             cause,
             required_number(body, "exit_code", -INT_MAX, INT_MAX),
             tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,7 +15,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.coordinator_stream.message_bytes import LARGEST, parse_json
 from homeport.job_coordinator.coordinator_stream.reading import read_all
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.incarnation import Incarnation, incarnations_to_json
 
 _T = TypeVar("_T")
 
@@ -171,9 +170,7 @@ class EpochManager:
         found = read_all(
             self._stream,
             MessageType.SET_FENCED,
-            lambda m: FenceReport(
-                wire.number(m, "epoch"), tuple(_incarnation(i, m) for i in _items(m, "fenced"))
-            ),
+            lambda m: FenceReport(wire.number(m, "epoch"), _incarnations(m, "fenced")),
         )
         return {ProcessorId(processor_id): report for processor_id, report in found.items()}
 
@@ -212,7 +209,7 @@ def processor_epoch_message(
     processor_id: ProcessorId, permit: ProcessorEpoch
 ) -> CoordinatorStreamMessage:
     """The record that says that a processor has a permit, or that its epoch is raised."""
-    fence = _incarnations(permit.fence)
+    fence = incarnations_to_json(permit.fence)
     permitted = permit.permitted if permit.is_raised else None
     epoch, version = permit.epoch, permit.model_version
     return wire.set_processor_epoch(
@@ -227,7 +224,7 @@ def _processor_epoch(message: CoordinatorStreamMessage) -> ProcessorEpoch:
     return ProcessorEpoch(
         epoch,
         wire.number(message, "model-version"),
-        tuple(_incarnation(item, message) for item in _items(message, "fence")),
+        _incarnations(message, "fence"),
         wire.number(message, "permitted") if is_raised else epoch,
         wire.number(message, "unseen-ms", maximum=UNSEEN_MAX_MS) if says_unseen else None,
     )
@@ -237,11 +234,7 @@ def fence_report_message(
     processor_id: ProcessorId, report: FenceReport
 ) -> CoordinatorStreamMessage:
     """The record of the incarnations that an incarnation has fenced."""
-    return wire.set_fenced(processor_id, report.epoch, _incarnations(report.fenced))
-
-
-def _incarnations(incarnations: Iterable[Incarnation]) -> list[dict[str, object]]:
-    return [{"processor_id": i.processor_id, "epoch": i.epoch} for i in incarnations]
+    return wire.set_fenced(processor_id, report.epoch, incarnations_to_json(report.fenced))
 
 
 def _items(message: CoordinatorStreamMessage, name: str) -> list[dict[str, object]]:
@@ -263,10 +256,11 @@ def _member(item: dict[str, object], name: str, kind: type[_T], of: CoordinatorS
     return value
 
 
-def _incarnation(item: dict[str, object], of: CoordinatorStreamMessage) -> Incarnation:
-    return Incarnation(
-        ProcessorId(_member(item, "processor_id", str, of)), _member(item, "epoch", int, of)
-    )
+def _incarnations(of: CoordinatorStreamMessage, name: str) -> tuple[Incarnation, ...]:
+    try:
+        return tuple(Incarnation.from_json(item) for item in _items(of, name))
+    except WireError as error:
+        raise WireError(f"{of.type} {of.key!r}: {name!r}: {error}") from None
 
 
 def _rank(item: dict[str, object], of: CoordinatorStreamMessage) -> Rank:

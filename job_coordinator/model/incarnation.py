@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, unquote
 
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.json_values import as_object, required_field, required_number
 
 _EPOCH = re.compile(r"\d{1,18}", re.ASCII)
+_EPOCH_MAX = 10**18 - 1
 STATE_TOPIC = "__transaction_state"
 """Kafka's own topic of what becomes of transactions, by their ids."""
 
@@ -24,6 +28,31 @@ class Incarnation:
 
     processor_id: ProcessorId
     epoch: int
+
+    def to_json(self) -> dict[str, Any]:
+        """``{processor_id, epoch}``: in records, on HTTP and from process to process."""
+        return {"processor_id": self.processor_id, "epoch": self.epoch}
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> Incarnation:
+        """The incarnation that ``body`` names; WireError where a field is missing or wrong."""
+        return Incarnation(
+            ProcessorId(required_field(body, "processor_id", str)),
+            required_number(body, "epoch", maximum=_EPOCH_MAX),
+        )
+
+
+def incarnations_to_json(incarnations: Iterable[Incarnation]) -> list[dict[str, Any]]:
+    """``[{processor_id, epoch}]``."""
+    return [incarnation.to_json() for incarnation in incarnations]
+
+
+def incarnations_from_json(body: Mapping[str, Any], name: str) -> tuple[Incarnation, ...]:
+    """The incarnations in the list ``name``; WireError where a field is missing or wrong."""
+    return tuple(
+        Incarnation.from_json(as_object(item, f"item of {name!r}"))
+        for item in required_field(body, name, list)
+    )
 
 
 def _escaped(part: str) -> str:

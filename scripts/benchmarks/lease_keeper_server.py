@@ -10,9 +10,9 @@ import argparse
 import asyncio
 import sys
 
-from homeport.appmaster.clocks import boot_ms
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

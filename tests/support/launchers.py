@@ -17,10 +17,10 @@ from typing import Any, Self
 
 import pytest
 
-from homeport.appmaster.clocks import boot_ms
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.config.config import Config
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     Order,

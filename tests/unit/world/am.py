@@ -29,7 +29,6 @@ from homeport.appmaster.driver.http_backend import DriverBackend
 from homeport.appmaster.lease.keeper_link import (
     KeeperLink,
     KeeperReport,
-    incarnations_to_json,
     report_from_json,
 )
 from homeport.appmaster.lease.lease_server import LeaseServer
@@ -41,7 +40,7 @@ from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
-from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.incarnation import Incarnation, incarnations_to_json
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 from tests.unit.world.clock import Process

@@ -23,6 +23,7 @@ import pyarrow as pa
 import homeport.container.incarnation.kafka_watch  # noqa: F401 - what a child imports late is replaced too
 from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.host.lease_memory import FD_VARIABLE, NoLauncher, watch_lease
+from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import container_runner as stream_container
 from homeport.container.incarnation import environment
@@ -184,7 +185,7 @@ class Hosts:
 
     def _permitted(self, process: Process, permit: str) -> None:
         """What has waited is from now on the child of that incarnation."""
-        own = environment.Permit.from_json(permit).incarnation
+        own = Permit.from_json(permit).incarnation
         process.name = f"{own.processor_id}@{own.epoch} on {process.host}"
         for other in self.children:
             # One that stands still may wake up later; fencing is the last word on it.

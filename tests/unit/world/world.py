@@ -19,10 +19,9 @@ from typing import Any, Self
 
 import pytest
 
-from homeport.appmaster import clocks
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
-from homeport.container.host import lease_memory
+from homeport.job_coordinator import clocks
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -112,7 +111,6 @@ class World:
             id(HistoryWriter): lambda _folder, role, _host: History(self, role),
             id(clocks.boot_ms): clock.boot_ms,
             id(clocks.wall_ms): lambda: clock.now_ms,
-            id(lease_memory.boot_ms): clock.boot_ms,
         }
         self.replace(replaced, "homeport.")
         return self

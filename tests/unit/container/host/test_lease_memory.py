@@ -16,9 +16,9 @@ from homeport.container.host.lease_memory import (
     REPORT_BYTES,
     LeaseMemory,
     SpareKind,
-    boot_ms,
     watch_lease,
 )
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.model.ids import TaskName
 

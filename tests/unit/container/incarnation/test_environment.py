@@ -9,7 +9,8 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.settings.sections import JobConfig
-from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.host.permit import Permit
+from homeport.container.incarnation.environment import Environment
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

@@ -11,7 +11,7 @@ from homeport.config.errors import UnavailableError
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.container_job import ContainerJob
-from homeport.container.incarnation.environment import Permit
+from homeport.container.host.permit import Permit
 from homeport.container.incarnation.predecessors import is_predecessor, longest_stop_s, open_stores
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory import StoreDirectory

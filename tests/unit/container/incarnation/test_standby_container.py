@@ -10,9 +10,10 @@ import pytest
 from homeport.config.config import Config
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import NoLauncher
+from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation import standby_container, start_up
-from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.standby_container import StandbyContainer
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.standby_models import with_standbys

@@ -14,9 +14,10 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
-from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.incarnation.environment import Environment
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress.checkpoint import NOTHING

@@ -11,8 +11,9 @@ import pytest
 from homeport.config.config import Config
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import NoLauncher
+from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.incarnation.environment import Environment, Permit
+from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream

@@ -39,7 +39,7 @@ class Admin:
                 found[place].set_result(SimpleNamespace(offset=9))
         return found
 
-    def list_topics(self, *_: object) -> None:
+    def list_topics(self, *_: object, **__: object) -> None:
         """No broker answers this one."""
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 

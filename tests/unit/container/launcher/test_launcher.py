@@ -9,7 +9,7 @@ import pytest
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.container.launcher.child_end import cause_of, last_lines
-from homeport.container.launcher.launcher import permit_json
+from homeport.container.launcher.launcher import permit_of
 from homeport.container.launcher.launcher_settings import LauncherSettings, attempt_of
 from homeport.job_coordinator.http.messages import Order, OrderKind
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -90,14 +90,14 @@ def test_a_permit_tells_all_that_the_order_did() -> None:
     order = Order(
         OrderKind.RUN, 500, 10_000, Incarnation(processor, 3), 7, (Incarnation(processor, 2),)
     )
-    assert json.loads(permit_json(order)) == {
+    assert json.loads(permit_of(order).to_json()) == {
         "processor_id": "0",
         "epoch": 3,
         "model_version": 7,
         "fence": [{"processor_id": "0", "epoch": 2}],
     }
     with pytest.raises(WireError):
-        permit_json(Order(OrderKind.RUN, 500, 10_000))
+        permit_of(Order(OrderKind.RUN, 500, 10_000))
 
 
 def test_the_settings_come_from_yarn_and_the_am() -> None:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from homeport.config.errors import UnavailableError
-from homeport.container.host.lease_memory import LeaseMemory, boot_ms
+from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.launcher.lease import Lease
 from homeport.container.launcher.lease_holder import LeaseHolder
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal
 from homeport.job_coordinator.model.ids import ProcessorId

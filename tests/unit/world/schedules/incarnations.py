@@ -17,8 +17,8 @@ from homeport.appmaster.lease.fencing import FencingDesk
 from homeport.config.errors import UnavailableError
 from homeport.container.api import MessageCollector
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.permit import Permit
 from homeport.container.incarnation import start_up
-from homeport.container.incarnation.environment import Permit
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer

@@ -19,6 +19,7 @@ from homeport.container.launcher import child_process, launcher
 from homeport.container.launcher.lease import BeatWatch, Lease
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.processing.run_loop import RunLoop
+from homeport.job_coordinator import clocks
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Renewal
 from homeport.job_coordinator.model.ids import Host
@@ -107,7 +108,7 @@ def only_the_launcher_watches(patch: pytest.MonkeyPatch) -> None:
 
 def _beat_only(memory: LeaseMemory, _end: Callable[[int], object]) -> None:
     while True:
-        memory.beat_ms = lease_memory.boot_ms()
+        memory.beat_ms = clocks.boot_ms()
         Executor.clock.sleep(100)
 
 
@@ -155,13 +156,13 @@ def beats_of_the_loop(patch: pytest.MonkeyPatch) -> None:
 
     def watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:
         memories[_here()] = memory
-        while lease_memory.boot_ms() < memory.deadline_ms:
+        while clocks.boot_ms() < memory.deadline_ms:
             Executor.clock.sleep(100)
         end(EXIT_LEASE_LOST)
 
     def flush_if_due(loop: RunLoop) -> None:
         look(loop)
-        memories[_here()].beat_ms = lease_memory.boot_ms()
+        memories[_here()].beat_ms = clocks.boot_ms()
 
     patch.setattr(lease_memory, "_watch", watch)
     patch.setattr(RunLoop, "_flush_if_due", flush_if_due)
@@ -192,7 +193,7 @@ def without_a_round_trip(patch: pytest.MonkeyPatch) -> None:
     """A permit is a lease from the moment that it is read."""
 
     def acquire(client: CoordinatorClient, renewal: Renewal) -> LeaseHolder:
-        lease = Lease(lease_memory.boot_ms() + LEASE_MS)
+        lease = Lease(clocks.boot_ms() + LEASE_MS)
         return LeaseHolder(client, renewal, lease, LEASE_MS)
 
     patch.setattr(LeaseHolder, "acquire", acquire)

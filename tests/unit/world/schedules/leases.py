@@ -13,7 +13,7 @@ from homeport.appmaster.lease import lease_table
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.appmaster.programs import lease_keeper
-from homeport.container.host import lease_memory
+from homeport.job_coordinator import clocks
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
@@ -226,7 +226,7 @@ def a_keeper_sees_no_rank(patch: pytest.MonkeyPatch) -> None:
     """Neither keeper nor driver looks who has taken over; Kafka answers, and that is enough."""
 
     def look(stream: CoordinatorStreamStore, guard: RenewalGuard, _rank: Rank) -> None:
-        sent_ms = lease_memory.boot_ms()
+        sent_ms = clocks.boot_ms()
         stream.catch_up()
         guard.fetched_ms = sent_ms
 

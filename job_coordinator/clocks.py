@@ -1,4 +1,4 @@
-"""The AM's clocks."""
+"""The clocks of this machine, as times in ms."""
 
 from __future__ import annotations
 

@@ -1,0 +1,44 @@
+"""The permit that a launcher gives its stream container on standard input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model.incarnation import (
+    Incarnation,
+    incarnations_from_json,
+    incarnations_to_json,
+)
+from homeport.job_coordinator.model.json_values import compact_json, parse_object, required_number
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """The right to run one incarnation; ``fence`` are those that must be unable to write first."""
+
+    incarnation: Incarnation
+    model_version: int
+    fence: tuple[Incarnation, ...]
+
+    def to_json(self) -> str:
+        """The text on the container's standard input."""
+        body = {
+            **self.incarnation.to_json(),
+            "model_version": self.model_version,
+            "fence": incarnations_to_json(self.fence),
+        }
+        return compact_json(body).decode()
+
+    @staticmethod
+    def from_json(text: str) -> Permit:
+        """The permit that ``text`` holds; WireError where it is not one."""
+        try:
+            body = parse_object(text.encode(), "the permit")
+            return Permit(
+                Incarnation.from_json(body),
+                required_number(body, "model_version"),
+                incarnations_from_json(body, "fence"),
+            )
+        except WireError:
+            raise WireError(f"not a permit: {text[:200]!r}") from None
