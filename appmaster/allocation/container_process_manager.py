@@ -55,6 +55,7 @@ from homeport.appmaster.allocation.job_end import (
     is_at_its_end,
 )
 from homeport.appmaster.allocation.job_state.draft import Changes, Draft
+from homeport.appmaster.allocation.job_state.failure import Failure, FailureKind
 from homeport.appmaster.allocation.job_state.state import (
     WAITING,
     AllocatorState,
@@ -101,9 +102,9 @@ from homeport.appmaster.allocation.retries import (
     fail,
     is_failure,
     longer_series,
+    loss,
     record_counts,
     story_of_end,
-    story_of_loss,
 )
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import ResourceId
@@ -240,7 +241,8 @@ def _launch_failed(
     """No launcher came of the request: a failure; cancelled unless it has ended; the next host."""
     draft.end_request(container, is_served=ended is not None)
     place = container.wanted or "any host"
-    told = f": {ended.story}" if ended is not None and ended.story else ""
+    why = f": {ended.story}" if ended is not None and ended.story else ""
+    story = f"no launcher checked in for request {container.request_id} ({place}){why}"
     fail(
         draft,
         draft.change(
@@ -250,7 +252,7 @@ def _launch_failed(
         ),
         Happening.LAUNCH_FAILED,
         ContainerPhase.QUEUED,
-        story=f"no launcher checked in for request {container.request_id} ({place}){told}",
+        failure=Failure(FailureKind.NO_LAUNCHER, story, host=container.wanted),
         is_charged=not exclusion.is_lost(draft, container.wanted)
         and not (ended is not None and ended.is_taken_back),
     )
@@ -337,7 +339,7 @@ def _launcher_gone(
             draft.change(holder, resource_id=None),
             Happening.RESOURCE_LOST,
             ContainerPhase.QUEUED,
-            story=story_of_loss(holder, launcher, ended),
+            failure=loss(holder, launcher, ended),
             is_charged=(is_own_fault or is_told) and not placement.is_launching(draft, holder),
         )
 
@@ -434,8 +436,15 @@ def _child_failed(
         container,
         Happening.STOPPED,
         next_phase,
-        story=f"{named(event.incarnation)} on {launcher.host}: "
-        f"{event.cause.value}, exit code {event.exit_code}",
+        failure=Failure(
+            FailureKind.STOPPED,
+            f"{named(event.incarnation)} on {launcher.host}: "
+            f"{event.cause.value}, exit code {event.exit_code}",
+            event.incarnation,
+            launcher.host,
+            event.cause,
+            event.exit_code,
+        ),
         is_charged=is_failure(container, event.cause) and not is_moving,
     )
 

@@ -48,7 +48,7 @@ def is_at_its_end(
 
 def end_of_all(draft: Draft) -> None:
     """Every active container came to its end: the job ends, FAILED if any one was given up."""
-    failed = [c.last_failure for c in draft.each(frozenset({ContainerPhase.FAILED}))]
+    failed = [str(c.last_failure) for c in draft.each(frozenset({ContainerPhase.FAILED}))]
     if failed:
         begin_ending(draft, JobResult.FAILED, "; ".join(failed))
     else:

@@ -164,7 +164,7 @@ def _go_on(
         _stop(draft, known)
         _tell(draft, ReasonKind.OVERTAKEN, known)
     elif known.phase is ContainerPhase.FAILED or (known.phase in TERMINAL and known.has_gained):
-        again = draft.change(known, launch_failures=0, last_failure="", tried=())
+        again = draft.change(known, launch_failures=0, last_failure=None, tried=())
         draft.move(again, Happening.MODEL_CHANGED, ContainerPhase.QUEUED)
         _tell(draft, ReasonKind.TRIED_AGAIN, again)
 

@@ -316,7 +316,7 @@ def _restart(draft: Draft, placement: Placement, container: ContainerState) -> N
     if container.phase is ContainerPhase.RUNNING and is_anew:
         _succeed(draft, placement, container)
     elif container.phase is ContainerPhase.FAILED:
-        _end(draft, placement, PlacementStatus.FAILED, container.last_failure)
+        _end(draft, placement, PlacementStatus.FAILED, str(container.last_failure))
 
 
 def is_launching(draft: Draft, container: ContainerState) -> bool:
@@ -343,7 +343,7 @@ def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> 
         phase,
         failures=0,
         launch_failures=0,
-        last_failure="",
+        last_failure=None,
         tried=(),
     )
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from homeport.appmaster.allocation.job_end import decide_end
 from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.failure import Failure, FailureKind
 from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
@@ -69,7 +70,7 @@ def fail(
     happening: Happening,
     next_phase: ContainerPhase,
     *,
-    story: str,
+    failure: Failure,
     is_charged: bool,
 ) -> None:
     """The container goes on in ``next_phase``, or rests; or it, and perhaps the job, is given up.
@@ -80,10 +81,10 @@ def fail(
     timer = retry_window_timer(container.processor_id)
     is_counted = is_charged and settings.retry_count >= 0
     failures = container.failures + is_counted
-    _tell_charge(draft, container, story, failures if is_charged else None)
+    _tell_charge(draft, container, failure.story, failures if is_charged else None)
     if failures <= settings.retry_count or not is_counted:
         container = draft.change(
-            container, failures=failures, last_failure=story, request_id=None, wanted=None
+            container, failures=failures, last_failure=failure, request_id=None, wanted=None
         )
         rest_ms = delay_ms(settings, container, happening) if is_charged else 0
         if is_counted:
@@ -100,7 +101,7 @@ def fail(
         return
     diagnostics = (
         f"processor {container.processor_id} failed {failures} times, "
-        f"cluster-manager.container.retry.count is {settings.retry_count}; {story}"
+        f"cluster-manager.container.retry.count is {settings.retry_count}; {failure}"
     )
     draft.cancel_timer(timer)
     draft.move(
@@ -108,7 +109,7 @@ def fail(
         happening,
         ContainerPhase.FAILED,
         failures=failures,
-        last_failure=diagnostics,
+        last_failure=replace(failure, kind=FailureKind.RETRIES_USED_UP, story=diagnostics),
         request_id=None,
         resource_id=None,
         wanted=None,
@@ -118,11 +119,10 @@ def fail(
         decide_end(draft, JobResult.FAILED, diagnostics)
 
 
-def story_of_loss(
-    holder: ContainerState, launcher: ResourceState, ended: ResourceEnded | None
-) -> str:
-    """How the incarnation that ran on ``launcher`` was lost, for people."""
-    return f"{named(holder.incarnation)} on {launcher.host}: {story_of_end(ended)}"
+def loss(holder: ContainerState, launcher: ResourceState, ended: ResourceEnded | None) -> Failure:
+    """The incarnation that ran on ``launcher`` is lost with it."""
+    story = f"{named(holder.incarnation)} on {launcher.host}: {story_of_end(ended)}"
+    return Failure(FailureKind.LAUNCHER_LOST, story, holder.incarnation, launcher.host)
 
 
 def story_of_end(ended: ResourceEnded | None) -> str:
@@ -166,7 +166,8 @@ def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) 
                 f"cluster-manager.container.retry.count is {retry_count}"
             )
             again = draft.end_failover(again)
-            given_up = replace(again, phase=ContainerPhase.FAILED, last_failure=story)
+            failure = Failure(FailureKind.RETRIES_USED_UP, story)
+            given_up = replace(again, phase=ContainerPhase.FAILED, last_failure=failure)
             draft.containers[container.processor_id] = given_up
             draft.because(ReasonKind.GIVEN_UP, container.processor_id, detail=story)
         else:

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from homeport.appmaster.allocation import invariants
 from homeport.appmaster.allocation.container_process_manager import Decision, step
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
@@ -33,7 +32,6 @@ from homeport.appmaster.allocation.protocol.events import (
     RetiredStopped,
     SettingsChanged,
     ShutdownRequested,
-    describe,
     named,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
@@ -55,6 +53,7 @@ from homeport.appmaster.attempt.attempt_files import StartedLedger
 from homeport.appmaster.attempt.hold_back import HoldBack
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver import decided_records
+from homeport.appmaster.driver.checked_step import checked_step
 from homeport.appmaster.driver.cluster_watch import ClusterWatch
 from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
@@ -278,8 +277,8 @@ class Driver:
             if event is None:
                 item.decided(None)
                 continue
-            decision = step(state, event)
-            messages += self._checked(state, event, decision)
+            decision = checked_step(state, event, self.decisions.events)
+            messages += self._messages(decision)
             taken.append((item, event, decision))
             state = decision.state
             if state.phase is JobPhase.ENDED:
@@ -289,15 +288,10 @@ class Driver:
             self._enter(Step(self._state, event, decision, item.known_ms, item.message))
             item.decided(decision)
 
-    def _checked(
-        self, before: AllocatorState, event: Event, decision: Decision
-    ) -> list[CoordinatorStreamMessage]:
-        """The records of a decision that breaks no invariant; else InvariantViolation."""
-        after, now_ms, unseen_ms = decision.state, wall_ms(), self.settings.unseen_ms
-        invariants.check_step(before, after, describe(event), decision.changes)
+    def _messages(self, decision: Decision) -> Iterable[CoordinatorStreamMessage]:
         submission = self.status.identity.rank.submission
-        rest = (self._tasks_of, now_ms, unseen_ms, submission)
-        return list(decided_records.messages(decision.records, after, *rest))
+        rest = (self._tasks_of, wall_ms(), self.settings.unseen_ms, submission)
+        return decided_records.messages(decision.records, decision.state, *rest)
 
     def _enter(self, step: Step) -> None:
         """A decision whose records are written is in force: all that follows it does, in order."""

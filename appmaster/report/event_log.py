@@ -20,12 +20,14 @@ from homeport.appmaster.allocation.protocol.reasons import Reason
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
 from homeport.job_coordinator.model.placement import PlacementRequest, PlacementSource
 
 MAX_EVENTS: Final = 10_000
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Of all events together, as they are served."""
+
+_TRAIL: Final = 10
 
 MAX_TOLD: Final = 1_000
 """Reasons, and likewise records and instructions, of one event; the others are only counted."""
@@ -83,6 +85,20 @@ class EventLog:
             self._bytes > self._max_bytes and len(self._entries) > 1
         ):
             self._bytes -= len(self._entries.popleft().body)
+
+    def trail(self, event: Event) -> str:
+        """The last events of the processors that ``event`` is about, or of all, the newest last.
+
+        For the report of an event that could not be decided: one line each, with its reasons.
+        """
+        processors = _processors(event, ())
+        found = [e for e in self._entries if not processors or processors & e.processors]
+        lines = [f"  the last events of {', '.join(sorted(processors)) or 'the job'}:"]
+        for entry in found[-_TRAIL:]:
+            body = parse_object(entry.body, "an event")
+            why = "; ".join(reason["sentence"] for reason in body["reasons"])
+            lines.append(f"    {entry.number} {body['cause']}: {why or 'no reason'}")
+        return "\n".join(lines)
 
     def to_json(self, asked: EventsAsked) -> bytes:
         """The body of ``GET /v1/events``, in the order of their numbers.

@@ -10,6 +10,7 @@ from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.exclusion import suspects_itself
+from homeport.appmaster.allocation.job_state.failure import Failure
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     WAITING,
@@ -56,15 +57,21 @@ class _Facts:
     resource: ResourceId | None = None
     """The YARN container that it was given last."""
     started: Started | None = None
-    last_failure: str = ""
+    last_failure: Failure | None = None
     report: tuple[Incarnation, ContainerReport] | None = None
     """What the container tells of its work, by its launcher's last check-in."""
-    reported: Stopped | None = None
-    """What a launcher reported last."""
     epoch: int = 0
     """The last epoch that this driver permitted or found."""
     restarts: int = 0
     """How often there was another; epochs that a new model raises were nobody's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """One entry of ``failures``; ``reported``: the incarnation whose stop a launcher reported."""
+
+    body: Mapping[str, Any]
+    reported: Incarnation | None = None
 
 
 @dataclass
@@ -87,7 +94,7 @@ class JobStatus:
     held_back: tuple[int, tuple[Incarnation, ...]] | None = None
     _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
     _refusals: Counter[str] = field(default_factory=Counter)
-    _failures: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
+    _failures: deque[_Shown] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
     _begun_ms: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,23 +122,29 @@ class JobStatus:
             self._note_failure(container, facts)
 
     def _note_failure(self, container: ContainerState, facts: _Facts) -> None:
-        """A failure that no launcher reported, as of a launch or a lost resource, is told too."""
-        story, known = container.last_failure, facts.last_failure
-        facts.last_failure = story
-        if story == known or _tells_of(story, facts.reported):
+        """A failure that no launcher reports, as of a launch or a lost resource, is shown too."""
+        failure, known = container.last_failure, facts.last_failure
+        facts.last_failure = failure
+        if failure is None or failure == known or self._is_shown(failure):
             return
-        self._failures.append(
-            {
-                "processor_id": container.processor_id,
-                "epoch": container.epoch,
-                "cause": story,
-                "exit_code": None,
-                "host": facts.host,
-                "at_ms": self.now_ms(),
-                "log": None,
-                "last_lines": [],
-            }
-        )
+        body = {
+            "processor_id": container.processor_id,
+            "epoch": container.epoch,
+            "cause": failure.story,
+            "exit_code": None,
+            "host": facts.host,
+            "at_ms": self.now_ms(),
+            "log": None,
+            "last_lines": [],
+        }
+        self._failures.append(_Shown(body))
+
+    def _is_shown(self, failure: Failure) -> bool:
+        """Whether it is a stop that a launcher has reported."""
+        return failure.cause is not None and self._has_reported(failure.incarnation)
+
+    def _has_reported(self, incarnation: Incarnation | None) -> bool:
+        return any(shown.reported == incarnation for shown in self._failures)
 
     def begun(self, waited_ms: int, unheard: tuple[Incarnation, ...]) -> None:
         """Placing has begun, so long after the attempt; nobody had told of the stop of these."""
@@ -159,34 +172,31 @@ class JobStatus:
         """
         if message.cause in {StopCause.ORDERED, StopCause.FINISHED}:
             return
-        own = message.incarnation
-        if any(_is_report_of(own, failure) for failure in self._failures):
+        if self._has_reported(message.incarnation):
             return
         facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
-        facts.reported = message
-        self._failures.append(
-            {
-                "processor_id": message.incarnation.processor_id,
-                "epoch": message.incarnation.epoch,
-                "cause": message.cause.value,
-                "exit_code": message.exit_code,
-                "host": facts.host,
-                "at_ms": self.now_ms(),
-                "log": _log_of(message.incarnation, facts),
-                "last_lines": list(message.last_lines),
-            }
-        )
+        body = {
+            **message.incarnation.to_json(),
+            "cause": message.cause.value,
+            "exit_code": message.exit_code,
+            "host": facts.host,
+            "at_ms": self.now_ms(),
+            "log": _log_of(message.incarnation, facts),
+            "last_lines": list(message.last_lines),
+        }
+        self._failures.append(_Shown(body, message.incarnation))
 
     def failed(self, what: str) -> None:
         """Something else went wrong that people should know of."""
-        self._failures.append({"processor_id": None, "cause": what, "at_ms": self.now_ms()})
+        body = {"processor_id": None, "cause": what, "at_ms": self.now_ms()}
+        self._failures.append(_Shown(body))
 
     def diagnostics(self, end: EndJob) -> str:
         """What YARN is told of the job's end: of a failed job also where to look, in one line.
 
         Everybody can read it on YARN's pages, so no line of any log is in it.
         """
-        logs = [f for f in self._failures if f.get("log") is not None]
+        logs = [shown.body for shown in self._failures if shown.reported is not None]
         if end.result is not JobResult.FAILED or not logs:
             return end.diagnostics
         last = logs[-1]
@@ -224,7 +234,7 @@ class JobStatus:
             "excluded_hosts": [e.host for e in state.exclusions],
             "suspects_itself": suspects_itself(state.silent, state.hosts or ()),
             "stores_refused": dict(sorted(self._refusals.items())),
-            "failures": list(self._failures),
+            "failures": [shown.body for shown in self._failures],
             "coordinator_stream": stream_fault or "ok",
             "change": change_under_way(state),
             "failovers": failovers_under_way(known),
@@ -275,7 +285,7 @@ class JobStatus:
             "seconds": body.get("seconds"),
             "restarts": facts.restarts,
             "failures": container.failures,
-            "last_failure": container.last_failure or None,
+            "last_failure": container.last_failure and container.last_failure.story,
         }
 
     def _version(self, container: ContainerState) -> int | None:
@@ -349,21 +359,6 @@ def failovers_under_way(state: AllocatorState) -> list[Mapping[str, Any]]:
             }
         )
     return found
-
-
-def _is_report_of(incarnation: Incarnation, failure: Mapping[str, Any]) -> bool:
-    """Whether the failure is what a launcher has reported of that incarnation."""
-    told = (failure["processor_id"], failure.get("epoch"))
-    is_its = told == (incarnation.processor_id, incarnation.epoch)
-    return is_its and failure["exit_code"] is not None
-
-
-def _tells_of(story: str, report: Stopped | None) -> bool:
-    """Whether the allocator's ``story`` is that of a stop that a launcher reported."""
-    if report is None:
-        return False
-    what = f"{report.cause.value}, exit code {report.exit_code}"
-    return named(report.incarnation) in story and what in story
 
 
 def _log_of(incarnation: Incarnation, facts: _Facts) -> str:

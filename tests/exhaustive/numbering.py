@@ -25,7 +25,7 @@ from tests.exhaustive.memory import Memory, resource_of
 from tests.exhaustive.things import EpochRecord, Launcher, Message, Owner, World
 
 _PARTS = ("containers", "resources", "early", "placements", "timers", "retired")
-_TOLD = {"last_failure": "", "story": "", "stale_events": 0, "launch_failures": 0}
+_TOLD = {"last_failure": None, "story": "", "stale_events": 0, "launch_failures": 0}
 
 
 class _Mentions(NamedTuple):

@@ -26,6 +26,7 @@ from enum import Enum
 
 from immutables import Map
 
+from homeport.appmaster.allocation.job_state.failure import Failure
 from homeport.appmaster.allocation.job_state.ranking import Ranking
 from homeport.appmaster.allocation.job_state.room import Room
 from homeport.appmaster.allocation.job_state.table import Bag, Facets, Table
@@ -152,7 +153,7 @@ class ContainerState:
     with its state (None: none known, or affinity off). ``wanted`` is the host it asks for, or is
     queued for; None: none or any. ``tried`` are the hosts that had no room in this round of
     asking, sorted. ``unfenced`` are the incarnations that the next permit must list, oldest first.
-    ``failures`` counts those charged within the window; ``last_failure`` is the story of the last.
+    ``failures`` counts those charged within the window; ``last_failure`` is the last one.
     ``launch_failures`` counts those in a row since a launcher last came, as far as rests grow.
     ``replica_of`` is the active one that it is a standby of; None: it is active itself. ``lag``:
     how many records it is behind as a standby (None: unknown). ``failover`` is what is under way of
@@ -176,7 +177,7 @@ class ContainerState:
     unfenced: tuple[Predecessor, ...] = ()
     failures: int = 0
     launch_failures: int = 0
-    last_failure: str = ""
+    last_failure: Failure | None = None
     lag: int | None = None
     failover: Failover | None = None
 

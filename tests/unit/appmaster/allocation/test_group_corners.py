@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.failover import choose
+from homeport.appmaster.allocation.job_state.failure import FailureKind
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.events import (
@@ -158,7 +159,10 @@ def test_a_launchers_own_fault_is_charged_with_what_yarn_says(machine: Machine) 
     greed = ResourceEnded(RequestId(1), story="beyond its memory", is_own_fault=True)
     assert asked(machine.feed(greed)) == ["a"]
     assert machine.feed(stopped("0", 1, StopCause.SIGNALLED, 143))[:1] == remembers_failure("0")
-    assert "beyond its memory" in machine.container("0").last_failure
+    failure = machine.container("0").last_failure
+    assert failure is not None
+    assert (failure.kind, failure.cause) == (FailureKind.LAUNCHER_LOST, None)
+    assert "beyond its memory" in failure.story
 
 
 def test_an_early_request_is_granted_once(machine: Machine) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from homeport.appmaster.allocation.job_state.failure import Failure, FailureKind
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
@@ -24,7 +25,8 @@ from homeport.appmaster.allocation.protocol.instructions import (
     SetTimer,
 )
 from homeport.appmaster.allocation.retries import delay_ms, longer_series
-from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,
@@ -239,7 +241,12 @@ def test_who_is_ended_for_its_memory_has_failed(running: Machine, *, is_reported
         assert early == asks(2, "a")
         running.feed(ResourceEnded(RequestId(1), ResourceId("r0"), GREED, is_own_fault=True))
     assert (running.phase("0"), running.container("0").failures) == (P.REQUESTED, 1)
-    assert running.container("0").last_failure == f"0@1 on a: its YARN container ended: {GREED}"
+    assert running.container("0").last_failure == Failure(
+        FailureKind.LAUNCHER_LOST,
+        f"0@1 on a: its YARN container ended: {GREED}",
+        Incarnation(ProcessorId("0"), 1),
+        Host("a"),
+    )
 
 
 def test_a_container_that_ends_otherwise_between_two_starts_has_not_failed(
@@ -257,4 +264,5 @@ def test_a_launch_that_fails_says_what_yarn_says(machine_with: MachineWith) -> N
     machine.deploy({"0": "a"}, "a")
     machine.feed(ResourceEnded(RequestId(1), story="no such file"))
     told = "no launcher checked in for request 1 (a): no such file"
-    assert machine.container("0").last_failure == told
+    failure = Failure(FailureKind.NO_LAUNCHER, told, host=Host("a"))
+    assert machine.container("0").last_failure == failure

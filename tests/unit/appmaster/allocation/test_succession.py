@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from homeport.appmaster.allocation.job_state.failure import FailureKind
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import retry_window_timer
 from homeport.appmaster.allocation.protocol.events import (
@@ -57,7 +58,9 @@ def test_who_was_given_up_is_not_placed_again(machine_with: MachineWith) -> None
     machine = machine_with(retry_count=1, fail_job_after_retries=False)
     machine.feed(charged(2), live("a"))
     assert machine.phases == (P.FAILED, P.REQUESTED)
-    assert "failed 2 times" in machine.container("0").last_failure
+    failure = machine.container("0").last_failure
+    assert failure is not None
+    assert failure.kind is FailureKind.RETRIES_USED_UP
 
 
 def test_an_end_that_another_driver_began_goes_on(machine: Machine) -> None:
