@@ -112,15 +112,15 @@ def samza_status(application: Application | None) -> str:
 
 
 def run(job: Job, *, reset_state: bool = False) -> None:
-    """Submits the job and returns when its AM answers; prints id and URLs.
+    """Submits the job, whose configuration is valid, and returns when its AM answers.
+
+    Prints id and URLs.
 
     ``reset_state``: whatever state and input positions it has are thrown away before.
 
     Raises:
         HomeportError: refused, in which case nothing has been written, or failed.
     """
-    for warning in validate(job.config):
-        say(f"warning: {warning}")
     job = with_written_keys(job)
     config = job.config
     path = package_path(YarnConfig.of(config).package_path)
@@ -167,7 +167,8 @@ def with_written_keys(job: Job) -> Job:
                 f"coordinator-stream-writer --type set-config --key {key} --delete takes it back"
             )
     config = job.config.merged(written)
-    validate(config)
+    if config != job.config:
+        validate(config)
     return replace(job, config=config)
 
 
@@ -444,7 +445,8 @@ def command(
     is_run = operation is Operation.RUN
     loaded = load(config_path, config or (), topics_of if is_run else None)
     if is_run:
-        validate(loaded)
+        for warning in validate(loaded):
+            say(f"warning: {warning}")
     job = Job(loaded, ResourceManagerRest.from_environment(os.environ), loaded)
     if is_run:
         run(job, reset_state=reset_state)
