@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
+from broker_faults import topics_of
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AdminClient,
@@ -64,7 +65,7 @@ class _Ending:
 
     def coordinator(self) -> str:
         """Which broker ends it: the leader of its partition of Kafka's own topic."""
-        topic = self._admin.list_topics(timeout=DEADLINE_S).topics["__transaction_state"]
+        topic = topics_of(self._admin)["__transaction_state"]
         partition = state_partition(self.transactional_id, len(topic.partitions))
         leader = topic.partitions[partition].leader
         return f"/{leader} that leads __transaction_state partition {partition} makes"
@@ -77,7 +78,7 @@ class _Ending:
             self._stopped = None
 
     def _partition(self) -> PartitionMetadata:
-        return self._admin.list_topics(self.topic, DEADLINE_S).topics[self.topic].partitions[0]
+        return topics_of(self._admin)[self.topic].partitions[0]
 
     def _require_in_sync(self, count: int) -> None:
         entry = ConfigEntry(

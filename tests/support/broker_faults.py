@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -14,6 +15,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     PartitionMetadata,
     ResourceType,
+    TopicMetadata,
 )
 from counted_words import counts, is_exact, local_state, words
 from stream_containers import Job, Running
@@ -25,6 +27,20 @@ from local_cluster.cluster import LocalCluster
 LIMIT_S = 90.0
 _POLL_S = 0.1
 _ASKED_S = 5.0
+
+
+def topics_of(admin: AdminClient) -> dict[str, TopicMetadata]:
+    """{topic: its metadata}, as a broker that answers knows it.
+
+    The client leaves a request with the broker that it has chosen, even where that one dies
+    meanwhile: the request is made again, to another.
+    """
+    deadline = time.monotonic() + LIMIT_S
+    while True:
+        try:
+            return admin.list_topics(timeout=_ASKED_S).topics
+        except KafkaException:
+            assert time.monotonic() < deadline
 
 
 class Watched:
@@ -103,9 +119,7 @@ class Watched:
 
     def partition(self, topic: str) -> PartitionMetadata:
         """Partition 0 of a topic, as a broker that answers knows it."""
-        partitions = self._admin.list_topics(topic, _ASKED_S).topics[topic].partitions
-        found: PartitionMetadata = partitions[0]
-        return found
+        return topics_of(self._admin)[topic].partitions[0]
 
     def leader(self, topic: str) -> int:
         """The broker that leads partition 0."""

@@ -311,10 +311,15 @@ class Job:
 
     def processed(self) -> int:
         """Records of the input that checkpoints call processed."""
-        newest = {}
-        for key, value in self.read(TaskConfig.of(self.config).checkpoint_topic):
-            newest[key] = sum(int(e["offset"]) + 1 for e in json.loads(value or b"{}").values())
-        return sum(newest.values())
+        return sum(self.positions().values())
+
+    def positions(self) -> dict[int, int]:
+        """{partition of the input: how many of its records checkpoints call processed}."""
+        newest: dict[int, int] = {}
+        for _, value in self.read(TaskConfig.of(self.config).checkpoint_topic):
+            for entry in json.loads(value or b"{}").values():
+                newest[int(entry["partition"])] = int(entry["offset"]) + 1
+        return newest
 
     def history(self, event: str) -> list[dict[str, Any]]:
         """The lines of one event, in the order of time."""

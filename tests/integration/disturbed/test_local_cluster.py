@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from broker_faults import topics_of
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from local_cluster import processes
@@ -255,7 +256,7 @@ def test_three_brokers_are_stopped_paused_and_started_one_by_one(brokers: LocalC
     assert (states().count("DOWN"), states()[victim - 1]) == (1, "DOWN")
     assert brokers.status()["state"] == "up"
     limit = time.monotonic() + WAIT_S
-    while admin.list_topics("kept", 30).topics["kept"].partitions[0].leader in {-1, victim}:
+    while topics_of(admin)["kept"].partitions[0].leader in {-1, victim}:
         assert time.monotonic() < limit
         time.sleep(0.1)
     again = dev_cluster("start-kafka", "--broker", str(victim), *name)
