@@ -36,7 +36,7 @@ EXCLUSION_MS = 60_000
 
 
 def suspects_itself(silent: Collection[Host], hosts: Collection[Host]) -> bool:
-    """Whether more than half of all hosts fell silent at once: then the fault is here (L5)."""
+    """Whether more than half of all hosts fell silent at once: the fault is here (safety L5)."""
     return len(hosts) > 1 and 2 * len(set(silent) & set(hosts)) > len(set(hosts))
 
 

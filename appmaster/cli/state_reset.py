@@ -4,8 +4,8 @@ Order (safety S4, "first raises all epochs and fences all known ids, then recrea
 step safe to be done again, as a run-job that is killed leaves the rest to the next one:
 
 1. the coordinator stream says that a reset has begun: nothing starts until one has finished
-2. this run-job takes the rank before all attempts of its submission, as an AM attempt does (A2): a
-   driver that lives on somewhere ends, and so does a run-job that was overtaken here
+2. this run-job takes the rank before all attempts of its submission, as an AM attempt does
+   (safety A2): a driver that lives on somewhere ends, and so does a run-job that was overtaken here
 3. the epochs of all processors are raised, and all incarnations that may still write are fenced
 4. which task has which state, and where, is taken out of the stream (HA-YARN, guarantee 2)
 5. changelogs and checkpoints are recreated: state and input position belong together

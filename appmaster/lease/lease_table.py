@@ -37,7 +37,7 @@ class LeaseTable:
         self._leases: dict[Incarnation, _Lease] = {}
 
     def tick(self, now_ms: int) -> bool:
-        """To be called often. Whether this process was late by L/2, and gives all L + M (L4)."""
+        """To be called often. Whether it was late by L/2, and gives all L + M (safety L4)."""
         is_late = now_ms - self._looked_ms > self._lease_ms // 2
         self._looked_ms = now_ms
         if is_late:
@@ -48,7 +48,7 @@ class LeaseTable:
     def register(self, incarnation: Incarnation, now_ms: int) -> bool:
         """The incarnation may be renewed; False where it is revoked. A second time changes nothing.
 
-        A new one has L + M until its first renewal, also when this table is what is new (L4).
+        A new one has L + M until its first renewal, also when this table is what is new (safety L4).
         """
         lease = self._leases.setdefault(incarnation, _Lease(now_ms + self._span_ms))
         return not lease.is_revoked
@@ -74,7 +74,7 @@ class LeaseTable:
         self._leases[incarnation] = _Lease(0, is_revoked=True)
 
     def revoked(self, asked: Iterable[Incarnation], now_ms: int) -> tuple[Incarnation, ...]:
-        """Those of ``asked`` that have run out, revoked for good from now on; in order (L1).
+        """Those of ``asked`` that have run out, revoked for good from now on; in order (safety L1).
 
         One that is unknown is registered by being asked for.
         """

@@ -1,6 +1,6 @@
 """OpenTransaction: all that a container does between two commits in Kafka, and how that ends.
 
-Source: safety I5 to I8. An error in any step ends the container: whatever was not committed is
+Source: safety I5, I6, I7, I8. An error in any step ends the container: what was not committed is
 fenced, or aborted, and what Kafka has but the stores have not is read from the changelogs.
 """
 

@@ -5,7 +5,7 @@ Once it has read to the end that a look saw, it held, at the time of that look, 
 that is what ``at_head`` says. A store that is written to all the time is never seen at the very
 end, and its ``at_head`` goes on all the same.
 
-Source: STANDBY, part 1; safety K1 (heads) and S2, S3 (stale, recreated).
+Source: STANDBY, part 1; safety K1 (heads), safety S2, S3 (stale, recreated).
 """
 
 from __future__ import annotations

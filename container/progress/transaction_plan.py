@@ -1,8 +1,8 @@
 """The steps that commit one transaction, and their order.
 
-PURE. Source: safety I5, "all sends of a transaction happen at its end (outputs, changelog, last the
-checkpoint)"; I7, I8; design, section 8. A plan says the order of the steps and nothing else: the
-container may die between any two of them. ``COMMIT`` is Kafka's; ``flush_plan`` has the stores'.
+PURE. Source: safety I5 (a transaction sends everything at its end), safety I7, I8; design,
+section 8. A plan says the order of the steps and nothing else: the container may die between any
+two of them. ``COMMIT`` is Kafka's; ``flush_plan`` has the stores'.
 """
 
 from __future__ import annotations

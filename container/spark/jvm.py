@@ -12,7 +12,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-# Serial and C1: several times less processor time at a start. The archive is bound to both.
+# Serial collector, first compiler: several times less processor time at a start. The archive is
+# bound to both.
 JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})

@@ -296,7 +296,7 @@ class CoordinatorStreamStore:
         return self._consumer
 
     def _head(self) -> int:
-        """The end of the partition (K1); asked again while its leader is changing."""
+        """The end of the partition (safety K1); asked again while its leader is changing."""
         what = f"asking the end of topic {self._topic!r}"
         deadline = time.monotonic() + self._timeout_s
         while True:

@@ -137,19 +137,19 @@ def _forget(patch: Patch, kind: type[Record]) -> None:
 
 @mutant("two live children of one processor")
 def drop_the_lease_margin(patch: Patch) -> None:
-    """C1: the keeper may end a lease before its launcher does."""
+    """Safety C1: the keeper may end a lease before its launcher does."""
     patch.setattr(SmallWorld, "has_margin", False)
 
 
 @mutant("Kafka takes writes of (two incarnations of 0|0@.* after a newer one has read its state)")
 def fence_after_restore(patch: Patch) -> None:
-    """I3: the listed incarnations are fenced once the stores are restored."""
+    """Safety I3: the listed incarnations are fenced once the stores are restored."""
     patch.setattr(SmallWorld, "start_order", ("init", "check", "restore", "fence"))
 
 
 @mutant("Kafka takes writes of (two incarnations of 0|0@.* after a newer one has read its state)")
 def skip_the_head_read(patch: Patch) -> None:
-    """I3: a child goes on without asking whether its epoch still stands."""
+    """Safety I3: a child goes on without asking whether its epoch still stands."""
     patch.setattr(SmallWorld, "_is_newest", lambda *_: True)
 
 
@@ -164,13 +164,13 @@ def place_before_all_are_accounted_for(patch: Patch) -> None:
 
 @mutant("two live children of one processor|a permit is for a launcher without a child")
 def take_yarns_word_for_a_stop(patch: Patch) -> None:
-    """P1: the end that Skein tells of counts as evidence that the child has stopped."""
+    """Safety P1: the end that Skein tells of counts as evidence that the child has stopped."""
     patch.setattr(Draft, "has_child", lambda *_: False)
 
 
 @mutant("the stream does not know the epoch")
 def forget_the_record_of_a_permit(patch: Patch) -> None:
-    """L3: the permit is given, and the stream does not know."""
+    """Safety L3: the permit is given, and the stream does not know."""
     _forget(patch, WriteProcessorEpoch)
 
 
@@ -212,7 +212,7 @@ def forget_the_end_of_the_job(patch: Patch) -> None:
 
 @mutant("the stream does not know the epoch", people=People(({"0": "1"},)))
 def forget_the_stop_of_a_removed_processor(patch: Patch) -> None:
-    """A4: every later driver would wait for it."""
+    """Safety A4: every later driver would wait for it."""
     _forget(patch, WriteStop)
 
 
@@ -230,7 +230,7 @@ def forget_that_a_request_was_read(patch: Patch) -> None:
 
 @mutant("Kafka takes writes of (two incarnations of 0|0@.* after a newer one has read its state)")
 def fence_nobody(patch: Patch) -> None:
-    """I1: a permit lists nobody."""
+    """Safety I1: a permit lists nobody."""
     permit = container_allocator.permit
 
     def without_list(draft: Draft, container: ContainerState, *rest: Any) -> None:  # noqa: ANN401 - handed on as it comes
@@ -302,7 +302,7 @@ def ask_once_only(patch: Patch) -> None:
 
 @mutant("a job fails only for what counts as a failure", retry_count=0)
 def charge_a_lost_lease(patch: Patch) -> None:
-    """C6: that the lease ran out counts as a failure of the processor."""
+    """Safety C6: that the lease ran out counts as a failure of the processor."""
     charged = retries.CHARGED_CAUSES | {StopCause.LEASE_LOST}
     patch.setattr(retries, "CHARGED_CAUSES", charged)
 
@@ -365,13 +365,13 @@ def choose_a_standby_again(patch: Patch) -> None:
 
 @mutant("two live children of one task|Kafka takes writes", people=People(({"0": "1"},)))
 def overtake_nobody(patch: Patch) -> None:
-    """I2: a model that moves tasks raises no epoch."""
+    """Safety I2: a model that moves tasks raises no epoch."""
     patch.setattr(publication.Change, "affected", frozenset())
 
 
 @mutant("two live children of one task|waits|fence", people=People(({"0": "1"},)))
 def permit_before_the_losers_have_stopped(patch: Patch) -> None:
-    """I1: a processor that gains a task is permitted while its former owner runs."""
+    """Safety I1: a processor that gains a task is permitted while its former owner runs."""
     patch.setattr(container_allocator, "former_owners", lambda *_: iter(()))
 
 

@@ -1,4 +1,4 @@
-"""Deletions that Kafka has really compacted away, and directories that were away meanwhile (S2)."""
+"""Deletions that Kafka has compacted away, and directories that were away then (safety S2)."""
 
 from __future__ import annotations
 

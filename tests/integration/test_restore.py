@@ -113,7 +113,7 @@ def _restoring(stores: RestoredStores) -> subprocess.Popen[bytes]:
 def test_a_container_that_is_killed_leaves_no_worker_and_its_progress(
     make: Callable[[int], RestoredStores],
 ) -> None:
-    """C5: the worker dies with it; its successor opens the store and goes on from OFFSET."""
+    """Safety C5: the worker dies with it; its successor opens the store and goes on from OFFSET."""
     stores = make(1)
     stores.produce(LARGE, 1)
     with stores.open_transaction():

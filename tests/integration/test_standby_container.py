@@ -197,7 +197,7 @@ def test_a_standby_that_is_killed_goes_on_exactly(make: Make) -> None:
 
 
 def test_what_was_not_committed_is_never_followed(make: Make) -> None:
-    """K1: records of an aborted transaction pass by; those of an open one are waited for."""
+    """Safety K1: records of an aborted transaction pass by; those of an open one are waited for."""
     job = make()
     standby = _start_standby(job, 1)
     _last_report(job, standby, 1, STANDBY)
@@ -221,7 +221,7 @@ def test_what_was_not_committed_is_never_followed(make: Make) -> None:
 
 
 def test_a_changelog_that_is_made_anew_ends_the_standby(make: Make) -> None:
-    """S3: one line says so, and the next start reads the new one from its beginning."""
+    """Safety S3: one line says so, and the next start reads the new one from its beginning."""
     job = make()
     standby = _start_standby(job, 1)
     _write(job, 0, 10)

@@ -218,8 +218,8 @@ class ResourceEnded:
     With ``resource_id``: evidence that what ran in it has stopped (YARN reported the end **and**
     its launcher has been silent for the whole limit). With ``request_id`` only: Skein's word,
     which ends a request that no launcher has checked in for (also when adding the container
-    failed) and a launcher without a child, but is no evidence that an incarnation stopped (safety
-    P1).
+    failed) and a launcher without a child, but is no evidence that an incarnation stopped
+    (safety P1).
 
     ``story`` is how the cluster manager tells it; ``is_own_fault``: it ended the container for what
     the container did, as for memory beyond its limit; ``is_taken_back``: the cluster took it for

@@ -1,6 +1,6 @@
 """Hosts that die, stand still or lose their network, under a job with hot standbys that is fed.
 
-Source: STANDBY, part 3 and "Additional metrics"; safety L5, C1, C2, C6, P1 to P3.
+Source: STANDBY, part 3 and "Additional metrics"; safety L5, C1, C2, C6, P1, P2, P3.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def test_the_end_of_the_job_withdraws_it(ended: Machine) -> None:
 
 
 def test_silence_after_an_end_that_was_reported_says_nothing_of_the_host(ended: Machine) -> None:
-    """P2: a NodeManager that reports is alive."""
+    """Safety P2: a NodeManager that reports is alive."""
     ended.feed(LauncherSilent(ResourceId("r0")))
     assert not ended.state.exclusions
     assert ended.container("0").wanted == "a"

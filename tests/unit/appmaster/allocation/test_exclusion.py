@@ -51,7 +51,7 @@ def lost(machine: Machine) -> Machine:
 
 
 def test_a_silent_host_is_lost_now_and_what_it_ran_is_not_charged(lost: Machine) -> None:
-    """P2: the RM still calls it live; home is not asked, another host is, at once."""
+    """Safety P2: the RM still calls it live; home is not asked, another host is, at once."""
     assert lost.state.hosts == tuple(Host(h) for h in "abcd")
     assert lost.container("0").failures == 0
     lost.feed(expired(2))
@@ -83,7 +83,7 @@ def test_a_launcher_that_was_told_to_go_says_nothing_of_its_host(machine: Machin
 
 
 def test_an_exclusion_ends_with_a_check_in(lost: Machine) -> None:
-    """P3: whoever checks in from there, even a launcher of no use."""
+    """Safety P3: whoever checks in from there, even a launcher of no use."""
     assert lost.feed(check_in("r9", "a"))[:2] == (
         CancelTimer(silence_timer(A)),
         CancelTimer(exclusion_timer(A)),
@@ -92,7 +92,7 @@ def test_an_exclusion_ends_with_a_check_in(lost: Machine) -> None:
 
 
 def test_an_exclusion_ends_when_the_rm_calls_the_host_lost(lost: Machine) -> None:
-    """P3: from then on its word that the host runs again is believed."""
+    """Safety P3: from then on its word that the host runs again is believed."""
     lost.feed(live("b", "c", "d"))
     assert excluded(lost) == []
     lost.feed(live("a", "b", "c", "d"), expired(2))
@@ -101,7 +101,7 @@ def test_an_exclusion_ends_when_the_rm_calls_the_host_lost(lost: Machine) -> Non
 
 @pytest.mark.parametrize("comes", [True, False])
 def test_after_a_while_one_launcher_is_sent_to_probe(lost: Machine, *, comes: bool) -> None:
-    """P3: it ends the exclusion, or the host is excluded anew and nobody is charged."""
+    """Safety P3: it ends the exclusion, or the host is excluded anew and nobody is charged."""
     lost.feed(exclusion_over("a"))
     assert excluded(lost) == [Exclusion(A, is_probed=True)]
     assert lost.feed(expired(2)) == (*cancels(2), *asks(3, "a"))
@@ -134,7 +134,7 @@ def test_only_one_probe_is_sent(machine: Machine) -> None:
 
 
 def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
-    """L5: what was excluded is let in again, nobody else is excluded, and people are told."""
+    """Safety L5: what was excluded is let in again, no host is excluded, and the log says so."""
     machine.deploy({"0": "a", "1": "b", "2": "c"}, "a", "b", "c", "d")
     for number, host in enumerate("abc"):
         machine.run(str(number), f"r{number}", host, number + 1)
@@ -158,7 +158,7 @@ def test_one_after_the_other_is_not_at_once(machine: Machine) -> None:
 
 
 def test_half_is_not_more_than_half_and_one_host_says_nothing() -> None:
-    """L5, as a rule."""
+    """Safety L5, as a rule."""
     hosts = [Host(f"nm{n}") for n in range(1, 5)]
     assert not suspects_itself(hosts[:2], hosts)
     assert suspects_itself(hosts[:3], hosts)
@@ -166,7 +166,7 @@ def test_half_is_not_more_than_half_and_one_host_says_nothing() -> None:
 
 
 def test_the_only_host_is_never_excluded(machine_with: MachineWith) -> None:
-    """There is nowhere else to go; it is asked as one that lives; a lease is not charged (C6)."""
+    """No other host is there: it counts as one that lives; a lease is not charged (safety C6)."""
     machine = machine_with(retry_count=8)
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", 1)
@@ -184,7 +184,7 @@ def test_the_end_of_the_job_forgets_all(lost: Machine) -> None:
 
 
 def test_silent_hosts_that_come_to_be_most_are_our_own_fault(machine: Machine) -> None:
-    """L5: two of five fell silent, and two others are lost; two of three is more than half."""
+    """Safety L5: two of five fell silent, two others are lost; two of three is more than half."""
     machine.deploy({"0": "a", "1": "b"}, "a", "b", "c", "d", "e")
     machine.run("0", "r0", "a", 1)
     machine.run("1", "r1", "b", 2)

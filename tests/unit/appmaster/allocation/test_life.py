@@ -226,7 +226,7 @@ def test_skeins_word_is_no_evidence_of_a_stop(running: Machine) -> None:
 
 
 def test_a_launcher_without_a_request_is_lost_without_a_cancellation(machine: Machine) -> None:
-    """One that an earlier driver asked for, and did not number; a lease is not charged (C6)."""
+    """An earlier driver requested it without a number; a lease is not charged (safety C6)."""
     machine.deploy({"0": "a"}, "a")
     machine.feed(check_in("r0", "a"))
     assert machine.feed(LauncherSilent(ResourceId("r0"))) == asks(2, "a")

@@ -24,12 +24,12 @@ def tick(table: LeaseTable, from_ms: int, until_ms: int) -> None:
 
 
 def test_the_margin_is_a_fifth() -> None:
-    """The AM's side waits longer than the launcher (C1)."""
+    """The AM's side waits longer than the launcher (safety C1)."""
     assert margin_ms(LEASE_MS) == SPAN_MS - LEASE_MS
 
 
 def test_what_is_not_registered_is_answered_later_never_no() -> None:
-    """L3."""
+    """Safety L3."""
     table = LeaseTable(LEASE_MS, 0)
     assert table.renew(A, 0) is LeaseAnswer.LATER
     assert table.register(A, 0)
@@ -62,7 +62,7 @@ def test_the_last_sign_of_life_is_the_last_renewal_that_was_granted() -> None:
 
 
 def test_running_out_is_no_evidence_before_somebody_asks() -> None:
-    """A renewal that comes before the question saves the lease; one after it does not (L1)."""
+    """A renewal before the question saves the lease; one after it does not (safety L1)."""
     table = LeaseTable(LEASE_MS, 0)
     table.register(A, 0)
     tick(table, 0, SPAN_MS + 5000)
@@ -76,7 +76,7 @@ def test_running_out_is_no_evidence_before_somebody_asks() -> None:
 
 
 def test_a_table_that_is_new_gives_everyone_the_whole_span() -> None:
-    """L4: it learns of A by being asked, and expires it only L + M later."""
+    """Safety L4: it learns of A by being asked, and expires it only L + M later."""
     table = LeaseTable(LEASE_MS, 50_000)
     assert table.revoked([A], 50_000) == ()
     tick(table, 50_000, 50_000 + SPAN_MS - 1)
@@ -85,7 +85,7 @@ def test_a_table_that_is_new_gives_everyone_the_whole_span() -> None:
 
 
 def test_a_keeper_that_stood_still_gives_everyone_the_whole_span() -> None:
-    """L4: late by more than half a lease, it expires nobody."""
+    """Safety L4: late by more than half a lease, it expires nobody."""
     table = LeaseTable(LEASE_MS, 0)
     table.register(A, 0)
     assert table.revoked([A], 60_000) == ()
@@ -103,7 +103,7 @@ def test_what_has_stopped_is_never_renewed_again() -> None:
 
 
 def test_renewals_depend_on_rank_and_on_a_fetch_within_the_limit() -> None:
-    """L2: counted from when the fetch was sent; a higher rank ends them."""
+    """Safety L2: counted from when the fetch was sent; a higher rank ends them."""
     guard = RenewalGuard(isolation_ms=30_000)
     assert not guard.may_renew(0)
     guard.fetched_ms = 1000
@@ -129,7 +129,7 @@ def test_it_says_when_the_next_lease_can_run_out() -> None:
 
 
 def test_a_late_keeper_gives_no_grace_to_who_is_revoked() -> None:
-    """L1: once told it is told for good, also where L4 then gives everybody L + M."""
+    """Safety L1: once told it is told for good, also where L4 then gives everybody L + M."""
     table = LeaseTable(LEASE_MS, 0)
     table.register(A, 0)
     tick(table, 0, SPAN_MS)
@@ -146,7 +146,7 @@ def test_a_container_that_nobody_reaches_can_live_for_g_l_and_m() -> None:
 
 
 def test_a_keeper_is_late_by_more_than_half_a_lease() -> None:
-    """L4: at half a lease it is not yet."""
+    """Safety L4: at half a lease it is not yet."""
     table = LeaseTable(LEASE_MS, 0)
     assert not table.tick(LEASE_MS // 2)
     assert table.tick(LEASE_MS + 1)

@@ -8,7 +8,7 @@ LEASE_MS = 10_000
 
 
 def test_a_lease_counts_from_when_the_renewal_was_sent() -> None:
-    """C1: however long the answer took."""
+    """Safety C1: however long the answer took."""
     lease = Lease.first(1000, 4000, LEASE_MS)
     assert lease is not None
     assert not lease.is_lost(10_999)
@@ -34,7 +34,7 @@ def test_answers_out_of_order_do_not_shorten_it() -> None:
 
 
 def test_a_child_that_is_silent_for_the_limit_hangs() -> None:
-    """C3: at the limit, not before."""
+    """Safety C3: at the limit, not before."""
     watch = BeatWatch.at(0, 60_000)
     hung = [now for now in range(0, 100_000, 500) if watch.is_hung(20_000, now)]
     assert hung[0] == 80_000

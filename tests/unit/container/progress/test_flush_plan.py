@@ -21,7 +21,7 @@ def _names(plan: tuple[FlushStep, ...]) -> list[str]:
 
 
 def test_a_store_that_moved_is_flushed_and_then_its_files_say_so() -> None:
-    """R14: OFFSET says where it stood before the flush (safety S1); STORE-META is last (S2)."""
+    """R14: OFFSET is the position before the flush (safety S1); STORE-META is last (safety S2)."""
     progress = StoreProgress(position=7, flushed=5, keeps_meta=True, is_meta_due=False)
     assert flush_plan(STORE, progress) == (
         FlushStep(FlushAction.FLUSH, STORE),

@@ -54,7 +54,7 @@ def test_a_store_that_is_written_to_all_the_time_has_been_at_the_head() -> None:
 
 
 def test_what_was_read_too_late_is_not_written() -> None:
-    """S2: beyond the retention Kafka may have dropped deletions among it; a lone marker is none."""
+    """Safety S2: beyond the retention Kafka may have dropped deletions; a lone marker is none."""
     late_ms = 5_000 + _RETENTION_MS
     fault = _followed().read(11, ClockReading(late_ms))
     assert fault is not None
@@ -73,7 +73,7 @@ def test_a_follower_that_had_nothing_to_read_is_never_too_late() -> None:
 
 
 def test_another_topic_of_the_name_is_not_followed() -> None:
-    """S3: its offsets mean nothing to the store."""
+    """Safety S3: its offsets mean nothing to the store."""
     fault = _followed().looked(_look(7_000, 10, topic_id="id-2"), 9)
     assert fault is not None
     assert fault.reason is RefusalReason.RECREATED

@@ -81,7 +81,7 @@ def test_a_restore_that_was_cut_short_goes_on(tmp_path: Path, by_workers: Log) -
 
 
 def test_a_restore_cut_short_for_too_long_begins_anew(tmp_path: Path, by_workers: Log) -> None:
-    """S2: it counts from the first beginning, as deletions of what was read may be gone by now."""
+    """Safety S2: it counts from the first beginning: deletions of what was read may be gone."""
     _cut_short(tmp_path, by_workers, 2)
     _pass_time(by_workers)
     _cut_short(tmp_path, by_workers, 3)
@@ -93,7 +93,7 @@ def test_a_restore_cut_short_for_too_long_begins_anew(tmp_path: Path, by_workers
 
 
 def test_a_long_tail_leaves_the_age_of_the_store_as_it_was(tmp_path: Path, by_workers: Log) -> None:
-    """S2: in the middle of it the store does not stand at the head; at its end it does."""
+    """Safety S2: in the middle of it the store does not stand at the head; at its end it does."""
     _filled(tmp_path, by_workers)
     by_workers.records += [(b"%d" % i, b"x") for i in range(6, 12)]
     _pass_time(by_workers)

@@ -179,7 +179,7 @@ class Heads:
 
 
 def test_the_head_is_asked_again_while_the_leader_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long it takes a new one to know its high watermark, within the time limit (K1)."""
+    """Until a new leader knows its high watermark, within the time limit (safety K1)."""
     changing = [KafkaError.NOT_LEADER_FOR_PARTITION] + [KafkaError.OFFSET_NOT_AVAILABLE] * 2
     monkeypatch.setattr(clients, "admin", lambda _: Heads(*changing))
     monkeypatch.setattr(coordinator_stream_store, "_PAUSE_S", 0)
