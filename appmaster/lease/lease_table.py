@@ -48,7 +48,7 @@ class LeaseTable:
     def register(self, incarnation: Incarnation, now_ms: int) -> bool:
         """The incarnation may be renewed; False where it is revoked. A second time changes nothing.
 
-        A new one has L + M until its first renewal, also when this table is what is new (safety L4).
+        A new one has L + M until its first renewal, also when this table is new (safety L4).
         """
         lease = self._leases.setdefault(incarnation, _Lease(now_ms + self._span_ms))
         return not lease.is_revoked

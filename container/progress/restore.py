@@ -1,6 +1,6 @@
 """What one store must read of its changelog before it may be used.
 
-PURE. Source: safety S1, S2, S3; design, section 9, "a task that came home reads zero older records".
+PURE. Source: safety S1, S2, S3; design 9, "a task that came home reads zero older records".
 """
 
 from __future__ import annotations
