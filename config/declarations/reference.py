@@ -13,13 +13,14 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key, Liveness
 from homeport.config.declarations.samza_keys import ALL, SamzaKey
 
-_SHORT = {
+SHORT = {
     Liveness.LIVE: "live",
     Liveness.RETUNES_CONTAINERS: "live in containers",
     Liveness.RESTARTS_CONTAINERS: "restarts containers",
     Liveness.NEEDS_REDEPLOY: "next deployment",
     Liveness.NEVER_WITH_STATE: "never with state",
 }
+"""What a change of a key means, in the cells of a table."""
 _COLUMNS = ("key", "type", "default", "liveness", "source", "older names", "meaning")
 _PIPE = r"\|"
 _SAMZA_TITLE = "Keys of Samza's that have no effect here"
@@ -47,11 +48,13 @@ def reference(form: ReferenceFormat, part: str = "") -> str:
     return write(own, samza)
 
 
-def _default(key: Key) -> str:
+def default_text(key: Key) -> str:
+    """The default, or the key whose value stands in; "" where there is neither."""
     return key.default_text or (f"that of {key.fallback}" if key.fallback else "")
 
 
-def _kind(key: Key) -> str:
+def type_text(key: Key) -> str:
+    """The type of the value, with its unit."""
     return f"{key.kind}, {key.unit}" if key.unit else key.kind
 
 
@@ -59,11 +62,11 @@ def _text(own: Sequence[Key], samza: Sequence[SamzaKey]) -> str:
     lines: list[str] = []
     if own:
         lines.append("What a change means for a running job:")
-        lines += [f"    {short}: {liveness.value}" for liveness, short in _SHORT.items()]
+        lines += [f"    {short}: {liveness.value}" for liveness, short in SHORT.items()]
         lines.append("")
     for key in own:
-        default = _default(key)
-        facts = [_kind(key), *([f"default {default}"] if default else []), _SHORT[key.liveness]]
+        default = default_text(key)
+        facts = [type_text(key), *([f"default {default}"] if default else []), SHORT[key.liveness]]
         older = f"; older: {', '.join(key.legacy)}" if key.legacy else ""
         lines += [key.name, f"    {key.meaning}", f"    {'; '.join(facts)}; {key.source}{older}"]
     if samza:
@@ -79,7 +82,13 @@ def _markdown(own: Sequence[Key], samza: Sequence[SamzaKey]) -> str:
     if own:
         lines += [_row(_COLUMNS), _row("---" for _ in _COLUMNS)]
     for key in own:
-        names = (f"`{key.name}`", _kind(key), _default(key), _SHORT[key.liveness], key.source)
+        names = (
+            f"`{key.name}`",
+            type_text(key),
+            default_text(key),
+            SHORT[key.liveness],
+            key.source,
+        )
         lines.append(_row((*names, ", ".join(f"`{old}`" for old in key.legacy), key.meaning)))
     if samza:
         lines += [*([""] if own else []), _row((_SAMZA_TITLE, "why", "refused"))]

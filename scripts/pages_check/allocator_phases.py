@@ -1,23 +1,26 @@
-"""The allocator's phases as diagrams and as a table, from ``TRANSITIONS``. Run by scripts/diagrams.
+"""The page of the allocator's phases, as diagrams and as a table, from ``TRANSITIONS``.
 
 Each diagram shows some of the moves; together they show all.
-The text is Mermaid inside Markdown.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase
 from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Happening
 
-ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "appmaster" / "README.md"
-_BEGIN = "<!-- printed by scripts/diagrams --write -->\n"
-_END = "<!-- end of what scripts/diagrams prints -->\n"
+PAGE = "docs/allocator-phases.md"
+_HEAD = """\
+<!-- Written by scripts/pages --write from appmaster/allocation/job_state/transitions.py. -->
+
+# Phases of a container in the allocator
+
+What may happen to a container in each phase, and which phases may follow.
+[The allocator](allocator.md) says what each phase means. An event that is missing in a row is
+stale there: the allocator counts it, and changes nothing.
+"""
 
 _H, _P = Happening, ContainerPhase
 
@@ -44,7 +47,7 @@ DIAGRAMS = (
         frozenset({_P.REQUESTED, _P.ALLOCATED, _P.ASSIGNED, _P.STARTING}),
     ),
     Diagram(
-        "Found running by a driver that starts anew",
+        "Found running by a driver that starts again",
         frozenset({_H.CHECKED_IN}),
         frozenset({_P.RUNNING, _P.STOPPING}),
     ),
@@ -57,15 +60,11 @@ DIAGRAMS = (
 )
 """Every move of the table is in one of them."""
 
-_ABOUT = """\
-Prints, as Markdown with Mermaid, what may befall a container in which phase, from the allocator's
-own table (appmaster/allocation/job_state/transitions.py)."""
 
-
-def printed() -> str:
+def page() -> str:
     """All diagrams, then the table."""
-    parts = [f"#### {diagram.title}\n\n{_drawn(diagram)}" for diagram in DIAGRAMS]
-    return "\n".join([*parts, f"#### The whole table\n\n{_table()}"])
+    parts = [f"## {diagram.title}\n\n{_drawn(diagram)}" for diagram in DIAGRAMS]
+    return "\n".join([_HEAD, *parts, f"## The whole table\n\n{_table()}"])
 
 
 def moves(diagram: Diagram) -> Iterator[tuple[ContainerPhase, ContainerPhase, str]]:
@@ -89,7 +88,7 @@ def _drawn(diagram: Diagram) -> str:
 
 
 def _table() -> str:
-    lines = ["| phase | what befalls it | may lead to |", "| --- | --- | --- |"]
+    lines = ["| phase | event | may lead to |", "| --- | --- | --- |"]
     for phase in ContainerPhase:
         for happening in Happening:
             targets = TRANSITIONS[phase].get(happening, frozenset())
@@ -97,31 +96,3 @@ def _table() -> str:
                 names = ", ".join(target.name for target in ContainerPhase if target in targets)
                 lines.append(f"| {phase.name} | {happening.value} | {names} |")
     return "\n".join([*lines, ""])
-
-
-def with_diagrams(page: str) -> str:
-    """The page with its printed part recreated.
-
-    Raises:
-        ValueError: the page has no such part.
-    """
-    before, _, rest = page.partition(_BEGIN)
-    _, found, after = rest.partition(_END)
-    if not found:
-        raise ValueError("the page has no part for what scripts/diagrams prints")
-    return f"{before}{_BEGIN}\n{printed()}\n{_END}{after}"
-
-
-def main() -> None:
-    """Print, or write into appmaster/README.md."""
-    parser = argparse.ArgumentParser(prog="scripts/diagrams", description=_ABOUT)
-    about = "write them into appmaster/README.md instead"
-    parser.add_argument("--write", action="store_true", help=about)
-    if parser.parse_args().write:
-        README.write_text(with_diagrams(README.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        print(printed())
-
-
-if __name__ == "__main__":
-    main()
