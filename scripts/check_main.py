@@ -18,8 +18,9 @@ _TYPED = ("build/ns/homeport", "tests", "scripts", "examples")
 """Packages under their import names: mypy must see homeport.config, not config."""
 
 _ABOUT = """\
-Runs ruff (rules and format), mypy --strict, import-linter and the tidy test, all of them even if
-one fails. Prints one line per tool, and all output of those that failed. Exit code 0: clean."""
+Runs ruff (rules and format), mypy --strict, import-linter, the tidy test, and the checks of words
+and pages, all of them even if one fails. Prints one line per tool, and all output of those that
+failed. Exit code 0: clean."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def _tools(paths: Sequence[str]) -> list[Tool]:
         *mypy,
         Tool("tidy test", pytest),
         Tool("prose", (sys.executable, "scripts/prose_check.py")),
+        Tool("pages", (sys.executable, "scripts/pages_main.py")),
         Tool("import-linter", (str(_BIN / "lint-imports"), "--verbose")),
         *ruff,
     ]

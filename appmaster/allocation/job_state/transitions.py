@@ -27,7 +27,7 @@ class Happening(Enum):
 
     PLACED = "placed"
     FAILS_OVER = "fails over to a standby"
-    MAKES_WAY = "makes way for its active"
+    MAKES_WAY = "stops for its active"
     WAY_IS_CLEAR = "its standby has stopped"
     WAY_IS_BLOCKED = "its standby's place cannot be had"
     GIVEN_AWAY = "its grant served another"
