@@ -14,7 +14,7 @@ BOOTED_MS = 1_700_000_000_000
 TASK = "Partition 0"
 INPUT = "kafka.in.0"
 OWNERS = "a task's owners have stopped before the next is permitted"
-ONLY_CHANGED = "a new JobModel stops only whom it changes"
+ONLY_CHANGED = "a new JobModel stops only the containers that it changes"
 THEIR_TASKS = "containers have the tasks of their JobModel"
 
 

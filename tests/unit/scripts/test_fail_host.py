@@ -57,7 +57,7 @@ def test_a_failover_is_told_moment_by_moment(tmp_path: Path) -> None:
     assert [(moment.at_ms, moment.name) for moment in found] == [
         (13_600, "the lease has run out"),
         (13_610, "failover decided"),
-        (13_700, "the standby is told to stop"),
+        (13_700, "the standby is ordered to stop"),
         (14_100, "the standby has stopped"),
         (14_200, "successor permitted"),
         (14_300, "permit is at the launcher"),

@@ -30,9 +30,17 @@ def test_a_banned_word_is_found_with_its_line_and_remedy(text: str, line: int) -
         '"""The value of ``told``."""\n',
         "told = tell(nobody)\n",
         'event("input-begun-anew")\n',
+        'user = "nobody"\n',
         '"""The stores whose changelog is gone."""\n',
     ],
-    ids=["quotation", "code in a docstring", "names", "name of an event", "possessive of a thing"],
+    ids=[
+        "quotation",
+        "code in a docstring",
+        "names",
+        "name of an event",
+        "value",
+        "possessive of a thing",
+    ],
 )
 def test_what_is_no_prose_of_ours_is_left_alone(text: str) -> None:
     """Quotations, code and names."""

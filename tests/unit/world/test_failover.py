@@ -240,7 +240,7 @@ def fact(what: str, who: str) -> Moment:
 
 
 MOMENTS: dict[str, Moment] = {
-    "the standby is told to stop": fact("driver:stop-ordered", "0-0@1"),
+    "the standby is ordered to stop": fact("driver:stop-ordered", "0-0@1"),
     "the standby has stopped": lambda found: not found.scene.hosts.child("0-0@1").is_alive,
     "the active is permitted": fact("driver:permit-granted", "0@2"),
     "the active has begun": fact("launcher:child-started", "0@2"),
