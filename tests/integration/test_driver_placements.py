@@ -115,7 +115,7 @@ _KEY = "{}.ContainerPlacementRequestMessage"
 
 
 def test_a_run_has_the_name_that_the_configuration_gives_it(tmp_path: Path) -> None:
-    """``app.run.id``, as whoever uses Samza's classes finds it in the stream; the other goes on."""
+    """``app.run.id``, as users of Samza's classes find it in the stream; the other goes on."""
 
     async def story(am: Am) -> None:
         await am.started()

@@ -93,9 +93,9 @@ def _stand_still(broker: LocalCluster, seconds: float) -> None:
 def _await_end(broker: LocalCluster, system: SystemConfig, transactional_id: str) -> None:
     """Kafka has done with what was open.
 
-    It may send the ends to nobody and keep whoever wants the id waiting for good (seen once, of
-    hundreds that it had written down as aborted): they are sent when the coordinator is loaded
-    anew.
+    The coordinator may fail to send the ends, and keep each client that wants the id waiting for
+    good (seen once, of hundreds that it had recorded as aborted). It sends them when it is loaded
+    again.
     """
     try:
         fence(system, transactional_id)
@@ -283,8 +283,8 @@ def test_two_that_hang_end_each_as_it_had_ended(
         assert _kept(job, name) == [b"second", b"hangs-02"]
 
 
-def test_what_nobody_knows_the_end_of_is_told_and_left(make: Callable[[], Job]) -> None:
-    """A transaction of somebody else's: the line says where, and what an operator can do."""
+def test_a_transaction_with_an_unknown_end_is_reported_and_left(make: Callable[[], Job]) -> None:
+    """A transaction of a foreign client: the log line says where, and what an operator can do."""
     job = make()
     stranger = Producer(
         {

@@ -1,4 +1,4 @@
-"""Properties files are read as ``java.util.Properties`` reads them: a real Java is asked."""
+"""Properties files are read as ``java.util.Properties`` of a real Java reads them."""
 
 from __future__ import annotations
 

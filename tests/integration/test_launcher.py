@@ -19,8 +19,8 @@ from homeport.job_coordinator.model.outcomes import StopCause
 Launch = Callable[..., Running]
 
 
-def test_it_says_who_it_is_and_waits(am: Am, launch: Launch) -> None:
-    """Ids, attempt, host in the one spelling, its own pid; and it exits with 0 when told so."""
+def test_it_identifies_itself_and_waits(am: Am, launch: Launch) -> None:
+    """Ids, attempt, host in the one spelling, its own pid; and it exits with 0 when ordered to."""
     launcher = launch()
     wait_for(lambda: len(am.check_ins) > 2, launcher)
     message = am.check_ins[0]
@@ -76,10 +76,10 @@ def test_an_end_of_its_own_is_reported_with_its_cause(
     ("number", "cause"),
     [(signal.SIGTERM, StopCause.SIGNALLED), (signal.SIGKILL, StopCause.KILLED)],
 )
-def test_a_stray_signal_is_told_from_an_order(
+def test_a_stray_signal_is_distinguished_from_an_order(
     am: Am, launch: Launch, number: signal.Signals, cause: StopCause
 ) -> None:
-    """Nobody ordered it: the cause says so, whatever the exit code."""
+    """The driver did not order it: the cause says so, whatever the exit code."""
     launcher = launch()
     am.orders(OrderKind.RUN, FIRST)
     os.kill(launcher.child_pid(am), number)
@@ -123,7 +123,7 @@ def test_a_child_that_does_not_stop_is_killed_in_time(am: Am, launch: Launch) ->
 
 
 def test_without_driver_and_keeper_it_kills_its_child_and_goes(am: Am, launch: Launch) -> None:
-    """The lease is lost: the child is dead; nobody answers for long: the launcher leaves with 1."""
+    """The child dies with its lease; without an answer for long the launcher exits with 1."""
     launcher = launch("deaf")
     am.orders(OrderKind.RUN, FIRST)
     pid = launcher.child_pid(am)
@@ -167,7 +167,7 @@ def test_a_child_that_does_not_beat_is_killed(am: Am, launch: Launch) -> None:
 
 
 def test_a_child_whose_launcher_is_stopped_ends_itself(am: Am, launch: Launch) -> None:
-    """SIGSTOP of the launcher: nobody renews, and the child's own thread ends it in time."""
+    """SIGSTOP of the launcher: without renewals the child's own thread ends it in time."""
     launcher = launch("leased")
     am.orders(OrderKind.RUN, FIRST)
     pid = launcher.child_pid(am)
@@ -247,7 +247,7 @@ def test_a_spare_waits_beside_its_child_and_is_the_next(am: Am, launch: Launch) 
 
 @pytest.mark.parametrize("makes_way", [True, False])
 def test_a_spare_learns_that_its_permit_is_near(am: Am, launch: Launch, *, makes_way: bool) -> None:
-    """From an order to stop whoever makes way for its active container; no other stop says so."""
+    """From the order that stops a standby for its active container; no other stop says so."""
     launcher = launch("spared")
     am.orders(OrderKind.RUN, FIRST)
     launcher.child_pid(am)
@@ -275,7 +275,7 @@ def test_a_spare_that_was_killed_is_replaced(am: Am, launch: Launch) -> None:
 
 
 def test_a_spare_that_has_lost_what_it_had_is_replaced(am: Am, launch: Launch) -> None:
-    """The AM is told whether it is ready; with what has died it would be no fast start."""
+    """The AM hears whether the spare is ready; a spare without its parts is no fast start."""
     launcher = launch("losing")
     am.orders(OrderKind.RUN, FIRST)
     child = launcher.child_pid(am)

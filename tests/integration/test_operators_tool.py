@@ -178,7 +178,7 @@ def test_a_job_that_does_not_run_is_read_from_its_stream(operator: Operator) -> 
 
 
 @pytest.mark.usefixtures("running")
-def test_a_job_that_runs_is_asked(operator: Operator) -> None:
+def test_the_tool_queries_a_running_job(operator: Operator) -> None:
     """Its AM's answers are shown, the version in force and its own configuration among them."""
     done = operator.call("config", "get", "task.commit.ms")
     assert done.stdout == "77\n"
@@ -190,7 +190,7 @@ def test_a_job_that_runs_is_asked(operator: Operator) -> None:
     assert with_secrets.stdout == f"{SECRET}\n"
 
 
-def test_somebody_else_at_the_port_is_not_the_job(
+def test_another_program_at_the_port_is_not_the_job(
     operator: Operator, running: RunningBackend
 ) -> None:
     """The port of an AM that is gone may be another job's."""
@@ -238,7 +238,7 @@ def test_what_would_break_the_job_is_not_written(
     assert rule in operator.refusal("config", "set", key, value)
 
 
-def test_a_secret_can_be_given_where_nobody_sees_it(operator: Operator) -> None:
+def test_a_secret_can_be_given_without_showing_it(operator: Operator) -> None:
     """Standard input instead of the command line, whose secrets are warned of."""
     done = operator.call("config", "set", "a.password", "-", typed=f"{SECRET}\n")
     assert (done.returncode, "warning" in done.stderr) == (0, False)
@@ -247,7 +247,7 @@ def test_a_secret_can_be_given_where_nobody_sees_it(operator: Operator) -> None:
     assert "homeport config set a.password - reads it from standard input" in typed.stderr
 
 
-def test_a_key_that_is_nearly_one_of_ours_is_asked_about(operator: Operator) -> None:
+def test_a_key_that_is_nearly_one_of_ours_needs_confirmation(operator: Operator) -> None:
     """It is written all the same: it may be the user's own."""
     done = operator.call("config", "set", "systems.kafka.samza.ofset.default", "oldest")
     assert done.returncode == 0
@@ -284,7 +284,7 @@ def test_a_file_is_compared_with_what_is_in_force(
 
 
 def test_inputs_by_regular_expression_are_looked_up(operator: Operator) -> None:
-    """Where the inputs matter Kafka is asked; a topic that is an input anyway is refused."""
+    """Where inputs matter the tool queries Kafka; a topic that is an input anyway is refused."""
     topic = operator.config["task.inputs"].removeprefix("kafka.")
     rewriter = {
         "job__config__rewriters": "r",

@@ -71,7 +71,7 @@ def node_of(cluster: LocalCluster, host: str) -> dict[str, Any]:
     return next(node for node in cluster.status()["nodes"] if node["host"] == host)
 
 
-def test_running_cluster_tells_how_to_use_it(cluster: LocalCluster) -> None:
+def test_running_cluster_shows_how_to_use_it(cluster: LocalCluster) -> None:
     """All nodes are RUNNING on own addresses, and the environment names what clients need."""
     status = cluster.status()
     assert status["state"] == "up"
