@@ -181,7 +181,7 @@ def without_offset(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [damaged, without_offset])
-def test_a_directory_that_is_no_good_is_read_anew(
+def test_a_damaged_directory_is_restored_from_the_start(
     tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
     """R22, R23: one without OFFSET, and one that is invalid: emptied, oldest to newest."""

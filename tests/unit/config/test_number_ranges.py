@@ -77,7 +77,7 @@ def test_what_is_no_number_of_the_range_is_refused_in_a_short_line(text: str) ->
 
 
 def _fault(call: Callable[[], object]) -> str:
-    """What a user is told; empty where nothing is wrong."""
+    """The error for the user; empty where nothing is wrong."""
     try:
         call()
     except ConfigError as error:

@@ -190,7 +190,7 @@ def test_masking_keeps_keys_and_hides_values() -> None:
 
 
 def test_an_error_never_has_a_secrets_value() -> None:
-    """Neither its line nor its fields, whoever raises it."""
+    """Neither its line nor its fields, wherever it is raised."""
     error = ConfigError("systems.k.consumer.sasl.password", "hunter2", "it is bad", "mend it")
     assert str(error) == "systems.k.consumer.sasl.password = '********': it is bad; mend it"
     assert error.value == MASK

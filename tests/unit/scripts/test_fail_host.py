@@ -51,7 +51,7 @@ def _failover() -> list[tuple[int, str, str, str | None, int | None]]:
     ]
 
 
-def test_a_failover_is_told_moment_by_moment(tmp_path: Path) -> None:
+def test_a_failover_is_shown_moment_by_moment(tmp_path: Path) -> None:
     """Each once, by time, from the end of the lease to the first commit; the last store counts."""
     found = moments(_history(tmp_path, *_failover()), LOST, KILLED_MS)
     assert [(moment.at_ms, moment.name) for moment in found] == [
@@ -71,7 +71,7 @@ def test_a_failover_is_told_moment_by_moment(tmp_path: Path) -> None:
     assert first_output_ms(found) == 16_500
 
 
-def test_what_was_before_the_kill_and_of_others_is_not_told(tmp_path: Path) -> None:
+def test_events_before_the_kill_and_of_others_are_not_shown(tmp_path: Path) -> None:
     """Neither the lost one's own commits, nor another processor's moments."""
     others = [
         (9_000, "driver", "stop-ordered", "1-0", 1),
@@ -84,8 +84,8 @@ def test_what_was_before_the_kill_and_of_others_is_not_told(tmp_path: Path) -> N
     assert first_output_ms([]) is None
 
 
-def test_of_several_successors_the_one_that_committed_is_told(tmp_path: Path) -> None:
-    """The epochs in between failed; until one commits, the first of them is told."""
+def test_of_several_successors_the_one_that_committed_is_shown(tmp_path: Path) -> None:
+    """The epochs in between failed; until one commits, the first of them is shown."""
     failed = [
         (13_600, "driver", "revoked", "1", 3),
         (13_700, "driver", "permit-granted", "1", 4),

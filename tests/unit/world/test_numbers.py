@@ -78,7 +78,7 @@ def test_a_placement_request_beyond_all_bounds_is_refused(fields: dict[str, obje
         scene.judge()
 
 
-def test_a_request_whose_key_has_no_room_for_an_answer_goes_away() -> None:
+def test_a_request_with_a_key_too_long_for_an_answer_is_dropped() -> None:
     """Its uuid is all of a record: no answer could be found under it."""
     with World() as world:
         scene = Scene(world)

@@ -1,4 +1,4 @@
-"""Who is queued keeps its turn, and is placed anew where its situation has changed."""
+"""A queued container keeps its turn, and is placed again where its situation has changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_launcher_that_is_left_is_taken_by_one_that_waits_elsewhere(machine: M
     assert machine.container(queued[0]).resource_id == "r0"
 
 
-def test_nobody_moves_to_a_free_host_that_is_no_better(machine: Machine) -> None:
+def test_no_container_moves_to_a_free_host_that_is_no_better(machine: Machine) -> None:
     """A is served, and more loaded than b, where 2 waits; 2 waits on."""
     machine.deploy({"0": "a", "1": "a", "2": "b", "3": "b"}, "a", "b")
     machine.feed(allocated(1), check_in("r0", "a", request=1))

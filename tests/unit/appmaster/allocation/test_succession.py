@@ -53,7 +53,7 @@ def test_it_is_forgiven_when_its_window_is_over(machine_with: MachineWith) -> No
     assert machine.container("0").failures == 0
 
 
-def test_who_was_given_up_is_not_placed_again(machine_with: MachineWith) -> None:
+def test_a_container_that_was_given_up_is_not_placed_again(machine_with: MachineWith) -> None:
     """The others go on, where the job need not fail for it."""
     machine = machine_with(retry_count=1, fail_job_after_retries=False)
     machine.feed(charged(2), live("a"))
@@ -64,7 +64,7 @@ def test_who_was_given_up_is_not_placed_again(machine_with: MachineWith) -> None
 
 
 def test_an_end_that_another_driver_began_goes_on(machine: Machine) -> None:
-    """What runs, and was adopted, is told to stop; the result is the one decided then."""
+    """Each adopted container gets an order to stop; the result is the one decided then."""
     machine.feed(model({"0": "a"}, p0=3), live("a"), check_in("r0", "a", inc("0", 3)))
     orders = machine.feed(ShutdownRequested("FAILED", "why"))
     assert orders == stops("r0", "0", 3)

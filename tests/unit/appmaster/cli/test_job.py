@@ -104,7 +104,7 @@ def test_an_application_without_a_tag_is_the_jobs_where_the_stream_names_it() ->
     assert last(old) is None
 
 
-def test_kafka_is_asked_only_where_tags_do_not_decide() -> None:
+def test_kafka_is_queried_only_where_tags_do_not_decide() -> None:
     """A job that runs is found, and one that never ran is not, while Kafka is away."""
     mine = application(1, MINE)
     assert last(mine, application(2, None), streams=(None,)) == mine

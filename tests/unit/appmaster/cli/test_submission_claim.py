@@ -26,7 +26,7 @@ class Kafka:
         return made
 
     def write(self, submission: Submission) -> None:
-        """Somebody writes it."""
+        """Another client writes it."""
         EpochManager(self.stream()).write_submission(submission)
 
     def read(self) -> Submission | None:
@@ -112,7 +112,7 @@ def test_a_submission_that_was_given_up_is_not_waited_for() -> None:
 
 
 def test_a_third_that_claims_meanwhile_is_waited_for_too() -> None:
-    """What is seen after a wait is judged anew."""
+    """What is seen after a wait is judged again."""
     kafka = Kafka()
     kafka.write(Submission(1, claim="dead"))
     steps: Iterator[Callable[[], None]] = iter(

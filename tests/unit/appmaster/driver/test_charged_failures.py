@@ -11,7 +11,7 @@ P0 = ProcessorId("0")
 
 
 def test_what_was_charged_counts_for_the_rest_of_its_window() -> None:
-    """Not longer; but who was given up stays so, and a clock that went back helps nobody."""
+    """Not longer; what was given up stays so; a clock that went back changes nothing."""
 
     def left(count: int, since_ms: int) -> ChargedFailures | None:
         states = {P0: RetryState(count, since_ms)}

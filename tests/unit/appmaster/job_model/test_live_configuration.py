@@ -48,7 +48,7 @@ def test_what_the_stream_says_is_in_force() -> None:
 
 
 def test_a_key_that_needs_a_redeploy_keeps_the_value_of_the_submission() -> None:
-    """Whoever reads the stream comes to the same, and says what the stream wants."""
+    """Each reader of the stream gets the same result, and reports the pending value."""
     reading = read(of(), FILE.merged({MEMORY: "2048"}))
     assert reading.config == FILE
     assert reading.pending == (PendingKey(MEMORY, "1024", "2048", Liveness.NEEDS_REDEPLOY),)
@@ -75,13 +75,13 @@ def test_what_is_never_changed_with_state_is_not_applied() -> None:
 
 
 def test_without_state_it_takes_a_redeploy() -> None:
-    """The tasks are others afterwards, and nobody has anything to lose."""
+    """The tasks are others afterwards, and there is no state to lose."""
     reading = read(of(), FILE.merged({GROUPER: "group-by-system-stream-partition"}))
     assert reading.config == FILE
     assert [(p.key, p.takes) for p in reading.pending] == [(GROUPER, Liveness.NEEDS_REDEPLOY)]
 
 
-def test_a_key_whose_record_is_deleted_has_the_value_of_the_file_again() -> None:
+def test_a_key_with_a_deleted_record_has_the_value_of_the_file_again() -> None:
     """A record that the writer tool takes back does not leave the default behind."""
     submitted = of(job_container_count="5")
     without = Config({k: v for k, v in FILE.items() if k != "job.container.count"})
@@ -120,7 +120,7 @@ def test_what_no_model_can_be_made_of_is_not_tried_again() -> None:
 
 
 def test_what_is_pending_stands_beside_a_fault() -> None:
-    """Both are told at once."""
+    """Both are reported at once."""
     configuration = LiveConfiguration(of())
     stream = FILE.merged({MEMORY: "2048", "job.container.count": "50"})
     assert configuration.wanted(stream) is not None

@@ -1,4 +1,4 @@
-"""An attempt that nobody answers: for how long it stays."""
+"""An attempt without answers from others: how long it stays."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ CONFIG = Config(
     }
 )
 FILE = Config({**{k: v for k, v in CONFIG.items() if k != "yarn.queue"}, "task.class": "m:B"})
-"""Without what the writer tool had set: it set a key anew, and changed one."""
+"""Without what the writer tool had set: it added a key, and changed one."""
 
 
 @pytest.fixture

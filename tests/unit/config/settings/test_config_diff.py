@@ -78,7 +78,7 @@ def test_the_same_in_other_words_is_no_change(
 
 
 def test_keys_of_the_user_restart_containers() -> None:
-    """A key that nobody declared is read by user code when it starts."""
+    """User code reads an undeclared key when it starts."""
     assert between({}, {"my.key": "1"}) == ConfigDiff(restarts_containers=("my.key",))
     assert between({"my.key": "1"}, {}) == ConfigDiff(restarts_containers=("my.key",))
 

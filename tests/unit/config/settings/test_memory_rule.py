@@ -53,7 +53,7 @@ def test_the_shares_add_up(
 
 
 def test_a_warm_spare_beside_an_active_container_has_a_share() -> None:
-    """As large a JVM once more, and its Python; none without a pipeline, whatever is asked for."""
+    """As large a JVM once more, and its Python; none without a pipeline, whatever is configured."""
     shares = divide(4096, has_pipeline=True, has_warm_spare=True)
     assert shares == MemoryShares(32, 512, 928, 256, 1024, 928 + 256 + 160)
     assert divide(4096, has_pipeline=False, has_warm_spare=True) == divide(4096, has_pipeline=False)

@@ -1,4 +1,4 @@
-"""What ``homeport checkpoint set`` is told, before anything is asked."""
+"""The arguments of ``homeport checkpoint set``, before any request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_one_option_says_where() -> None:
 
 @pytest.mark.parametrize(("offset", "earliest"), [(None, False), (7, True)])
 def test_none_or_two_are_refused(offset: int | None, *, earliest: bool) -> None:
-    """Which one was meant nobody can tell."""
+    """Their meaning is not clear."""
     with pytest.raises(ConfigError, match="exactly one of --offset, --earliest"):
         Place.of(offset=offset, earliest=earliest, latest=False, at_ms=None)
 

@@ -43,7 +43,7 @@ def _made(base: Path, task: str, **counts: int) -> Path:
 def test_a_store_is_dumped_by_its_tasks_name(
     named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Or from a copy anywhere; the position is told beside the answer."""
+    """Or from a copy anywhere; the position stands beside the answer."""
     path = _made(tmp_path, "Partition_0", a=1, b=2)
     run(["state", "dump", "counts", "Partition 0", named, "--base", str(tmp_path)])
     said = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""The lines of ``homeport state dump``, and the keys that it is asked for."""
+"""The lines of ``homeport state dump``, and the keys that a query names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_bytes_are_text_where_they_are_and_digits_else(tmp_path: Path) -> None:
 
 
 def test_json_keeps_every_byte(tmp_path: Path) -> None:
-    """Bytes are base64; what the serde cannot read is told beside them."""
+    """Bytes are base64; what the serde cannot read stands beside them."""
     with closing(_view(tmp_path, *PAIRS)) as view:
         said = list(lines(view, (serde("bytes"), serde("json")), Query(), 2, as_json=True))
     assert [json.loads(line) for line in said] == [

@@ -1,4 +1,4 @@
-"""A full disk is told as such, whoever meets it."""
+"""A full disk is reported as such, whichever process meets it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _environment(tmp_path: Path, **variables: str) -> Environment:
     return Environment.of(given, tmp_path)
 
 
-def test_a_permit_says_whom_to_fence() -> None:
+def test_a_permit_lists_the_incarnations_to_fence() -> None:
     """Fields as the launcher writes them."""
     text = (
         '{"processor_id":"1","epoch":3,"model_version":7,"fence":[{"processor_id":"0","epoch":2}]}'

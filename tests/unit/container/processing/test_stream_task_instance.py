@@ -170,7 +170,7 @@ OURS: list[tuple[Step, str]] = [
     (lambda store, _: store.put(None, "value"), "ValueError"),
     (lambda store, _: store.put("\x00homeport.position", "value"), "ValueError"),
     (lambda _, collector: collector.send("out", "text"), "TypeError"),  # type: ignore[arg-type]  # wrong on purpose
-    (_raises(StopRequestedError("told to stop")), "StopRequestedError"),
+    (_raises(StopRequestedError("ordered to stop")), "StopRequestedError"),
     (_raises(OvertakenError("by epoch 2")), "OvertakenError"),
     (_raises(DiskFullError("/state: no room")), "DiskFullError"),
     (_raises(HomeportError("anything")), "HomeportError"),
@@ -265,7 +265,7 @@ def _exacting(requests: Requests) -> StreamTaskInstance:
 
 
 def test_a_task_asks_its_container_for_commits_and_the_end() -> None:
-    """Nothing is asked for before; the vote is the task's own, and ends nothing alone."""
+    """There is no request before; the vote is the task's own, and ends nothing alone."""
     requests = Requests()
     task = _exacting(requests)
     assert requests == Requests(votes=set(), commit=False)

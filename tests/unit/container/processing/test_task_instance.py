@@ -68,7 +68,7 @@ def test_an_unknown_store_is_answered_with_those_there_are() -> None:
 
 
 class Failing(BatchTask):
-    """Raises where it is told to."""
+    """Raises at the configured place."""
 
     where = ""
     error: type[BaseException] = RuntimeError

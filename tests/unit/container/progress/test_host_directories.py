@@ -53,8 +53,8 @@ def test_a_processors_host_counts_where_a_task_has_none() -> None:
     assert found[OWN].role is HostRole.STANDBY
 
 
-def test_a_standby_of_nobody_owns_nothing() -> None:
-    """A standby task whose active one is not told has no directory of its own."""
+def test_a_standby_without_an_active_owns_nothing() -> None:
+    """A standby task without a named active one has no directory of its own."""
     stray = TaskModel(STANDBY.task_name, (), 0, TaskMode.STANDBY)
     container = ContainerModel(ProcessorId("0-0"), {stray.task_name: stray})
     assert owners(["counts"], [container], {stray.task_name: NM1}, {}, NM1) == {}
@@ -107,7 +107,7 @@ def test_old_state_of_a_task_that_runs_elsewhere_goes() -> None:
 
 
 def test_state_of_a_task_that_never_ran_is_judged_by_its_age() -> None:
-    """Nobody knows where it is at home."""
+    """Its home is unknown."""
     owner = Owner("counts", TASK, HostRole.ELSEWHERE, None)
     verdict = judged(DirectoryKind.STORE, owner, is_held=False, age_ms=9, limit_ms=1)
     assert (verdict.is_removable, verdict.reason) == (True, "its task never ran on this host")

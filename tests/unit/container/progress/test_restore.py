@@ -45,7 +45,7 @@ def test_a_store_was_away_for_longer_than_deletions_were_kept_when_it_was_writte
 
 
 def test_what_is_expected_of_a_store_says_how_long_deletions_are_kept() -> None:
-    """So that whoever comes later knows what the store was written under."""
+    """So that a later container knows the settings under which the store was written."""
     task = TaskModel(TaskName("Partition 0"), (), 0)
     stream, now = SystemStream("kafka", "log"), ClockReading(7)
     found = expectation_of(stream, ChangelogTopic("id-1", 60_000), task, "G", now)

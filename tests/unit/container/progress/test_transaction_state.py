@@ -150,7 +150,7 @@ def test_a_batch_from_before_an_end_of_the_other_outcome_is_of_no_certain_transa
     ]
 
 
-def test_ends_of_the_same_outcome_need_not_be_told_apart() -> None:
+def test_ends_of_the_same_outcome_need_not_be_distinguished() -> None:
     """Whichever of them the batch is of, it was committed."""
     ended = _last((PREPARE_COMMIT, 3, 10), (PREPARE_COMMIT, 3, 20))
     assert ended.began_with(Batch(7, 3, 9), LOG)

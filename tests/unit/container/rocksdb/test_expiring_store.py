@@ -98,7 +98,7 @@ def test_a_wall_clock_that_is_set_takes_nothing_out_and_keeps_nothing(
 
 
 def test_time_without_a_container_does_not_count(tmp_path: Path) -> None:
-    """Between two openings only the calendar could tell it, and that can be set."""
+    """Between two openings only the calendar could measure it, and that can be set."""
     clock = Clock()
     store = _opened(tmp_path, clock)
     store.write({b"a": b"1"}, 1)

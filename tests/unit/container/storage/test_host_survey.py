@@ -45,7 +45,7 @@ def test_what_a_start_would_find_is_found_beside_the_owner(tmp_path: Path) -> No
 
 
 def test_damage_is_of_its_kind(tmp_path: Path) -> None:
-    """As a start would tell it: OFFSET before the store."""
+    """As a start would report it: OFFSET before the store."""
     _made(tmp_path).release()
     next(tmp_path.glob("*.sst")).write_bytes(b"")
     local = state_found(tmp_path, STORE, TASK)

@@ -119,7 +119,7 @@ def test_a_fault_that_was_there_before_does_not_forbid_another_change() -> None:
         ("job.elasticity.factor", "2"),
     ],
 )
-def test_some_keys_and_values_are_nobodys_to_write(key: str, value: str | None) -> None:
+def test_some_keys_and_values_are_refused(key: str, value: str | None) -> None:
     """What names the job, what the AM writes, and values that are not of the type."""
     with pytest.raises(ConfigError):
         check_key(key, value)

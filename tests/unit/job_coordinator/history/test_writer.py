@@ -18,7 +18,7 @@ def _lines(directory: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_an_event_is_one_line_with_who_where_and_when(tmp_path: Path) -> None:
+def test_an_event_is_one_line_with_process_place_and_time(tmp_path: Path) -> None:
     """The agreed fields come first and cannot be overwritten; the event's own follow."""
     writer = HistoryWriter(tmp_path / "deep" / ".history", "container", "nm1")
     writer.event("restore-finished", "0", 4, kind="tail", to=None, host="other", path=Path("x"))
@@ -69,7 +69,7 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
     assert len(_lines(tmp_path)) == 800
 
 
-def test_a_history_that_cannot_be_written_stops_nobody(
+def test_a_history_that_cannot_be_written_stops_no_process(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is said once in the log, and that is all."""

@@ -39,5 +39,5 @@ def test_what_kafka_retries_passes(code: int) -> None:
     ],
 )
 def test_what_only_a_change_mends_does_not(code: int) -> None:
-    """Whoever waited for it would wait for ever."""
+    """A caller that waited for it would wait for ever."""
     assert not is_transient(KafkaError(code))

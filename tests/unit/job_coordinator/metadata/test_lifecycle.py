@@ -72,7 +72,7 @@ def test_stops_are_read_back(stream: InMemoryCoordinatorStream) -> None:
 def test_an_end_that_yarn_does_not_know_is_left_out(
     stream: InMemoryCoordinatorStream, result: str
 ) -> None:
-    """Whoever went on with it could not tell YARN how the job ended."""
+    """A driver that went on with it could not report to YARN how the job ended."""
     stream.write([JobEndManager.message(JobEnd(3, result, "why"))])
     stream.catch_up()
     assert JobEndManager(stream).read(3) is None

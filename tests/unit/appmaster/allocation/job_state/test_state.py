@@ -93,7 +93,7 @@ def test_what_is_not_in_the_state_is_none(machine: Machine) -> None:
     assert machine.state.holder(ResourceId("r0")) == machine.container("0")
 
 
-def test_each_event_is_told_in_one_short_line() -> None:
+def test_each_event_prints_as_one_short_line() -> None:
     """For logs, and as the cause of instructions."""
     told = {
         describe(model({"0": "a"})): "JobModelPublished version 1, 1 processors",
