@@ -1,8 +1,9 @@
 """What may happen in the small world: by itself, as relief, and as a fault.
 
 The allocator is the product's; everything else is described here as orders of events, without a
-clock. What time decides is an order too. A launcher ends its lease before the keeper does (safety
-C1). A timer runs out when nothing else is left to happen; a timer that runs out earlier is a fault.
+clock. What time decides is an order too. A launcher ends its lease before the keeper does (that is
+safety C1). A timer runs out when nothing else is left to happen; a timer that runs out earlier is a
+fault.
 
 Grain. Steps that no other process can see in between are one move: a launcher that is permitted
 begins its child, and the child fences, initialises its id and reads the stream at once. Only a
