@@ -271,7 +271,7 @@ def _each_end_once(before: Moment, after: Moment) -> dict[str, int]:
     ("sender", "receiver"),
     [("node", "am"), ("am", "node"), ("node", "kafka"), ("kafka", "node")],
 )
-def test_what_is_lost_one_way_only_is_recovered_from_as_if_both_were(
+def test_a_loss_in_one_direction_is_recovered_like_one_in_both(
     make_network_job: MakeJob, faults: Faults, sender: str, receiver: str
 ) -> None:
     """Questions that get no answer, and answers to questions that did not come, are none."""

@@ -237,7 +237,7 @@ def test_two_at_once_end_what_was_committed_as_committed(
     _has_both(job)
 
 
-def test_whoever_is_killed_at_any_step_aborts_nothing(
+def test_a_container_killed_at_any_step_aborts_nothing(
     make: Callable[[], Job], broker: LocalCluster
 ) -> None:
     """No transaction is open then, which Kafka would abort for its time; the next one goes on."""
@@ -308,7 +308,7 @@ def test_a_transaction_with_an_unknown_end_is_reported_and_left(make: Callable[[
 
 
 @pytest.mark.long
-def test_what_a_broker_that_stood_still_left_hanging_is_ended(
+def test_a_hanging_transaction_of_a_broker_that_stood_still_is_ended(
     make: Callable[[], Job], broker: LocalCluster
 ) -> None:
     """A single broker stands still for longer than its session, and wakes up without a leader.

@@ -99,7 +99,9 @@ def test_an_incarnation_is_run_once(am: Am, launch: Launch) -> None:
     wait_for(lambda: am.reports[-1].incarnation == SECOND, launcher)
 
 
-def test_one_that_never_ran_is_reported_stopped_and_never_runs(am: Am, launch: Launch) -> None:
+def test_a_container_that_never_ran_is_reported_stopped_and_never_runs(
+    am: Am, launch: Launch
+) -> None:
     """A stop that overtakes its permit is evidence too, as the permit is not obeyed afterwards."""
     launcher = launch()
     am.orders(OrderKind.STOP, FIRST)
@@ -122,7 +124,7 @@ def test_a_child_that_does_not_stop_is_killed_in_time(am: Am, launch: Launch) ->
     assert not is_alive(pid)
 
 
-def test_without_driver_and_keeper_it_kills_its_child_and_goes(am: Am, launch: Launch) -> None:
+def test_without_driver_and_keeper_it_kills_its_child_and_exits(am: Am, launch: Launch) -> None:
     """The child dies with its lease; without an answer for long the launcher exits with 1."""
     launcher = launch("deaf")
     am.orders(OrderKind.RUN, FIRST)

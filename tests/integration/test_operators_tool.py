@@ -231,7 +231,7 @@ def test_a_change_is_written_and_its_meaning_said(
         ("job.elasticity.factor", "2", "a task reads whole partitions"),
     ],
 )
-def test_what_would_break_the_job_is_not_written(
+def test_a_change_that_would_break_the_job_is_not_written(
     operator: Operator, key: str, value: str, rule: str
 ) -> None:
     """Types, rules across keys, the inputs as they are, and what is settled with state."""

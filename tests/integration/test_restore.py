@@ -178,7 +178,9 @@ def test_a_store_that_was_away_for_longer_than_deletions_are_kept_is_read_from_t
     assert stores.restore()[TASK].kind is RestoreKind.TAIL
 
 
-def test_what_is_merged_after_a_restore_is_reported(make: Callable[[int], RestoredStores]) -> None:
+def test_the_files_merged_after_a_restore_are_reported(
+    make: Callable[[int], RestoredStores],
+) -> None:
     """Where each of many flushes left a file: how many, once all has been read."""
     stores = make(1)
     stores.produce(LARGE, 1)

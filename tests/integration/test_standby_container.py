@@ -196,7 +196,7 @@ def test_a_standby_that_is_killed_goes_on_exactly(make: Make) -> None:
     assert _are_equal(job) == 14
 
 
-def test_what_was_not_committed_is_never_followed(make: Make) -> None:
+def test_uncommitted_records_are_never_followed(make: Make) -> None:
     """Safety K1: records of an aborted transaction pass by; those of an open one are waited for."""
     job = make()
     standby = _start_standby(job, 1)

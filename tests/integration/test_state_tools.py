@@ -167,7 +167,7 @@ def _age(directory: Path) -> Path:
     return directory
 
 
-def test_what_a_job_left_behind_is_removed_and_nothing_else(operator: Operator) -> None:
+def test_only_the_directories_that_a_job_left_behind_are_removed(operator: Operator) -> None:
     """R38: what is at home, in use, young, or another job's stays; the dry run changes nothing."""
     _ran(operator)
     own = _age(operator.directory / "counts" / "Partition_0")

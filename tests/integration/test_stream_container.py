@@ -470,7 +470,7 @@ def test_a_spare_with_a_spark_takes_it_along(make: Make, kind: str) -> None:
     assert living(spare.process.pid) == []
 
 
-def test_a_spark_that_is_of_no_use_goes(make: Make) -> None:
+def test_an_unneeded_spark_session_ends(make: Make) -> None:
     """With a spare that is ordered to end, and where it has died before the permit came."""
     job = make(PIPELINE, task_pipeline_class="user_job:words")
     told, _ = _warm(job, "told")

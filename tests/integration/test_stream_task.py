@@ -190,7 +190,7 @@ def test_ignored_exceptions_are_skipped(make: Make) -> None:
     assert job.table("out") == {"good": b"1"}
 
 
-def test_what_a_store_refuses_is_never_skipped(make: Make) -> None:
+def test_a_record_that_a_store_refuses_is_never_skipped(make: Make) -> None:
     """Even where every exception is ignored: the message counts as read, and is in no state."""
     limit = {"changelog_max_message_size_bytes": "4", "disallow_large_messages": "true"}
     keys = {f"stores_counts_{key}": value for key, value in limit.items()}

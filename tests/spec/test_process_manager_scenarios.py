@@ -211,7 +211,7 @@ def test_a_container_that_cannot_be_launched_is_requested_elsewhere(machine: Mac
     assert told == (*disarms(1, "expiry"), *remembers_failure("0"), *asks(2, "b"))
 
 
-def test_an_old_containers_second_end_is_no_news(machine: Machine) -> None:
+def test_a_second_report_of_an_old_containers_end_is_stale(machine: Machine) -> None:
     """P14: its disk failed (-101); it runs again; a second end of the old one (-102) is stale."""
     machine.deploy({"0": None}, "a", "b")
     machine.run("0", "r0", "a", 1)

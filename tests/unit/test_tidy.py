@@ -155,7 +155,7 @@ def test_no_path_of_a_machine() -> None:
     assert found == []
 
 
-def test_what_is_silenced_says_why() -> None:
+def test_each_silenced_error_has_a_reason() -> None:
     """Each noqa and each ignored type error names its rule, and is followed by a reason."""
     silenced = re.compile(r"# (?:noqa|type: ignore)\b")
     reasoned = re.compile(r"# (?:noqa: [A-Z0-9, ]+ - |type: ignore\[[a-z, -]+\] +# )\S")

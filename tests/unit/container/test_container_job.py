@@ -59,7 +59,7 @@ def test_it_knows_which_systems_a_transaction_reaches() -> None:
     assert [serde.name for serde in view.serdes(view.stores[0])] == ["string", "json"]
 
 
-def test_what_a_container_cannot_do_is_refused() -> None:
+def test_an_unsupported_configuration_is_refused() -> None:
     """Each with its key."""
     for over, key in (
         ({"stores.s.changelog": "elsewhere.log"}, r"stores\.s\.changelog"),

@@ -124,7 +124,7 @@ def test_only_the_tail_is_no_store_in_full(kinds: list[str], *, is_right: bool) 
         (["--prewarm"], "--prewarm goes with --fail-host only"),
     ],
 )
-def test_what_does_not_combine_is_refused(
+def test_options_that_do_not_combine_are_refused(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In one line that says what to leave out, before anything is set up."""

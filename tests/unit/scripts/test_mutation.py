@@ -65,7 +65,7 @@ def test_a_statement_has_these_mutants(statement: str, changes: list[str]) -> No
     assert sorted(_in_function(statement)) == sorted(changes)
 
 
-def test_of_a_whole_condition_the_boundary_is_left() -> None:
+def test_a_whole_condition_is_changed_at_its_boundary_and_to_constants() -> None:
     """A test that notices that it is always, and never, true also notices its opposite."""
     assert sorted(_in_function("if a < b: x = a")) == [
         "a < b → (a <= b)",

@@ -53,7 +53,7 @@ def stops(scene: Scene) -> dict[Incarnation, str]:
 
 
 @pytest.mark.parametrize("ends", [stops_in_order, loses_its_launcher])
-def test_one_that_stopped_while_no_driver_ran_is_recorded_by_the_next(
+def test_a_stop_while_no_driver_ran_is_recorded_by_the_next_driver(
     ends: Callable[[Scene, Process], None],
 ) -> None:
     """At once, so that an attempt that dies then leaves no incarnation to wait for."""

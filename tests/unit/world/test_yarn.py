@@ -175,7 +175,7 @@ def test_a_full_home_is_left_for_a_host_with_room(scene: Scene) -> None:
     assert outstanding(attempt.yarn) == [3]
 
 
-def test_what_is_preempted_comes_back(scene: Scene) -> None:
+def test_a_preempted_container_comes_back(scene: Scene) -> None:
     """The cluster took it back: it is requested again, at home."""
     attempt = scene.working()
     attempt.yarn.end(RequestId(1))

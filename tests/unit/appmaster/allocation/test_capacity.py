@@ -61,7 +61,7 @@ def sized(machine_with: MachineWith) -> Machine:
     return machine_with(container_memory_mb=1024, container_cores=2)
 
 
-def test_what_hosts_have_is_held_against_one_container() -> None:
+def test_the_size_of_each_host_is_compared_with_one_container() -> None:
     """To the last MB and core; of lost hosts only their size counts."""
     a, b, c, d = (report(h) for h in "abcd")
     a = replace(a, free_memory_mb=1024, free_cores=2)
@@ -175,7 +175,7 @@ def test_a_running_container_needs_no_room(sized: Machine) -> None:
     assert sized.state.phase is JobPhase.ACTIVE
 
 
-def test_what_is_not_known_counts_as_room(machine: Machine) -> None:
+def test_unknown_sizes_count_as_room(machine: Machine) -> None:
     """Hosts without reports, and a size that is not known."""
     assert machine.feed(model({"0": None}), live("a")) == asks(1, "a")
     requests = machine.feed(observed(report("a", 0, 0)))

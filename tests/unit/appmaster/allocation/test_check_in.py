@@ -129,7 +129,7 @@ def test_a_cancelled_request_is_forgotten_with_its_container(machine: Machine) -
     machine.stale(ResourceEnded(RequestId(1)))
 
 
-def test_one_that_is_queued_is_served_before_one_that_asks(machine: Machine) -> None:
+def test_a_queued_container_is_served_before_one_with_a_request(machine: Machine) -> None:
     """It has nothing to cancel, and has waited without a chance of its own."""
     machine.deploy({"0": None, "1": None}, "a")
     assert machine.phases == (P.REQUESTED, P.QUEUED)

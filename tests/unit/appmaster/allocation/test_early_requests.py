@@ -89,7 +89,7 @@ def test_a_host_that_is_lost_meanwhile_is_not_requested(ended: Machine) -> None:
     assert ended.feed(live("b")) == cancels(2, "expiry")
 
 
-def test_its_end_that_was_no_failure_withdraws_it(ended: Machine) -> None:
+def test_an_end_without_failure_withdraws_the_early_request(ended: Machine) -> None:
     """Finished while YARN reported: nothing is to be started."""
     told = ended.feed(stopped("0", 1, StopCause.FINISHED, 0))
     assert told[:2] == cancels(2, "expiry")
@@ -104,7 +104,7 @@ def test_a_report_that_comes_late_does_not_wait_for_a_launcher_that_is_gone(ende
     ended.stale(LauncherSilent(ResourceId("r0")))
 
 
-def test_the_end_of_the_job_withdraws_it(ended: Machine) -> None:
+def test_the_end_of_the_job_withdraws_the_early_request(ended: Machine) -> None:
     """Nothing is left armed."""
     assert ended.feed(ShutdownRequested())[-2:] == cancels(2, "expiry")
     assert not ended.state.timers

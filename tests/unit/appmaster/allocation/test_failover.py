@@ -77,7 +77,7 @@ def triple(machine: Machine) -> Machine:
 # --- the flow of the document
 
 
-def test_an_active_that_stops_goes_on_at_its_launcher_and_nothing_befalls_its_standby(
+def test_an_active_that_stops_goes_on_at_its_launcher_and_its_standby_runs_on(
     pair: Machine,
 ) -> None:
     """S5: "container will be re-spawned -- problem solved"; no failover is written."""
@@ -120,7 +120,7 @@ def test_the_standby_that_stops_is_known_until_its_active_runs(pair: Machine) ->
     assert not makes_way(pair.state, inc("0-0", 1).processor_id)
 
 
-def test_what_the_cluster_took_back_is_failed_over_at_once(pair: Machine) -> None:
+def test_a_preempted_active_fails_over_at_once(pair: Machine) -> None:
     """S4: -100, -101, -102: the old host is not tried, and nothing is charged.
 
     The standby, whose stop was ordered and is not charged either, is placed again under
@@ -184,7 +184,9 @@ def test_the_last_host_of_a_standby_that_does_not_run_is_next(pair: Machine) -> 
     assert pair.phases == (P.REQUESTED, P.REQUESTED)
 
 
-def test_what_a_standby_asks_for_elsewhere_is_not_its_actives_affair(machine: Machine) -> None:
+def test_a_standbys_request_for_another_host_is_not_affected_by_its_active(
+    machine: Machine,
+) -> None:
     """It goes on, and so does each request that is queued behind it there."""
     machine.feed(job({"0": None, "0-0": "b"}), live("b"), check_in("r1", "b", request=1))
     assert machine.feed(live("a", "b")) == asks(2, "a")
@@ -202,7 +204,7 @@ def test_a_launcher_that_was_set_aside_for_the_standby_serves_the_active(pair: M
     assert pair.feed(check_in("r1", "b")) == permits("r1", "0", 2, (inc("0", 1),))
 
 
-def test_where_no_standby_can_be_taken_any_other_host_is(pair: Machine) -> None:
+def test_without_a_usable_standby_any_other_host_is_requested(pair: Machine) -> None:
     """S16: no standby runs, and none is known to have run anywhere that lives."""
     pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c"))
     records = news(pair, TAKEN_BACK)
@@ -317,7 +319,7 @@ def test_when_nothing_else_is_left_a_failover_begins_again(pair: Machine) -> Non
     assert news(pair, LauncherSilent(ResourceId("r1"))) == chooses(FIRST, A)
 
 
-def test_what_a_standby_merely_asks_for_is_the_actives_when_nothing_else_is_left(
+def test_the_active_gets_the_host_that_its_standby_requests_as_the_last_choice(
     pair: Machine,
 ) -> None:
     """A standby is never in the way of its active, but where it may still run."""

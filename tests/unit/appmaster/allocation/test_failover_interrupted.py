@@ -162,7 +162,9 @@ def test_other_hosts_are_requested_one_after_the_other(pair: Machine) -> None:
     assert news(pair, expired(4)) == ()
 
 
-def test_what_its_active_asks_for_is_given_up_where_a_standby_is_found(machine: Machine) -> None:
+def test_an_active_gives_up_its_request_for_a_host_where_a_standby_is_found(
+    machine: Machine,
+) -> None:
     """Its message was long on its way: the active takes its place as of any that runs at home."""
     machine.feed(job({"0": "b", "0-0": None}, p0=1, **{"p0-0": 1}), live("b", "c"))
     assert machine.container("0").wanted == "b"

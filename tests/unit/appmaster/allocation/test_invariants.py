@@ -103,7 +103,7 @@ def test_sharing(sound: AllocatorState) -> None:
     assert "number has not been used" in broken(replace(sound, next_request_id=2))
 
 
-def test_what_was_cancelled(sound: AllocatorState) -> None:
+def test_the_invariants_of_cancelled_requests(sound: AllocatorState) -> None:
     """No container waits for it, and no launcher is kept for its sake."""
     story = broken(replace(sound, cancelled=Bag([RequestId(1), RequestId(2)])))
     assert "nobody waits for a request that was cancelled: 2" in story
@@ -171,7 +171,7 @@ def test_a_resource_of_another_is_no_business_of_a_container(sound: AllocatorSta
     assert sound.container(ProcessorId("0")) is not None
 
 
-def test_what_a_step_changed_is_enough_to_find_what_it_broke(sound: AllocatorState) -> None:
+def test_the_changed_rows_are_enough_to_find_a_broken_invariant(sound: AllocatorState) -> None:
     """The rows that are named, and those that they concern; rows that are not named are not."""
 
     def story(after: AllocatorState, **changes: str) -> str:

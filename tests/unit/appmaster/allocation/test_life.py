@@ -161,7 +161,7 @@ def test_a_container_may_fail_while_it_starts(machine: Machine) -> None:
     assert (machine.phase("0"), machine.container("0").home) == (P.ASSIGNED, "gone")
 
 
-def test_finished_is_for_good_and_the_launcher_goes(running: Machine) -> None:
+def test_finished_is_final_and_the_launcher_exits(running: Machine) -> None:
     """Nothing restarts it; reported twice: stale."""
     assert running.feed(stopped("0", 1, StopCause.FINISHED, 0)) == releases("r0")
     assert running.phase("0") is P.FINISHED

@@ -141,7 +141,7 @@ def test_a_stop_that_a_model_ordered_is_never_charged(running: Machine, cause: S
     assert (running.phase("0"), running.container("0").failures) == (P.ASSIGNED, 0)
 
 
-def test_one_that_starts_is_stopped_too(machine: Machine) -> None:
+def test_a_starting_container_is_stopped_too(machine: Machine) -> None:
     """Its permit was overtaken: if it has not begun, it never will."""
     machine.deploy({"0": "a"}, "a")
     machine.feed(check_in("r0", "a", request=1))
@@ -166,7 +166,7 @@ def test_a_lost_launcher_is_evidence_and_the_loser_asks_again(running: Machine) 
     assert running.feed(check_in("r2", "a")) == permits("r2", "2", 1, (inc("0", 1),), 2)
 
 
-def test_what_yarn_says_is_no_evidence(running: Machine) -> None:
+def test_a_report_of_yarn_is_no_evidence(running: Machine) -> None:
     """The loser's YARN container ended: the gate stays shut without evidence of the stop."""
     running.feed(GROWN, check_in("r2", "a", request=3), ResourceEnded(RequestId(1)))
     assert running.phase("0") is P.STOPPING
@@ -188,7 +188,7 @@ def test_fences_are_known_of_all_lists(running: Machine) -> None:
 # --- shrinking
 
 
-def test_a_retired_one_stops_and_its_launcher_goes(running: Machine) -> None:
+def test_a_retired_container_stops_and_its_launcher_exits(running: Machine) -> None:
     """Both stop; the one that stays is permitted when both have, whichever was first."""
     assert running.feed(SHRUNK) == (*stops("r1", "1", 1), *stops("r0", "0", 1))
     running.feed(stopped("0", 1, ORDERED, 0))
@@ -246,7 +246,7 @@ def test_a_retired_one_that_returns_goes_on(running: Machine) -> None:
     assert running.feed(check_in("r1", "b")) == permits("r1", "1", 4, (inc("1", 1),), 3)
 
 
-def test_one_that_returns_later_goes_on_above_all_its_epochs(running: Machine) -> None:
+def test_a_processor_that_returns_later_goes_on_above_all_its_epochs(running: Machine) -> None:
     """It has stopped, and was forgotten; the stream has not."""
     running.feed(SHRUNK, stopped("1", 1, ORDERED, 0))
     back = change(3, {"0": "a", "1": "b"}, {"0": (1, 3), "1": (1, 3)}, {"1": (inc("1", 1),)}, "1")

@@ -81,7 +81,7 @@ def test_c3_an_expiry_leaves_the_container_untouched(machine: Machine) -> None:
     ],
     ids=["never came", "refused", "ended"],
 )
-def test_a_reservation_that_comes_to_nothing_fails(
+def test_a_reservation_without_a_launcher_fails(
     machine: Machine, ending: tuple[Event, ...], story: str
 ) -> None:
     """Why is said; the container runs on, and nothing is charged."""
@@ -196,7 +196,7 @@ def test_a_bad_request_is_answered_at_once(
     assert taken(machine) == ["u1"]
 
 
-def test_of_many_only_the_number_is_reported(machine: Machine) -> None:
+def test_an_answer_counts_the_names_that_it_omits(machine: Machine) -> None:
     """An answer is one line."""
     machine.deploy({str(n): None for n in range(30)}, *(f"h{n}" for n in range(30)))
     machine.feed(wants("x"), wants("0", "x", uuid="u2"))
@@ -250,7 +250,9 @@ def test_no_model_no_answer(machine: Machine) -> None:
     assert machine.records == ()
 
 
-def test_a_container_that_fails_while_its_launcher_comes_takes_it(machine: Machine) -> None:
+def test_a_container_that_fails_during_its_reservation_uses_the_new_launcher(
+    machine: Machine,
+) -> None:
     """The failure is charged as ever; whatever wait it leads to ends with the reserved launcher."""
     running(machine).feed(wants())
     machine.feed(LauncherSilent(ResourceId("r1")))

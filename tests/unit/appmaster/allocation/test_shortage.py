@@ -118,7 +118,7 @@ def test_others_of_its_group_without_a_host_are_no_obstacle(sized: Machine) -> N
     assert found.hosts == {"a": ""}
 
 
-def test_what_is_said_is_bounded(sized: Machine) -> None:
+def test_the_report_is_bounded(sized: Machine) -> None:
     """Of thirty containers twenty are shown, of thirty hosts twenty, in the sentence five each."""
     hosts = tuple(report(f"h{n:02}", free_mb=0) for n in range(30))
     sized.feed(model({str(n): None for n in range(10, 40)}), observed(*hosts))
@@ -138,7 +138,7 @@ def test_what_is_said_is_bounded(sized: Machine) -> None:
     assert "; and 25 more hosts" in str(found)
 
 
-def test_where_nothing_is_in_the_way_that_is_said(machine: Machine) -> None:
+def test_a_report_without_obstacles_says_so(machine: Machine) -> None:
     """A request that was made a moment ago."""
     machine.feed(model({"0": "a"}), live("a"))
     assert "processor 0; nothing is in the way (1 host of 1 could hold one)" in str(told(machine))

@@ -36,7 +36,7 @@ def charged(count: int, left_ms: int = 7000) -> JobModelPublished:
     return replace(published, failures={P0: ChargedFailures(count, left_ms)})
 
 
-def test_what_was_charged_before_counts(machine_with: MachineWith) -> None:
+def test_failures_charged_before_count(machine_with: MachineWith) -> None:
     """For the rest of its window; the next failure within it is one too many."""
     machine = machine_with(retry_count=1)
     assert SetTimer(retry_window_timer(P0), 7000) in machine.feed(charged(1), live("a"))

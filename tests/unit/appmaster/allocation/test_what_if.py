@@ -109,7 +109,7 @@ def test_all_hosts(running: Machine) -> None:
     assert outlook.is_settled
 
 
-def test_what_is_under_way_goes_on(machine: Machine) -> None:
+def test_outstanding_requests_go_on(machine: Machine) -> None:
     """Requests that are outstanding are granted, on whatever is left."""
     machine.deploy({"0": "a", "1": "b", "2": "b"}, "a", "b")
     outlook = lost(machine.state, "a")
@@ -197,7 +197,7 @@ def test_an_unconstrained_container_goes_where_most_room_is(machine_with: Machin
     assert ways(lost(machine.state)) == {"1": (None, "b")}
 
 
-def test_what_another_has_been_served_meanwhile_is_moot(machine_with: MachineWith) -> None:
+def test_a_request_that_another_launcher_has_served_is_over(machine_with: MachineWith) -> None:
     """A launcher comes of the one's request, on the other's host: the other's request is over."""
     machine = machine_with(strict_hosts=(Host("a"),), retry_count=9)
     machine.deploy({"0": None, "1": "c"}, "a", "c")
@@ -251,14 +251,14 @@ def test_a_standby_that_is_lost_goes_elsewhere(machine: Machine) -> None:
     assert ways(outlook) == {"0-0": ("b", "c")}
 
 
-def test_what_was_given_is_no_room_any_more(running: Machine) -> None:
+def test_granted_room_is_no_room_any_more(running: Machine) -> None:
     """The host had room for one, which the first of two got."""
     outlook = lost(sized(running), "a", "b", reports=(host_with("c", 1500),))
     assert outlook.shortage is not None
     assert "c has 500 of 4000 MB" in outlook.shortage
 
 
-def test_what_a_lost_host_had_is_gone_with_it(running: Machine) -> None:
+def test_the_room_of_a_lost_host_is_lost(running: Machine) -> None:
     """Its room is lost, and so is that of a host that could never hold a container."""
     small = HostReport(Host("b"), None, 500, 8, 500, 8)
     reports = (host_with("a", 3000), small, host_with("c", 0))
@@ -290,7 +290,7 @@ def test_room_that_a_standby_must_not_have_is_reported_as_it_is(machine: Machine
     )
 
 
-def test_a_lost_host_has_nothing_whatever_was_reported_of_it(running: Machine) -> None:
+def test_a_lost_host_has_no_room_despite_its_last_report(running: Machine) -> None:
     """Its last report is of a time when it lived."""
     reports = (host_with("a", 4000), host_with("b", 4000), host_with("c", 4000))
     assert ways(lost(sized(running), "a", reports=reports)) == {"0": ("a", "b")}

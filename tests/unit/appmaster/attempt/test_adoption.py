@@ -35,7 +35,7 @@ def test_of_those_with_an_epoch_it_lists_the_unaccounted() -> None:
     assert adoption.still({B.processor_id: 2}) == {}
 
 
-def test_what_an_earlier_driver_left_is_ended_where_its_launcher_stays_silent() -> None:
+def test_a_container_of_an_earlier_driver_is_ended_if_its_launcher_stays_silent() -> None:
     """Reported once, after L + M; what was heard once, and this driver's own, is left alone."""
     one, two, three = (RequestId(n) for n in (1, 2, 3))
     running = {one: ResourceId("r1"), two: ResourceId("r2"), three: ResourceId("r3")}

@@ -42,7 +42,7 @@ def test_reports_of_starts_come_back(tmp_path: Path) -> None:
     assert StartedLedger(tmp_path).read() == reports
 
 
-def test_what_the_first_driver_found_stands_for_the_attempt(tmp_path: Path) -> None:
+def test_the_findings_of_the_first_driver_hold_for_the_attempt(tmp_path: Path) -> None:
     """A later one, which finds permits of its own attempt too, waits for the same as long."""
     zero, one = ProcessorId("0"), ProcessorId("1")
     first = Inheritance(1000, {Incarnation(zero, 3): 42_000, Incarnation(one, 1): 4000})

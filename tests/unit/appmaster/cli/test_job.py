@@ -95,7 +95,7 @@ def test_an_application_of_another_job_is_not_the_jobs() -> None:
     assert last(running, application(4, MINE, "FINISHED"), application(5, YOURS)) == running
 
 
-def test_an_application_without_a_tag_is_the_jobs_where_the_stream_names_it() -> None:
+def test_an_application_without_a_tag_is_the_jobs_if_the_stream_names_it() -> None:
     """As its submission's, or as its last attempt's while run-job still waits for the AM."""
     old, stranger = application(1, None), application(2, None)
     assert last(old, stranger, streams=(naming(old.application_id),)) == old

@@ -63,7 +63,7 @@ def test_the_first_submission_is_number_one() -> None:
     assert take_number(kafka.stream(), "b", polls(), nobody_runs) == 2
 
 
-def test_of_two_claims_to_one_number_the_first_has_it() -> None:
+def test_the_first_of_two_claims_to_one_number_wins() -> None:
     """The other waits for it, and is refused once YARN knows the application."""
     kafka = Kafka()
     late = kafka.stream()

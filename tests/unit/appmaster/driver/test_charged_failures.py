@@ -10,7 +10,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 P0 = ProcessorId("0")
 
 
-def test_what_was_charged_counts_for_the_rest_of_its_window() -> None:
+def test_a_charged_failure_counts_for_the_rest_of_its_window() -> None:
     """Not longer; what was given up stays so; a clock that went back changes nothing."""
 
     def left(count: int, since_ms: int) -> ChargedFailures | None:

@@ -129,7 +129,7 @@ def test_counts_stops_and_the_end_come_last_in_the_order_of_their_processors() -
     ]
 
 
-def test_an_answer_names_its_time_and_source_and_a_read_request_goes() -> None:
+def test_an_answer_has_time_and_source_and_its_request_is_deleted() -> None:
     """Both in the namespace of placement requests; a later answer takes the place of this one."""
     request = PlacementRequest("u1", "d", P0, "nm2", None, 5)
     source = PlacementSource(4, Host("nm1"))

@@ -43,7 +43,7 @@ def test_the_model_gives_the_inputs_it_was_made_from() -> None:
     assert model().partition_counts() == {IN: 2, WIDE: 2}
 
 
-def test_inputs_that_are_as_they_were_are_no_news() -> None:
+def test_unchanged_inputs_are_not_reported() -> None:
     """Partitions of a broadcast stream that no task reads are none either."""
     watch = InputWatch()
     assert watch.fault(model(), seen(2)) is None

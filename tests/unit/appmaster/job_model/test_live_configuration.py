@@ -39,7 +39,7 @@ def of(file: Config = FILE, **written: str) -> Submitted:
     return Submitted(file.merged({k.replace("_", "."): v for k, v in written.items()}), file)
 
 
-def test_what_the_stream_says_is_in_force() -> None:
+def test_values_of_the_stream_are_in_force() -> None:
     """Keys that the running job can apply, also those of the user's own."""
     stream = FILE.merged({"job.container.count": "5", "task.commit.ms": "7", "my.key": "x"})
     reading = read(of(), stream)
@@ -66,7 +66,7 @@ def test_the_next_submission_takes_what_was_pending() -> None:
     assert reading.pending == ()
 
 
-def test_what_is_never_changed_with_state_is_not_applied() -> None:
+def test_a_key_that_state_fixes_is_not_applied() -> None:
     """Another grouper would give the stores to other tasks."""
     file = FILE.merged(STORE)
     reading = read(of(file), file.merged({GROUPER: "all-to-one"}))

@@ -256,7 +256,7 @@ def test_a_fatal_error_stops_the_checkpoint(fatal: Exception, made: dict[str, Li
         _settled(breaks, made)
 
 
-def test_what_the_library_refuses_at_once_is_reported_at_once(made: dict[str, Library]) -> None:
+def test_a_record_that_the_library_refuses_is_reported_at_once(made: dict[str, Library]) -> None:
     """A record above the producer's own limit never leaves; nor does one for an absent topic."""
     outputs = PlainOutputs(SYSTEMS, "kafka")
     with pytest.raises(TransactionError, match="no such topic in Kafka: 'absent'; create it"):

@@ -111,7 +111,7 @@ def test_the_settings_come_from_yarn_and_the_am() -> None:
     assert limits == (500, 40_000, 30_000)
 
 
-def test_what_yarn_grants_is_not_known_where_the_am_does_not_say_it() -> None:
+def test_the_granted_memory_is_unknown_unless_the_am_gives_it() -> None:
     """It is 0 then, and no number of MB; else it is the AM's."""
     assert LauncherSettings.from_environment(ENVIRONMENT).memory_mb == 0
     given = {**ENVIRONMENT, "HOMEPORT_MEMORY_MB": "2048"}
@@ -133,7 +133,7 @@ def test_a_missing_variable_is_named(name: str) -> None:
         LauncherSettings.from_environment({**ENVIRONMENT, name: ""})
 
 
-def test_what_is_no_number_or_container_id_is_named() -> None:
+def test_a_wrong_number_or_container_id_is_named() -> None:
     """Wrong values are reported with their name."""
     with pytest.raises(ConfigError, match="HOMEPORT_SHUTDOWN_MS"):
         LauncherSettings.from_environment({**ENVIRONMENT, "HOMEPORT_SHUTDOWN_MS": "soon"})

@@ -119,7 +119,7 @@ def test_a_start_without_a_spare_is_followed_by_a_rest_too(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("fault", ["has died", "stands still", "has lost its Spark"])
-def test_a_spare_of_no_use_is_not_handed_over(kept: Kept, fault: str) -> None:
+def test_an_unusable_spare_gets_no_permit(kept: Kept, fault: str) -> None:
     """A permit would be lost on it, or begin later than a new process: it is ended."""
     kept.wants()
     if fault == "has died":

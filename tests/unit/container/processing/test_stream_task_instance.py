@@ -143,7 +143,7 @@ OWN: list[Step] = [
 
 
 @pytest.mark.parametrize("step", OWN)
-def test_what_the_task_raises_itself_is_skipped(case: _Case, step: Step) -> None:
+def test_a_record_at_which_the_task_raises_is_skipped(case: _Case, step: Step) -> None:
     """In its own code, or below it in a library of its own."""
     case.run(step)
     case.task.window()
@@ -180,7 +180,7 @@ OURS: list[tuple[Step, str]] = [
 
 
 @pytest.mark.parametrize(("step", "name"), OURS, ids=[name for _, name in OURS])
-def test_what_comes_through_this_project_is_never_skipped(
+def test_an_error_of_homeports_own_calls_is_never_skipped(
     case: _Case, step: Step, name: str
 ) -> None:
     """Whatever is ignored: neither what a call refuses, nor what ends the container."""

@@ -129,7 +129,7 @@ def test_a_record_that_just_fits_is_not_too_large() -> None:
     assert story(_sends(1001), {"out0": limit}) is not None
 
 
-def test_of_two_as_large_the_first_is_named() -> None:
+def test_the_first_of_two_equally_large_records_is_named() -> None:
     """One line names one record."""
     said = story(_sends(1000, 1000), {"out0": 10, "out1": 10})
     assert said is not None

@@ -53,7 +53,7 @@ def test_a_store_that_is_written_to_all_the_time_has_been_at_the_head() -> None:
     assert (followed.at_head.wall_ms, followed.lag) == (9_000, 0)
 
 
-def test_what_was_read_too_late_is_not_written() -> None:
+def test_records_read_too_late_are_not_written() -> None:
     """Safety S2: beyond the retention Kafka may have dropped deletions; a lone marker is none."""
     late_ms = 5_000 + _RETENTION_MS
     fault = _followed().read(11, ClockReading(late_ms))

@@ -73,7 +73,7 @@ def test_aborted_transactions_of_an_answer_are_passed_over() -> None:
         (9, RECORDS.replace(b"\x94\0\x10", b"\x94\0\0")),
     ],
 )
-def test_what_is_no_first_batch_of_a_transaction_is_none(offset: int, answer: bytes) -> None:
+def test_a_batch_that_is_not_the_first_of_a_transaction_is_none(offset: int, answer: bytes) -> None:
     """One that begins elsewhere, a marker, nothing, one of another form, one of no transaction."""
     assert first_batch(OUT, offset, answer) is None
 

@@ -104,7 +104,7 @@ def test_only_offsets_are_offsets() -> None:
         ("42", 42),
     ],
 )
-def test_what_samza_wrote_is_read(text: str, offset: int) -> None:
+def test_files_that_samza_wrote_are_read(text: str, offset: int) -> None:
     """R12: a map of the one partition, its topic with dots too, or the bare offset."""
     assert offset_file.parse_offset_v2(text, DOTTED, 3) == offset
 

@@ -44,7 +44,7 @@ def test_a_store_was_away_for_longer_than_deletions_were_kept_when_it_was_writte
     assert (plan.start, plan.refusal) == (5, RefusalReason.STALE)
 
 
-def test_what_is_expected_of_a_store_says_how_long_deletions_are_kept() -> None:
+def test_the_expected_meta_of_a_store_has_the_retention_of_deletions() -> None:
     """So that a later container knows the settings under which the store was written."""
     task = TaskModel(TaskName("Partition 0"), (), 0)
     stream, now = SystemStream("kafka", "log"), ClockReading(7)

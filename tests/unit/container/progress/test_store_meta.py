@@ -76,7 +76,7 @@ def test_its_text_says_everything() -> None:
         meta_text(META).replace("500}", '500,"delete-retention-ms":"1"}'),
     ],
 )
-def test_what_is_no_store_meta_is_refused(text: str) -> None:
+def test_a_malformed_store_meta_is_refused(text: str) -> None:
     """A missing field, or one of another type."""
     with pytest.raises(WireError, match="which is not a STORE-META"):
         parse_meta(text)

@@ -96,7 +96,7 @@ def test_two_transactions_of_an_id_have_their_own_ends() -> None:
         plain(PREPARE_ABORT, [LOG]).replace(b"a-ch", b"\xff\xff\xff\xff"),
     ],
 )
-def test_after_what_is_of_no_known_form_nothing_is_known_of_an_id(value: bytes) -> None:
+def test_a_record_of_unknown_form_makes_the_state_of_its_id_unknown(value: bytes) -> None:
     """A later version, or a record that is cut short, may say anything, but of one id."""
     others = [("two", plain(PREPARE_COMMIT, [LOG]))]
     ends = _taken(("one", plain(PREPARE_COMMIT, [LOG])), *others, ("one", value))

@@ -82,7 +82,7 @@ def test_a_store_that_expires_keeps_its_time(
     store.close()
 
 
-def test_what_waits_for_compaction_is_bounded(
+def test_files_that_wait_for_compaction_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More files than may wait are merged before the store is used, into one layer."""

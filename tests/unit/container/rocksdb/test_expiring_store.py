@@ -48,7 +48,7 @@ class TestExpiringStore(StorageEngineConformance):
         return _opened(tmp_path, Clock())
 
 
-def test_what_is_too_old_goes_and_the_position_does_not(tmp_path: Path) -> None:
+def test_expired_entries_are_removed_and_the_position_stays(tmp_path: Path) -> None:
     """With the next write after the time to live; what was written again since is young."""
     clock = Clock()
     store = _opened(tmp_path, clock)

@@ -37,7 +37,7 @@ def _files(path: Path) -> dict[str, tuple[int, int]]:
     return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
-def test_what_is_flushed_is_seen_and_nothing_written(store: RocksDbStore) -> None:
+def test_the_view_sees_flushed_entries_and_writes_nothing(store: RocksDbStore) -> None:
     """The owner has it open; no file of its directory changes by the look."""
     store.write({b"a": b"1", b"b": b"\x00\xff", b"c": b"3"}, 7)
     store.flush()

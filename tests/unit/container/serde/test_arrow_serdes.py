@@ -55,7 +55,7 @@ def test_a_column_is_what_its_elements_are(name: str, data: st.DataObject) -> No
         ("double", pa.array([1])),
     ],
 )
-def test_what_a_serde_cannot_carry_is_refused(name: str, column: pa.Array) -> None:
+def test_a_value_that_a_serde_cannot_carry_is_refused(name: str, column: pa.Array) -> None:
     """A column of another type, or a number that does not fit."""
     with pytest.raises(TypeError, match=f"serde {name!r}"):
         _form(name).to_bytes(column)

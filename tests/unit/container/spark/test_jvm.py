@@ -31,7 +31,7 @@ def _java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return java
 
 
-def test_what_the_set_up_found_is_used_with_what_the_job_says(java: Path) -> None:
+def test_the_command_of_the_set_up_is_used_with_the_jobs_options(java: Path) -> None:
     """Memory and options of this start follow the arguments that are always the same."""
     assert jvm_command(HOME, PROPERTIES, OPTIONS) == [
         *[str(java), "-cp", f"{HOME}/jars/*", "--add-opens=a=B"],
@@ -82,7 +82,7 @@ def test_the_java_of_the_environment_is_the_one(
     ],
 )
 @pytest.mark.usefixtures("java")
-def test_what_only_the_script_heeds_is_left_to_it(key: str) -> None:
+def test_options_that_only_the_script_heeds_need_the_script(key: str) -> None:
     """A class path of the job's own, for one."""
     assert jvm_command(HOME, PROPERTIES | {key: "x"}, OPTIONS) == SCRIPT
 

@@ -114,7 +114,7 @@ def test_looks_report_how_far_it_is_behind(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_comes_twice_is_passed_over(tmp_path: Path) -> None:
+def test_a_record_that_arrives_twice_is_skipped(tmp_path: Path) -> None:
     """The end is reported again and again while nothing comes."""
     store, feed = _store(tmp_path), Feed()
     follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))

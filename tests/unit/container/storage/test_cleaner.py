@@ -80,7 +80,7 @@ def test_it_is_judged_again_under_the_lock(tmp_path: Path) -> None:
     assert (path / "data.sst").exists()
 
 
-def test_what_is_in_use_is_seen_and_kept(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_seen_and_kept(tmp_path: Path) -> None:
     """By the kernel's word at the look, and by the lock at the removal."""
     path = _old(tmp_path)
     assert lock_holder(path) is None

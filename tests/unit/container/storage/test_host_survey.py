@@ -34,7 +34,7 @@ def _made(path: Path) -> StoreDirectory:
     return directory
 
 
-def test_what_a_start_would_find_is_found_beside_the_owner(tmp_path: Path) -> None:
+def test_the_survey_finds_what_a_start_would_find(tmp_path: Path) -> None:
     """OFFSET and the store's own position; the texts as they stand."""
     held = _made(tmp_path)
     local = state_found(tmp_path, STORE, TASK)

@@ -88,7 +88,7 @@ def test_before_the_first_deployment_the_file_is_what_counts() -> None:
         ("job.container.count", "5", "at most 4"),
     ],
 )
-def test_what_breaks_a_rule_is_refused(key: str, value: str, rule: str) -> None:
+def test_a_change_that_breaks_a_rule_is_refused(key: str, value: str, rule: str) -> None:
     """Rules across keys, what is settled with state, and the inputs as they are."""
     with pytest.raises(ConfigError, match=rule) as caught:
         changed(key, value)

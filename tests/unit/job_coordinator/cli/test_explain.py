@@ -144,7 +144,7 @@ def test_the_account_of_a_standby_that_failed() -> None:
         ({"phase": "stopping"}, "for the evidence that it has stopped"),
     ],
 )
-def test_what_it_waits_for(told: dict[str, object], wait: str) -> None:
+def test_explain_says_what_a_processor_waits_for(told: dict[str, object], wait: str) -> None:
     """By its phase."""
     assert f"  waits: {wait}" in explained(container(**told))
 
@@ -169,7 +169,7 @@ def test_a_driver_that_has_just_begun_waits_for_what_it_has_not_placed() -> None
     assert not any("waits" in x for x in explained(container(), status={"unaccounted": one}))
 
 
-def test_what_is_short_is_reported_host_by_host() -> None:
+def test_a_shortage_is_reported_host_by_host() -> None:
     """Its own obstacles first, then everybody's; since when; of other processors nothing."""
     waiting: dict[str, Any] = {
         "needs": {"memory_mb": 1024, "cores": 2},

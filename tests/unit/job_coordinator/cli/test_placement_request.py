@@ -60,7 +60,7 @@ def test_a_known_host_may_be_requested(to: str) -> None:
         ("0", "nm3", "HOST = 'nm3': it has fallen silent and is not asked; try another"),
     ],
 )
-def test_what_it_does_not_know_is_refused_before_it_is_written(
+def test_an_unknown_processor_or_host_is_refused_before_a_record_is_written(
     processor: str, to: str, line: str
 ) -> None:
     """One line with what there is."""
@@ -69,7 +69,7 @@ def test_what_it_does_not_know_is_refused_before_it_is_written(
     assert str(refused.value).startswith(line)
 
 
-def test_of_many_processors_some_are_named() -> None:
+def test_an_error_names_only_some_of_many_processors() -> None:
     """It stays one line."""
     many = {**STATUS, "containers": [{"processor_id": str(n)} for n in range(1000)]}
     with pytest.raises(ConfigError, match=r"18, 19 and 980 more$"):

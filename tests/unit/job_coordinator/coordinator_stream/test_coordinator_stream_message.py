@@ -405,7 +405,7 @@ def test_a_stamp_keeps_the_source_that_a_message_names() -> None:
         raw=st.none(),
     )
 )
-def test_what_is_written_is_read_back(message: CoordinatorStreamMessage) -> None:
+def test_a_written_message_is_read_back(message: CoordinatorStreamMessage) -> None:
     """decode(encode(m)) is m; a deletion has but its key, an unknown type its bytes as well."""
     if message.is_tombstone:
         message = CoordinatorStreamMessage(

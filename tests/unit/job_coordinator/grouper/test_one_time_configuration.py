@@ -85,7 +85,7 @@ def test_one_time_keys_are_reported_with_old_and_new_value(key: str, new: str) -
     assert changed_key(config(**{key: new}), config(**{key: new})) is None
 
 
-def test_what_does_not_touch_state_may_change() -> None:
+def test_a_key_that_does_not_touch_state_may_change() -> None:
     """More containers, another commit interval, the user's own keys, other words for the same."""
     java = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
     other = config(**{GROUPER: java, "job.container.count": "3", "task.commit.ms": "1", "my": "1"})

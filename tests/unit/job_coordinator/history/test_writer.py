@@ -81,7 +81,7 @@ def test_a_history_that_cannot_be_written_stops_no_process(
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_what_could_not_be_written_comes_first_when_it_can(tmp_path: Path, *, ends: bool) -> None:
+def test_unwritten_events_are_written_first_later(tmp_path: Path, *, ends: bool) -> None:
     """A disk that was full for a while leaves no gap: with the next event, or at the end."""
     place = tmp_path / "place"
     place.write_text("", encoding="utf-8")
@@ -98,7 +98,7 @@ def test_what_could_not_be_written_comes_first_when_it_can(tmp_path: Path, *, en
     assert [line["event"] for line in _lines(place / "below")] == names
 
 
-def test_of_a_line_that_has_half_a_place_the_other_half_follows(
+def test_the_rest_of_a_half_written_line_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No line is torn by the last bytes of a disk."""

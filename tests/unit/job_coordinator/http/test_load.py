@@ -135,7 +135,9 @@ def test_a_header_has_a_limit(served: Served, caplog: pytest.LogCaptureFixture) 
     assert record.exc_info is None
 
 
-def test_what_is_no_http_is_refused(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_that_is_not_http_is_refused(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     """As a port scanner sends it: 400 and a line at most."""
     assert _rest(_asked(served, "\x16\x03%s %d\r\n\r\n")).startswith(b"HTTP/1.0 400 ")
     assert all(record.exc_info is None for record in caplog.records)
@@ -179,7 +181,7 @@ def test_a_model_is_encoded_once_for_all_requests(
     loop.run(ask())
 
 
-def test_what_failed_is_made_again(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_document_is_made_again(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in the making fails the waiting requests, and the next one tries again."""
 
     def fail(_model: JobModel) -> bytes:

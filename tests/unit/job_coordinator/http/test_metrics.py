@@ -46,7 +46,7 @@ def test_the_status_in_numbers() -> None:
     assert samples["homeport_coordinator_stream_reachable",] == 0
 
 
-def test_what_containers_report_of_single_stores() -> None:
+def test_the_metrics_of_single_stores() -> None:
     """Progress of a restore and lag of a standby, by processor, store and task; unknowns left."""
     report = {
         "restoring": [

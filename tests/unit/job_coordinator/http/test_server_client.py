@@ -78,7 +78,7 @@ def test_status_has_log_lines_for_the_token_alone(served: Served) -> None:
     assert LOG_LINE not in served.call("GET", "/v1/status")[2].decode()
 
 
-def test_what_launchers_and_containers_say_arrives(served: Served) -> None:
+def test_messages_of_launchers_and_containers_arrive(served: Served) -> None:
     """Each message reaches the backend as it was sent, and the order comes back."""
     client = served.client(f" {TOKEN}\n")
     assert client.check_in(CHECK_IN) == ORDER

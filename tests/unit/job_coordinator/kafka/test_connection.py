@@ -57,7 +57,7 @@ def test_a_loss_lasts_until_a_broker_answers() -> None:
     assert client.asked == 2
 
 
-def test_what_differs_in_numbers_only_is_said_once() -> None:
+def test_errors_that_differ_in_numbers_only_are_logged_once() -> None:
     """A library that tries every second says so once a minute."""
     once = SaidOnce()
 

@@ -98,7 +98,7 @@ def _store(
     return CoordinatorStreamStore(SYSTEM, "t", source="test", timeout_s=5), fetched
 
 
-def test_what_is_fetched_is_taken_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetched_records_are_read_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """One record is waited for, those that came with it are not; the end ends the reading."""
     records = [Event(n, f"k{n}") for n in range(5)]
     store, fetched = _store(monkeypatch, 5, records[:3], [*records[3:], Event(5, code=END)])

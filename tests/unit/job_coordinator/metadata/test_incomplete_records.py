@@ -50,7 +50,7 @@ def test_a_changelog_record_needs_both_its_values(
     assert ChangelogTopicManager(stream).read() == {}
 
 
-def test_a_null_of_the_writer_tool_stands_above_no_file(stream: InMemoryCoordinatorStream) -> None:
+def test_a_null_of_the_writer_tool_overrides_no_file(stream: InMemoryCoordinatorStream) -> None:
     """A value that is no text is none: the deployment's own counts."""
     value = f'{{"source":"{WRITER_SOURCE}","values":{{"value":null}}}}'
     stream.log.append((b'[1,"set-config","a"]', value.encode()))

@@ -51,7 +51,7 @@ def test_a_recreated_input_with_fewer_partitions_begins_with_these(
     assert InputPartitionManager(stream).read() == {IN: 2}
 
 
-def test_what_an_earlier_release_had_assigned_counts(stream: InMemoryCoordinatorStream) -> None:
+def test_partitions_assigned_by_an_earlier_release_count(stream: InMemoryCoordinatorStream) -> None:
     """Its job has partitions, and no record of their number."""
     for partition in range(4):
         ssp = SystemStreamPartition(IN.system, IN.stream, partition)

@@ -37,7 +37,7 @@ def test_topics_are_read_as_they_were_written(stream: InMemoryCoordinatorStream)
     assert stream.catch_up() == ()
 
 
-def test_what_an_earlier_submission_saw_stays_known(stream: InMemoryCoordinatorStream) -> None:
+def test_topics_of_an_earlier_submission_stay_known(stream: InMemoryCoordinatorStream) -> None:
     """The next one compares with it; another topic gets a record with a floor."""
     InputTopicManager(stream, 2).write({IN: "id-1", OTHER: "id-2"})
     stream.catch_up()

@@ -28,7 +28,7 @@ def stream() -> InMemoryCoordinatorStream:
     return InMemoryCoordinatorStream()
 
 
-def test_what_is_charged_is_read_back(stream: InMemoryCoordinatorStream) -> None:
+def test_charged_failures_are_read_back(stream: InMemoryCoordinatorStream) -> None:
     """Count and time of the last failure; with no failure left, no record; all can be forgotten."""
     manager = RetryManager(stream)
     states = {P0: RetryState(2, 1000), P1: RetryState(1, 2000)}

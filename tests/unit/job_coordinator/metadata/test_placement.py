@@ -141,7 +141,7 @@ def test_damaged_answers_are_left_out(stream: InMemoryCoordinatorStream) -> None
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_a_request_cannot_be_is_said_and_its_answer_is_short(
+def test_a_malformed_request_gets_a_short_answer(
     stream: InMemoryCoordinatorStream, request_: PlacementRequest, fault: str
 ) -> None:
     """Before anything is done: every answer to it has room in any topic."""
@@ -156,7 +156,7 @@ def test_what_a_request_cannot_be_is_said_and_its_answer_is_short(
     assert decode_response(value) == replace(answer, request=replace(read, timestamp_ms=1))
 
 
-def test_what_is_in_its_range_stays_as_it_is() -> None:
+def test_a_value_in_its_range_stays_unchanged() -> None:
     """Texts of 200 characters, the longest expiry, any time since 1970."""
     most = replace(_REQUEST, deployment_id="x" * 200, expiry_ms=86_400_000, timestamp_ms=2**63 - 1)
     for request in (_REQUEST, most, replace(_REQUEST, expiry_ms=1, timestamp_ms=0)):

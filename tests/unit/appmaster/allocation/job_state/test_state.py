@@ -82,7 +82,7 @@ def test_no_move_but_those_of_the_table_is_possible(
     assert draft.containers == {}
 
 
-def test_what_is_not_in_the_state_is_none(machine: Machine) -> None:
+def test_a_missing_entry_of_the_state_is_none(machine: Machine) -> None:
     """Unknown processor, resource, holder."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", 1)

@@ -101,7 +101,7 @@ def test_an_end_by_the_cluster_is_reported_as_such() -> None:
     assert told == (ResourceEnded(RequestId(1), story="preempted", is_taken_back=True),)
 
 
-def test_what_a_host_has_free_is_news_only_where_it_decides() -> None:
+def test_free_memory_of_a_host_is_an_event_only_when_it_decides() -> None:
     """Containers come and go all the time; whether one of ours fits changes now and then."""
     size = {"memory_mb": 512, "cores": 1}
     roomy = HostReport(A, "/r1", 4096, 8, 2048, 4)

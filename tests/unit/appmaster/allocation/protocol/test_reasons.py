@@ -265,7 +265,7 @@ def test_rests_begin_and_end(machine_with: MachineWith) -> None:
     ]
 
 
-def test_what_an_earlier_driver_charged_still_counts(machine: Machine) -> None:
+def test_failures_charged_by_an_earlier_driver_still_count(machine: Machine) -> None:
     """Also when it is too much."""
     failures = {
         ProcessorId("0"): ChargedFailures(1, 1_000),
