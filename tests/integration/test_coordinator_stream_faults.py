@@ -120,7 +120,7 @@ def test_the_writer_refuses_a_stream_of_the_wrong_shape(
     assert ends == [(0, 0)] * partitions
 
 
-def test_of_two_writers_at_once_the_last_record_wins(kafka: str, tmp_path: Path) -> None:
+def test_the_last_record_of_two_simultaneous_writers_wins(kafka: str, tmp_path: Path) -> None:
     """Each key has the value of its last record in the log; nothing is lost, nothing is torn."""
     config = config_of(kafka)
     job, system = JobConfig.of(config), SystemConfig.of(config, "kafka")

@@ -159,7 +159,7 @@ def _leave_hanging(
 
 
 @pytest.mark.parametrize("outcome", ["aborted", "committed"])
-def test_a_start_ends_what_hangs_in_its_changelog(
+def test_a_start_ends_a_hanging_transaction_in_its_changelog(
     make: Callable[[], Job], broker: LocalCluster, outcome: str
 ) -> None:
     """As it had ended, in the output too; it says so, uncharged, and the next start goes on."""
@@ -220,7 +220,7 @@ def _has_both(job: Job) -> None:
 
 
 @pytest.mark.parametrize("step", ["first_batch 1", "fence 1", "ends 2", "write_marker 1"])
-def test_two_at_once_end_what_was_committed_as_committed(
+def test_two_containers_at_once_end_a_committed_transaction_as_committed(
     make: Callable[[], Job], broker: LocalCluster, step: str
 ) -> None:
     """The checkpoints are everybody's: one stands still at a step while another does it all."""

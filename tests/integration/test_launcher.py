@@ -19,7 +19,7 @@ from homeport.job_coordinator.model.outcomes import StopCause
 Launch = Callable[..., Running]
 
 
-def test_it_identifies_itself_and_waits(am: Am, launch: Launch) -> None:
+def test_the_launcher_identifies_itself_and_waits(am: Am, launch: Launch) -> None:
     """Ids, attempt, host in the one spelling, its own pid; and it exits with 0 when ordered to."""
     launcher = launch()
     wait_for(lambda: len(am.check_ins) > 2, launcher)
@@ -210,7 +210,7 @@ def test_a_launcher_that_is_refused_leaves(am: Am, launch: Launch, tmp_path: Pat
     assert "refuses this launcher" in (launcher.folder / "launcher.log").read_text()
 
 
-def test_it_outlives_its_folders(am: Am, launch: Launch) -> None:
+def test_the_launcher_outlives_its_folders(am: Am, launch: Launch) -> None:
     """YARN may remove working and log folder early: the stop is still reported, with its lines."""
     launcher = launch()
     am.orders(OrderKind.RUN, FIRST)
@@ -334,7 +334,7 @@ def test_a_lease_that_is_lost_leaves_the_spare_to_the_next(am: Am, launch: Launc
     assert am.reports[1].cause is StopCause.LEASE_LOST
 
 
-def test_a_signal_in_the_hand_over_stops_what_was_the_spare(am: Am, launch: Launch) -> None:
+def test_a_signal_during_the_hand_over_stops_the_former_spare(am: Am, launch: Launch) -> None:
     """SIGTERM to the whole group, as YARN sends it, while the spare has just got its permit."""
     launcher = launch("spared")
     am.orders(OrderKind.RUN, FIRST)

@@ -316,7 +316,7 @@ def test_the_streams_records_are_shown(operator: Operator) -> None:
     assert SECRET in operator.call("coordinator-stream", "show", "--show-secrets").stdout
 
 
-def test_a_tail_goes_on_with_what_comes(operator: Operator) -> None:
+def test_a_tail_goes_on_with_new_records(operator: Operator) -> None:
     """--follow prints a record that is written later, and ends when it is interrupted."""
     operator.answer("config", "get", "job.name")  # the properties file is there
     arguments = [
@@ -354,7 +354,7 @@ def test_a_tail_goes_on_with_what_comes(operator: Operator) -> None:
     assert process.returncode == 130
 
 
-def test_kafka_that_is_away_is_one_line(operator: Operator) -> None:
+def test_a_kafka_that_is_away_gives_one_line(operator: Operator) -> None:
     """As is a job that never ran."""
     away = {"systems__kafka__consumer__bootstrap__servers": "127.0.0.1:1"}
     for words in (("job-model",), ("config", "get"), ("locality",), ("coordinator-stream", "show")):

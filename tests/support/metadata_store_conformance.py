@@ -99,7 +99,7 @@ class MetadataStoreConformance:
         writer.flush()
         assert reader.all("ours") == open_store().all("ours") == {"k": b"2"}
 
-    def test_of_two_writers_the_last_one_wins(self, open_store: OpenStore) -> None:
+    def test_the_last_of_two_writers_wins(self, open_store: OpenStore) -> None:
         """Each sees the same value in the end, and neither undoes the other's keys."""
         one, two = open_store(), open_store()
         for round_ in range(5):

@@ -358,7 +358,7 @@ def test_interrupted_up_leaves_nothing(name: str) -> None:
     assert Path(status["log_dir"], "kafka.log").is_file()
 
 
-def test_bad_java_home_is_one_line(name: str) -> None:
+def test_a_bad_java_home_gives_one_line(name: str) -> None:
     """A JAVA_HOME without Java is refused with the remedy, before anything starts."""
     result = dev_cluster("up", "--name", name, JAVA_HOME="/nonexistent")
     assert result.returncode == 1

@@ -252,7 +252,7 @@ def until_submitted(submitting: subprocess.Popen[str]) -> None:
     pytest.fail("".join(said))
 
 
-def test_of_two_submissions_at_one_instant_one_is_refused(make_job: Callable[[str], Job]) -> None:
+def test_one_of_two_simultaneous_submissions_is_refused(make_job: Callable[[str], Job]) -> None:
     """In one line, by its own claim or by YARN's word; the other runs as if it had been alone."""
     job = make_job("twice")
     job.produce(500)

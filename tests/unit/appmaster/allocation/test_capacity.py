@@ -183,7 +183,7 @@ def test_unknown_sizes_count_as_room(machine: Machine) -> None:
     assert machine.phase("0") is P.REQUESTED
 
 
-def test_without_reports_what_was_known_stays(sized: Machine) -> None:
+def test_without_reports_the_known_sizes_stay(sized: Machine) -> None:
     """As when a loss of hosts is tried out: the others have no more room for that."""
     sized.feed(model({"0": "a"}), observed(report("a", free_mb=0), report("b", free_mb=0)))
     assert sized.state.room.full == {"a", "b"}

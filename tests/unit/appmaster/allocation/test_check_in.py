@@ -200,7 +200,7 @@ def test_it_is_not_adopted_when_it_has_a_successor(machine: Machine) -> None:
         assert machine.feed(back) == stops("r1", "0", 1)
 
 
-def test_nor_while_its_successors_successor_waits(machine: Machine) -> None:
+def test_it_is_not_adopted_while_a_later_epoch_waits(machine: Machine) -> None:
     """The processor runs nowhere just now, but an epoch came after: the old one must not go on."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r1", "a", 1)

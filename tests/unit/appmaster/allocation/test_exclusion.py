@@ -146,7 +146,9 @@ def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
     assert machine.container("2").wanted == "c"
 
 
-def test_one_after_the_other_is_not_at_once(machine: Machine) -> None:
+def test_hosts_that_fall_silent_one_after_the_other_are_no_fault_of_the_am(
+    machine: Machine,
+) -> None:
     """A host that fell silent a while ago counts no more."""
     machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)
@@ -157,7 +159,7 @@ def test_one_after_the_other_is_not_at_once(machine: Machine) -> None:
     assert excluded(machine) == [Exclusion(A), Exclusion(B)]
 
 
-def test_half_is_not_more_than_half_and_one_host_says_nothing() -> None:
+def test_half_of_the_hosts_or_a_single_host_is_no_fault_of_the_am() -> None:
     """Safety L5, as a rule."""
     hosts = [Host(f"nm{n}") for n in range(1, 5)]
     assert not suspects_itself(hosts[:2], hosts)

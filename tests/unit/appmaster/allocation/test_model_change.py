@@ -213,7 +213,7 @@ def test_the_launcher_of_a_retired_processor_serves_a_waiting_container(running:
 
 
 @pytest.mark.parametrize("how", ["silent", "ended"])
-def test_a_retired_one_that_is_lost_is_gone(running: Machine, how: str) -> None:
+def test_a_retired_container_that_is_lost_is_forgotten(running: Machine, how: str) -> None:
     """It is not requested again."""
     silent = LauncherSilent(ResourceId("r1"))
     ended = ResourceEnded(RequestId(2), ResourceId("r1"))
@@ -223,7 +223,7 @@ def test_a_retired_one_that_is_lost_is_gone(running: Machine, how: str) -> None:
     assert running.records[-1] == WriteStop(inc("1", 1), "lease-lost")
 
 
-def test_a_retired_one_that_waits_goes_at_once(machine: Machine) -> None:
+def test_a_retired_container_that_waits_is_dropped_at_once(machine: Machine) -> None:
     """Whatever it waits for is taken back; an idle launcher too. What had a permit has stopped."""
     machine.deploy({"0": "a", "1": "b", "2": "c", "3": "c"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)
@@ -236,7 +236,7 @@ def test_a_retired_one_that_waits_goes_at_once(machine: Machine) -> None:
     assert [c.processor_id for c in machine.state.containers] == ["0"]
 
 
-def test_a_retired_one_that_returns_goes_on(running: Machine) -> None:
+def test_a_retired_container_that_returns_goes_on(running: Machine) -> None:
     """5 -> 2 -> 5 before it has stopped: it must stop all the same, and keeps its launcher."""
     running.feed(SHRUNK)
     back = change(3, {"0": "a", "1": "b"}, {"0": (1, 3), "1": (1, 3)}, {"1": (inc("1", 1),)}, "1")
@@ -371,7 +371,7 @@ def test_a_driver_in_mid_change_finds_the_containers_to_stop(machine: Machine) -
     assert machine.feed(check_in("r0", "a")) == permits("r0", "0", 3, fence[:1], 2)
 
 
-def test_a_retired_one_that_has_stopped_meanwhile_is_not_waited_for(machine: Machine) -> None:
+def test_a_retired_container_that_has_stopped_is_not_waited_for(machine: Machine) -> None:
     """Its launcher or another process says so; a second report is stale, as is a stranger's."""
     machine.feed(RESTARTED)
     assert machine.feed(stopped("1", 1, ORDERED, 0)) == ()
@@ -381,7 +381,7 @@ def test_a_retired_one_that_has_stopped_meanwhile_is_not_waited_for(machine: Mac
     machine.stale(stopped("1", 1, ORDERED, 0))
 
 
-def test_a_retired_one_without_a_lease_is_not_waited_for(machine: Machine) -> None:
+def test_a_retired_container_without_a_lease_is_not_waited_for(machine: Machine) -> None:
     """The keeper says so, as the driver has not found its launcher."""
     machine.feed(RESTARTED)
     assert machine.feed(RetiredStopped(inc("1", 1), "lease-lost")) == ()

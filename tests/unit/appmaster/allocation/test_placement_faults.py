@@ -244,7 +244,7 @@ def test_a_destination_that_is_lost_ends_the_reservation(machine: Machine) -> No
     assert answers(machine)[-1] is FAILED
 
 
-def test_no_model_no_answer(machine: Machine) -> None:
+def test_without_a_model_there_is_no_answer(machine: Machine) -> None:
     """A driver that reads requests before the job has begun reads them again."""
     machine.stale(wants())
     assert machine.records == ()

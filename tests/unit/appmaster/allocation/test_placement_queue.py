@@ -23,7 +23,7 @@ def test_the_first_in_the_queue_asks_when_the_host_is_free_again(machine: Machin
     assert [machine.container(p).wanted for p in "012"] == ["a", "a", "a"]
 
 
-def test_a_launcher_that_is_left_is_taken_by_one_that_waits_elsewhere(machine: Machine) -> None:
+def test_a_leftover_launcher_serves_a_container_that_waits_elsewhere(machine: Machine) -> None:
     """A retired processor has stopped on a; 2, whose home had no room, is queued for b."""
     machine.deploy({"0": "a", "1": "c", "2": "c"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)

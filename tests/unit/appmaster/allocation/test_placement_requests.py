@@ -150,14 +150,14 @@ def test_c6_without_host_affinity_every_move_is_to_another_host(machine_with: Ma
     assert answers(machine)[-2:] == [DONE, BAD]
 
 
-def test_any_host_is_the_best_other_one(machine: Machine) -> None:
+def test_any_host_means_the_best_other_host(machine: Machine) -> None:
     """The least loaded one that is not its own and has no request."""
     running(machine)
     machine.feed(wants("1", "h3", uuid="u0"))
     assert machine.feed(wants(to=ANY_HOST)) == asks(4, "h4")
 
 
-def test_any_host_of_a_single_one_is_that(machine: Machine) -> None:
+def test_any_host_means_the_only_host_if_there_is_one(machine: Machine) -> None:
     """Where there is no other host, its own is requested."""
     machine.deploy({"0": "h1"}, "h1")
     machine.run("0", "r1", "h1", 1)

@@ -58,7 +58,7 @@ def _restarted(machine: Machine, event: Event, *found: Event) -> Machine:
     return machine
 
 
-def test_a_new_driver_goes_on_with_what_waited(machine: Machine) -> None:
+def test_a_new_driver_goes_on_with_waiting_actions(machine: Machine) -> None:
     """It is not accepted twice, and nothing is deleted twice."""
     _restarted(machine, _resumed(None), check_in("r1", "h1", inc("0", 2)))
     assert answers(machine) == [BEGUN]

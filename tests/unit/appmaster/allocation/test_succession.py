@@ -46,7 +46,7 @@ def test_failures_charged_before_count(machine_with: MachineWith) -> None:
     assert machine.phase("0") is P.FAILED
 
 
-def test_it_is_forgiven_when_its_window_is_over(machine_with: MachineWith) -> None:
+def test_a_charged_failure_is_forgiven_after_its_window(machine_with: MachineWith) -> None:
     """As if this driver had charged it."""
     machine = machine_with(retry_count=1)
     machine.feed(charged(1), live("a"), window_over("0"))

@@ -66,7 +66,7 @@ def test_a_container_of_the_lost_host_starts_again_elsewhere(running: Machine) -
     assert str(fate.why[-1]) == "Processor 0 has started on b: epoch 2"
 
 
-def test_nothing_is_changed(running: Machine) -> None:
+def test_the_question_leaves_the_state_unchanged(running: Machine) -> None:
     """The given state is the same, and the machine goes on from it."""
     before = hash(running.state)
     lost(running.state, "a", "b", "c")
@@ -181,7 +181,7 @@ def test_a_standby_whose_place_is_taken_is_named(machine: Machine) -> None:
     assert outlook.fates[0].takes_over == "0-0"
 
 
-def test_an_answer_that_does_not_come_to_an_end_says_so(
+def test_a_computation_without_an_end_is_reported(
     running: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After so many rounds it is broken off."""

@@ -14,7 +14,7 @@ def test_a_first_driver_waits_for_no_incarnation() -> None:
     assert Adoption().is_complete
 
 
-def test_it_is_complete_when_each_is_accounted_for() -> None:
+def test_adoption_is_complete_when_each_is_accounted_for() -> None:
     """Each is news once; an epoch that the driver does not wait for is none."""
     adoption = Adoption([B, A])
     assert adoption.pending == (A, B)
@@ -26,7 +26,7 @@ def test_it_is_complete_when_each_is_accounted_for() -> None:
     assert adoption.is_complete
 
 
-def test_of_those_with_an_epoch_it_lists_the_unaccounted() -> None:
+def test_adoption_lists_the_unaccounted_incarnations() -> None:
     """An incarnation that was never waited for, such as one of a lower rank, is none of them."""
     adoption = Adoption([A, B])
     adoption.settled(A)

@@ -24,7 +24,7 @@ def test_without_a_report_it_lasts_for_the_whole_span() -> None:
     assert hold_back.is_over(1000 + SPAN_MS)
 
 
-def test_those_that_are_known_to_have_stopped_are_not_waited_for() -> None:
+def test_containers_with_a_recorded_stop_are_not_waited_for() -> None:
     """With a record of each, placing begins at once."""
     assert HoldBack(BOTH, {A, B}).is_over(1000)
     assert HoldBack(BOTH, {A}).pending == (B,)

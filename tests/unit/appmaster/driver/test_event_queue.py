@@ -60,7 +60,7 @@ def play(story: Callable[[EventQueue], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(playing())
 
 
-def test_nothing_comes_between_work_and_its_event() -> None:
+def test_no_event_is_handled_between_work_and_its_own_event() -> None:
     """What is posted while the work goes on waits until its event has been taken."""
 
     async def story(queue: EventQueue) -> None:

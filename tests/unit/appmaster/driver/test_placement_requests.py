@@ -63,7 +63,7 @@ def test_a_request_names_its_run() -> None:
     assert not is_for(ASKED, "application_1_0002", CONFIG)
 
 
-def test_a_new_run_ends_what_the_last_one_left() -> None:
+def test_a_new_run_ends_the_actions_of_the_last_one() -> None:
     """What was under way has FAILED; what was ended is deleted; answers of this run stay."""
     old = replace(ASKED, deployment_id="application_1_0000")
     begun, done = replace(old, uuid="u2"), replace(old, uuid="u3")

@@ -58,7 +58,7 @@ def test_a_key_that_needs_a_redeploy_keeps_the_value_of_the_submission() -> None
     )
 
 
-def test_the_next_submission_takes_what_was_pending() -> None:
+def test_the_next_submission_applies_pending_keys() -> None:
     """It began with the value, and so it is in force."""
     submitted = Submitted(FILE.merged({MEMORY: "2048"}), FILE)
     reading = read(submitted, FILE.merged({MEMORY: "2048"}))
@@ -97,7 +97,7 @@ def test_secrets_are_masked() -> None:
         assert {pending.in_force, pending.wanted} <= {"********", None}
 
 
-def test_nonsense_leaves_what_is_in_force_until_the_stream_is_sound() -> None:
+def test_an_invalid_value_leaves_the_configuration_in_force() -> None:
     """It is one line, the same for as long as it is there."""
     configuration = LiveConfiguration(of())
     assert configuration.wanted(FILE.merged({"job.container.count": "many"})) is None
@@ -107,7 +107,7 @@ def test_nonsense_leaves_what_is_in_force_until_the_stream_is_sound() -> None:
     assert configuration.fault is None
 
 
-def test_what_no_model_can_be_made_of_is_not_tried_again() -> None:
+def test_a_configuration_without_a_valid_model_is_not_tried_again() -> None:
     """Until the stream says something else."""
     configuration = LiveConfiguration(of())
     stream = FILE.merged({"job.container.count": "50"})
@@ -119,7 +119,7 @@ def test_what_no_model_can_be_made_of_is_not_tried_again() -> None:
     assert configuration.fault is None
 
 
-def test_what_is_pending_stands_beside_a_fault() -> None:
+def test_pending_keys_are_reported_beside_a_fault() -> None:
     """Both are reported at once."""
     configuration = LiveConfiguration(of())
     stream = FILE.merged({MEMORY: "2048", "job.container.count": "50"})

@@ -216,7 +216,7 @@ def test_more_containers_are_the_next_version(job: Job) -> None:
     assert (job.folder / "job-model-2.json").exists()
 
 
-def test_what_is_written_while_a_change_is_under_way_is_the_next(job: Job) -> None:
+def test_keys_written_during_a_change_are_the_next_change(job: Job) -> None:
     """Many keys in a row end in the last state, in as few versions as there was time for."""
 
     async def scene() -> None:
@@ -271,7 +271,7 @@ def test_a_key_of_the_driver_is_applied_and_touches_no_container(job: Job) -> No
     assert job.configured_with == [change.model.config]
 
 
-def test_what_cannot_be_done_changes_nothing_and_is_said(job: Job) -> None:
+def test_an_impossible_change_is_reported_and_changes_nothing(job: Job) -> None:
     """More containers than tasks, then a pending key; a sound value ends the fault."""
 
     async def scene() -> None:
@@ -319,7 +319,7 @@ def test_a_stream_that_hides_a_changelog_partition_is_refused(job: Job) -> None:
     assert job.changes == []
 
 
-def test_nothing_is_published_before_it_may_be(job: Job) -> None:
+def test_there_is_no_early_publication(job: Job) -> None:
     """What runs is not known yet, or the job ends."""
     job.is_changeable = False
 
@@ -435,7 +435,7 @@ def test_an_input_that_is_gone_for_a_moment_ends_nothing(job: Job) -> None:
     assert job.ends == []
 
 
-def test_what_is_settled_is_not_looked_at_again(job: Job) -> None:
+def test_a_settled_configuration_is_not_checked_again(job: Job) -> None:
     """Neither what is in force already nor what cannot be: a configuration may be large."""
     looked: list[Config] = []
     wanted = LiveConfiguration.wanted

@@ -165,7 +165,9 @@ def test_the_same_model_is_not_written_again(stream: InMemoryCoordinatorStream) 
     assert len(stream.log) == length
 
 
-def test_what_is_gone_is_deleted_and_the_rest_stays(stream: InMemoryCoordinatorStream) -> None:
+def test_records_of_removed_containers_are_deleted_and_the_rest_stays(
+    stream: InMemoryCoordinatorStream,
+) -> None:
     """G23: one container grows to two; and back: its locality goes, those of tasks stay.
 
     Samza deletes and rewrites what stays the same, in several steps; Homeport writes differences,
@@ -214,7 +216,7 @@ def test_standby_tasks_are_deleted_with_active_ones(stream: InMemoryCoordinatorS
     assert dict(TaskAssignmentManager(stream).read()) == {TaskName("t0"): P0}
 
 
-def test_a_new_version_forgives_what_was_charged(stream: InMemoryCoordinatorStream) -> None:
+def test_a_new_version_forgives_charged_failures(stream: InMemoryCoordinatorStream) -> None:
     """As the allocator does, so that the next driver knows; the same version forgives nothing."""
     published(stream, THREE)
     stream.write([RetryManager.message(P1, RetryState(2, 5))])
@@ -398,7 +400,7 @@ def test_a_model_that_moves_no_task_raises_nothing(stream: InMemoryCoordinatorSt
     assert records(stream) == before
 
 
-def test_all_are_raised_where_a_key_says_so(stream: InMemoryCoordinatorStream) -> None:
+def test_all_epochs_are_raised_where_a_key_says_so(stream: InMemoryCoordinatorStream) -> None:
     """Each fences itself; no processor gains anything."""
     published(stream, THREE)
     permitted(stream, "0", 4)

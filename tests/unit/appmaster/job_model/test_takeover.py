@@ -147,9 +147,7 @@ def test_standby_tasks_are_no_part_of_the_previous_assignment(
     assert before.task_partitions == {TaskName("Standby-of-gold"): frozenset({ssp})}
 
 
-def test_what_an_attempt_says_of_itself_is_no_configuration(
-    stream: InMemoryCoordinatorStream,
-) -> None:
+def test_an_attempts_own_values_are_no_configuration(stream: InMemoryCoordinatorStream) -> None:
     """The tracking URL would else make a new JobModel of every attempt."""
     stream.write([wire.set_config("a", "1"), wire.set_config(TRACKING_URL_KEY, "http://x/")])
     stream.catch_up()

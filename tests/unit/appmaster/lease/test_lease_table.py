@@ -28,7 +28,7 @@ def test_the_margin_is_a_fifth() -> None:
     assert margin_ms(LEASE_MS) == SPAN_MS - LEASE_MS
 
 
-def test_what_is_not_registered_is_answered_later_never_no() -> None:
+def test_an_unregistered_incarnation_is_answered_later_never_no() -> None:
     """Safety L3."""
     table = LeaseTable(LEASE_MS, 0)
     assert table.renew(A, 0) is LeaseAnswer.LATER
@@ -93,7 +93,7 @@ def test_a_keeper_that_stood_still_gives_everyone_the_whole_span() -> None:
     assert table.revoked([A], 60_000 + SPAN_MS) == (A,)
 
 
-def test_what_has_stopped_is_never_renewed_again() -> None:
+def test_a_stopped_incarnation_is_never_renewed_again() -> None:
     """Its launcher's word counts at once, whatever is left of the lease."""
     table = LeaseTable(LEASE_MS, 0)
     table.register(A, 0)
@@ -114,7 +114,7 @@ def test_renewals_depend_on_rank_and_on_a_fetch_within_the_limit() -> None:
     assert not guard.may_renew(31_000)
 
 
-def test_it_says_when_the_next_lease_can_run_out() -> None:
+def test_the_table_says_when_the_next_lease_can_run_out() -> None:
     """Of those asked for that still have one; what is past is due now."""
     table = LeaseTable(LEASE_MS, 0)
     assert table.due_ms([A, B], 0) is None

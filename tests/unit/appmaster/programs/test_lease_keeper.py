@@ -76,14 +76,14 @@ def test_the_manager_is_queried_only_while_kafka_is_silent(monkeypatch: pytest.M
     assert outside.asked == 1
 
 
-def test_one_of_them_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_either_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Either may be away for any time: the attempt is what the job comes back to."""
     why, outside = _watched(monkeypatch, *"m" * 12, *"K" * 12, "R")
     assert why.startswith("a higher rank has taken over")
     assert outside.asked == 12
 
 
-def test_where_both_are_silent_the_attempt_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_attempt_ends_if_both_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """After what a container can live unreached, counted from the first look without an answer."""
     why, outside = _watched(monkeypatch, "K", *("" for _ in range(9)))
     assert why == (

@@ -180,7 +180,7 @@ def test_failures_are_shown_and_ordered_stops_are_not() -> None:
     }
 
 
-def test_what_yarn_shows_of_a_failed_job_has_no_log_lines() -> None:
+def test_yarns_page_of_a_failed_job_has_no_log_lines() -> None:
     """YARN's page is open to everybody: it has the cause, and where the log of the last one is."""
     world = running_world()
     cause = "processor 0 failed 1 times"
@@ -288,7 +288,7 @@ def test_a_change_under_way_shows_which_stop_and_which_wait_for_others() -> None
     assert (old["epoch"], old["restarts"]) == (3, 1)
 
 
-def test_what_a_container_reports_is_shown_while_that_incarnation_runs() -> None:
+def test_a_containers_report_is_shown_while_its_incarnation_runs() -> None:
     """As its last check-in had it; another incarnation has reported nothing yet."""
     world = running_world()
 

@@ -102,7 +102,7 @@ def test_a_failover_from_end_to_end(watched: Watched) -> None:
     assert watched.last("0-0").cause == "ordered"
 
 
-def test_what_fails_at_home_comes_back_on_its_launcher(alone: Watched) -> None:
+def test_a_container_that_fails_at_home_comes_back_on_its_launcher(alone: Watched) -> None:
     """No stop has to be waited for; the launcher reports how long ago it saw the end."""
     alone.recoveries.seen(inc("0", 1), 980)
     alone.at(1_000, stopped("0", 1, StopCause.KILLED))
@@ -123,7 +123,7 @@ def test_what_fails_at_home_comes_back_on_its_launcher(alone: Watched) -> None:
     }
 
 
-def test_where_the_host_is_gone_it_comes_back_elsewhere(alone: Watched) -> None:
+def test_a_container_of_a_lost_host_comes_back_elsewhere(alone: Watched) -> None:
     """There is no standby to take the place of."""
     alone.recoveries.seen(inc("0", 1), 500)
     alone.at(1_000, LauncherSilent(ResourceId("r0")))
@@ -261,7 +261,7 @@ def test_a_standby_has_recovered_when_it_runs(watched: Watched) -> None:
     assert watched.phases(0, "0-0")["first-batch"] == 0
 
 
-def test_what_a_new_model_stops_recovers_from_its_decision_on(alone: Watched) -> None:
+def test_a_stop_by_a_new_model_is_a_recovery_from_its_decision_on(alone: Watched) -> None:
     """Nothing had to be detected; the container itself must stop."""
     changed = replace(
         model({"0": "a", "1": "b"}, 2),
@@ -283,7 +283,7 @@ def test_what_a_new_model_stops_recovers_from_its_decision_on(alone: Watched) ->
     }
 
 
-def test_a_model_that_overtakes_what_starts(alone: Watched) -> None:
+def test_a_model_that_overtakes_a_starting_container(alone: Watched) -> None:
     """In mid-recovery: it stops, and starts again; one recovery all the while."""
     alone.at(100, stopped("0", 1, StopCause.KILLED))
     alone.at(200, check_in("r0", "a", request=1))
@@ -324,7 +324,7 @@ def test_an_operators_move_is_a_recovery_from_its_stop_on(alone: Watched) -> Non
     }
 
 
-def test_one_that_is_moved_before_it_worked(alone: Watched) -> None:
+def test_a_container_that_is_moved_before_it_worked(alone: Watched) -> None:
     """It runs again, but has not worked: the operator's stop is in the same recovery."""
     alone.at(100, stopped("0", 1, StopCause.KILLED))
     alone.at(200, check_in("r0", "a", request=1))

@@ -85,12 +85,12 @@ task.command.class
         ("tasks", None),
     ],
 )
-def test_what_a_name_may_mean(name: str, meant: str | None) -> None:
+def test_the_keys_that_an_unknown_name_may_mean(name: str, meant: str | None) -> None:
     """The nearest key, with the parts that the name gives; none where nothing is near."""
     assert meant_by(name) == meant
 
 
-def test_each_unknown_key_is_one_line() -> None:
+def test_each_unknown_key_gives_one_line() -> None:
     """Near ones get a question; others that begin like ours a word; the user's own none."""
     own = {"task.my.own": "x", "tasks.of.mine": "y", "my.key": "1", "a": "b"}
     config = Config({"job.container.counts": "3", **own})
@@ -150,7 +150,7 @@ def test_samzas_keys_are_reported_with_the_reason() -> None:
         ("stores.s.rocksdb.wal.enabled", "true"),
     ],
 )
-def test_what_would_compute_something_else_is_refused(name: str, value: str) -> None:
+def test_a_key_that_would_change_results_is_refused(name: str, value: str) -> None:
     """The error names key, value and a remedy."""
     with pytest.raises(ConfigError) as caught:
         warnings_about(Config({name: value}))

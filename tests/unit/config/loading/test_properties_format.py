@@ -59,7 +59,7 @@ def test_a_malformed_entry_is_reported_with_its_line(text: str, message: str) ->
 
 
 @given(st.dictionaries(st.text(), st.text()), st.booleans())
-def test_what_is_written_is_read_again(values: dict[str, str], ascii_only: bool) -> None:  # noqa: FBT001 - hypothesis gives it
+def test_written_keys_and_values_are_read_again(values: dict[str, str], ascii_only: bool) -> None:  # noqa: FBT001 - hypothesis gives it
     """Any keys and values, as another implementation of the format writes them."""
     text = javaproperties.dumps(values, ensure_ascii=ascii_only)
     assert parse_properties(text) == values

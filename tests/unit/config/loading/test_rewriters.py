@@ -150,7 +150,7 @@ def test_the_jobs_own_are_applied_in_order(module: str) -> None:
     ],
 )
 @pytest.mark.usefixtures("module")
-def test_one_that_cannot_be_used_is_one_line(kind: str, rule: str) -> None:
+def test_an_unusable_rewriter_gives_one_line(kind: str, rule: str) -> None:
     """Key, value, rule and remedy, without a traceback."""
     with pytest.raises(ConfigError, match=rule) as caught:
         rewritten(_config("mine", kind), {}, None)

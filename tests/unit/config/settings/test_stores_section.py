@@ -72,7 +72,7 @@ def test_each_key_of_samzas_stores_is_honoured_refused_or_reported() -> None:
         assert told.startswith(f"stores.s.{option} is known to Samza and has no effect here: ")
 
 
-def test_what_asks_for_the_one_back_end_is_no_warning() -> None:
+def test_a_key_with_the_only_supported_value_is_no_warning() -> None:
     """Samza's default, written out."""
     value = "org.apache.samza.storage.KafkaChangelogStateBackendFactory"
     assert warnings_about(Config({"stores.backup.factories": value})) == ()

@@ -213,7 +213,7 @@ def test_a_key_of_samzas_that_would_change_the_result_is_refused() -> None:
         validate(_GOOD.merged({"job.elasticity.factor": "2"}))
 
 
-def test_what_has_no_effect_is_a_warning() -> None:
+def test_a_key_without_effect_is_a_warning() -> None:
     """Java-only client properties, and an unused Spark, are reported."""
     more = {
         "systems.kafka.consumer.key.deserializer": "x.Y",

@@ -28,7 +28,7 @@ PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv
 LIMIT_S = 60
 
 
-def test_it_leaves_the_session_of_its_parent_and_dies_with_it() -> None:
+def test_a_nice_process_leaves_the_session_of_its_parent_and_dies_with_it() -> None:
     """Its threads and its session are nice; the parent's session stays as it is (safety C5)."""
     with subprocess.Popen([sys.executable, "-c", PARENT, CHILD], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None

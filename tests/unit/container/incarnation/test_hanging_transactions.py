@@ -197,7 +197,7 @@ def _hanging(outcome: Outcome, name: str = X, *, places: Iterable[Place] = READ)
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-def test_what_hangs_is_ended_as_it_was_decided(outcome: Outcome) -> None:
+def test_a_hanging_transaction_is_ended_as_it_was_decided(outcome: Outcome) -> None:
     """In what the container reads, and in the output of the same transaction."""
     broker = _hanging(outcome, places=(LOG, CHECKPOINTS, OUT))
     line = _end(_Kafka(broker))
@@ -225,7 +225,7 @@ def test_two_that_end_the_same_at_once_end_it_as_it_was_decided(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_one_that_dies_after_any_step_aborts_nothing(step: str) -> None:
+def test_a_container_that_dies_after_any_step_aborts_nothing(step: str) -> None:
     """No transaction is open that Kafka would abort; the next one goes on."""
     broker = _hanging(Outcome.COMMITTED)
 
@@ -262,7 +262,7 @@ def test_transactions_of_two_ids_in_one_partition_end_each_as_it_was_decided() -
     assert broker.stable(LOG) == 2
 
 
-def test_where_it_is_not_certain_which_of_two_hangs_nothing_is_done() -> None:
+def test_nothing_is_done_if_either_of_two_transactions_may_hang() -> None:
     """A committed one may, under the end of an aborted one of the same producer."""
     broker = _hanging(Outcome.COMMITTED)
     broker.begin(X, "second", LOG)
@@ -294,7 +294,7 @@ def test_only_ids_of_superseded_incarnations_are_touched() -> None:
     assert "has no end of one of this job's" in line
 
 
-def test_one_that_goes_on_meanwhile_is_left() -> None:
+def test_a_transaction_that_goes_on_meanwhile_is_left() -> None:
     """The producer that woke up wrote before its fence: Kafka's own end of that counts there."""
     broker = _hanging(Outcome.COMMITTED)
     kafka = _Kafka(broker, {"first_batch 1": lambda: broker.begin(X, "late", CHECKPOINTS)})
@@ -303,7 +303,7 @@ def test_one_that_goes_on_meanwhile_is_left() -> None:
     assert "abort" not in line
 
 
-def test_one_that_begins_after_it_was_fenced_keeps_what_is_open() -> None:
+def test_a_producer_that_begins_after_its_fence_keeps_its_open_transaction() -> None:
     """It has a newer epoch, in which Kafka takes no end of an older one."""
     broker = _hanging(Outcome.COMMITTED, places=[LOG])
 
@@ -369,7 +369,7 @@ def test_a_failure_before_is_reported() -> None:
     assert _end(kafka) == "a cause; it could not be ended here: away"
 
 
-def test_where_nothing_hangs_any_more_the_next_start_goes_on() -> None:
+def test_the_next_start_goes_on_if_nothing_hangs_any_more() -> None:
     """Another container was first; no producer is fenced."""
     kafka = _Kafka(_hanging(Outcome.COMMITTED, places=[]))
     assert _end(kafka) == "a cause; by now it is over: start again"

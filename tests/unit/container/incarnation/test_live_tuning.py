@@ -105,7 +105,7 @@ def test_a_request_to_an_am_that_does_not_answer_is_repeated(case: _Case) -> Non
 
 
 @pytest.mark.parametrize("answer", [WireError("nonsense"), {KEY: "never"}])
-def test_what_cannot_be_used_changes_nothing(
+def test_an_unusable_value_changes_nothing(
     case: _Case, answer: Mapping[str, str] | HomeportError
 ) -> None:
     """The next version is fetched all the same."""

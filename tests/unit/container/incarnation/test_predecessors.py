@@ -79,7 +79,7 @@ def test_the_wait_covers_a_stop_and_a_lease_that_runs_out() -> None:
         (Holder.of_this_process(), False),
     ],
 )
-def test_predecessors_are_earlier_ones_and_those_of_the_permit(
+def test_predecessors_are_earlier_incarnations_and_those_of_the_permit(
     holder: Holder,
     *,
     expected: bool,

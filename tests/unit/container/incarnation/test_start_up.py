@@ -126,7 +126,7 @@ def _knows(*permits: tuple[int, int]) -> InMemoryCoordinatorStream:
     return stream
 
 
-def test_the_newest_permit_is_used_and_one_that_was_overtaken_is_not() -> None:
+def test_the_newest_permit_is_used_and_an_overtaken_one_is_not() -> None:
     """Whatever raised the epoch: another permit, or a JobModel that has the processor no more."""
     start_up.require_newest(_knows((3, 7), (4, 7)), PERMIT)
     for version in (7, 8):
@@ -332,7 +332,7 @@ def test_the_log_names_messages_that_were_deleted_before_they_were_read(
     assert all(str(SSPS[0]) in record.getMessage() for record in caplog.records)
 
 
-def test_what_is_processed_is_all_before_the_start() -> None:
+def test_the_processed_messages_are_all_before_the_start() -> None:
     """The message before the next one; nothing where the first of all is the next."""
     starts = {TASK: {SSPS[0]: 5, SSPS[1]: 0}}
     assert start_up.Positions(starts).processed() == {TASK: {SSPS[0]: 4, SSPS[1]: NOTHING}}
@@ -356,7 +356,7 @@ class _Producer:
         ({TASK}, {"task.checkpoint.factory": "none"}, 0),
     ],
 )
-def test_where_tasks_begin_is_committed_only_where_no_checkpoint_says_it(
+def test_the_start_of_a_task_is_committed_only_without_a_checkpoint(
     new: set[TaskName], over: dict[str, str], commits: int
 ) -> None:
     """A start with a checkpoint of every partition costs no transaction."""

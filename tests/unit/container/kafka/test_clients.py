@@ -35,7 +35,7 @@ SYSTEM = SystemConfig.of(
         KafkaError.NETWORK_EXCEPTION,
     ],
 )
-def test_what_passes_by_itself_is_not_held_against_the_container(code: int) -> None:
+def test_a_transient_error_is_not_charged_to_the_container(code: int) -> None:
     """The retry keys do not count it."""
     assert isinstance(unread(SYSTEM, "reading a", KafkaError(code)), UnavailableError)
 

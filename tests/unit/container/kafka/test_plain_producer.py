@@ -128,7 +128,7 @@ def test_each_record_goes_to_its_system_in_order(made: dict[str, Library]) -> No
     assert made["other"].sent == [("c", b"3")]
 
 
-def test_it_is_idempotent_whatever_is_configured(made: dict[str, Library]) -> None:
+def test_the_producer_is_always_idempotent(made: dict[str, Library]) -> None:
     """Its reports would say little otherwise; and it has no transactional id."""
     PlainOutputs(SYSTEMS, "kafka").send([Send("a", None, b"1")])
     properties = made["kafka"].properties

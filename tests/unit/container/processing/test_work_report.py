@@ -54,7 +54,7 @@ def test_the_first_transaction_is_reported_at_once_and_once(told: Told) -> None:
     assert told.reports == [ContainerReport(first_commit_ms=1500)]
 
 
-def test_where_no_input_waits_that_is_reported_and_the_transaction_after_it(told: Told) -> None:
+def test_an_empty_input_is_reported_and_the_transaction_after_it(told: Told) -> None:
     """It works from when it had seen that nothing waits; a partition may not have answered yet."""
     told.work.idles(lambda: False)
     assert told.reports == []

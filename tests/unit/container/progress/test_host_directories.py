@@ -137,7 +137,7 @@ def test_an_age_is_a_number_with_a_unit(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1.5h", "1w"])
-def test_other_ages_are_none(text: str) -> None:
+def test_an_age_without_a_unit_is_refused(text: str) -> None:
     """A number alone could be meant in any unit."""
     assert duration_ms(text) is None
 

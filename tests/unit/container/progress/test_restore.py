@@ -141,7 +141,7 @@ def test_a_tail_is_reported_with_its_range() -> None:
     assert restored(plan, 60) == Restored(RestoreKind.TAIL, 5, 99, 60)
 
 
-def test_a_store_holds_what_its_own_position_says() -> None:
+def test_the_stores_own_position_counts() -> None:
     """OFFSET alone counts only in a directory of Samza's, which has neither key nor STORE-META."""
     assert LocalState(exists=True, position=7, offset_file=5).holds_up_to == 7
     assert LocalState(exists=True, offset_file=5, meta=META).holds_up_to is None

@@ -49,7 +49,7 @@ def _stale(now: Expectation, position: int = 5) -> str:
     return "none" if found is None else found.reason.value
 
 
-def test_its_text_says_everything() -> None:
+def test_the_text_of_store_meta_has_all_fields() -> None:
     """The exact bytes of format 2, and back."""
     text = (
         '{"format":2,"changelog":"kafka.log partition 3","topic-id":"tY6EnbQCT7SGcSuulnN2kg",'

@@ -61,7 +61,7 @@ def test_an_environment_that_was_moved_is_started_by_its_script() -> None:
     assert jvm_command(moved, PROPERTIES, OPTIONS) == [str(moved / "bin" / "spark-submit")]
 
 
-def test_the_java_of_the_environment_is_the_one(
+def test_only_the_java_of_the_environment_is_used(
     java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However its folder is spelt; another one is the script's to start."""

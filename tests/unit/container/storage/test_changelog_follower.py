@@ -80,7 +80,7 @@ def _store(folder: Path) -> TaskStore:
     return store
 
 
-def test_a_standby_holds_what_came(tmp_path: Path) -> None:
+def test_a_standby_holds_the_records_that_arrived(tmp_path: Path) -> None:
     """Last values, deletions, and the end behind a marker; OFFSET names the position at a commit.
 
     Its directory and STORE-META are its active task's.

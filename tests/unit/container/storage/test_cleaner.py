@@ -68,7 +68,7 @@ def test_a_directory_without_offset_has_its_grace(tmp_path: Path) -> None:
     assert not judge(found, _owners(HostRole.ELSEWHERE), _limit()).verdict.is_removable
 
 
-def test_it_is_judged_again_under_the_lock(tmp_path: Path) -> None:
+def test_a_directory_is_judged_again_under_the_lock(tmp_path: Path) -> None:
     """A task that has come home, or has written, since the first look has its state."""
     path = _old(tmp_path)
     (found,) = found_directories(tmp_path)

@@ -19,7 +19,7 @@ def _offset(directory: StoreDirectory) -> int | None:
     return None if found is None else found.offset
 
 
-def test_only_one_may_hold_it(tmp_path: Path) -> None:
+def test_only_one_process_may_hold_a_directory(tmp_path: Path) -> None:
     """A second opener is refused until the first lets go."""
     first = StoreDirectory(tmp_path / "store" / "task")
     with pytest.raises(StoreError, match=r"another process has it open: pid [0-9]+ on "):

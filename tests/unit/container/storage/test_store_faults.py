@@ -216,7 +216,7 @@ def test_each_fault_of_the_files_means_a_rebuild_and_is_reported(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_bytes_changed_anywhere_never_change_what_is_read(tmp_path: Path, seed: int) -> None:
+def test_changed_bytes_never_change_the_values_read(tmp_path: Path, seed: int) -> None:
     """Some bytes of some file are others: at the opening, or at a read, it is seen or harmless."""
     chance = random.Random(seed)  # noqa: S311 - a test's cases, which are to be the same again
     log = _many_committed(tmp_path)
@@ -300,7 +300,7 @@ def test_damage_that_only_a_read_finds_ends_the_transaction_and_is_remembered(
     storage.close()
 
 
-def test_damage_in_one_store_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+def test_damage_in_one_store_leaves_the_others_unchanged(tmp_path: Path) -> None:
     """Each directory is judged by itself: only the damaged one is read."""
     log = one_committed(tmp_path)
     (tmp_path / "logged" / "other").mkdir()
@@ -444,7 +444,7 @@ def test_lost_rights_are_reported_and_nothing_is_thrown_away(directories: int, f
         storage.close()
 
 
-def test_rights_lost_while_running_leave_what_was_committed(tmp_path: Path) -> None:
+def test_rights_lost_while_running_leave_committed_values(tmp_path: Path) -> None:
     """The commit fails with one line; OFFSET says what it said before."""
     with open_folder() as folder:
         log = one_committed(folder)

@@ -149,7 +149,7 @@ def test_values_of_any_size_are_taken_by_default() -> None:
     assert store.get(b"a") == b"1234"
 
 
-def test_a_scan_sees_what_a_large_transaction_wrote() -> None:
+def test_a_scan_sees_the_keys_of_a_large_transaction() -> None:
     """Many new keys since the last scan are in their places as few are."""
     store = _store("long", "long")
     for first in (0, 7, 100):

@@ -63,14 +63,14 @@ def test_the_meaning_is_the_keys_liveness(key: str, value: str, meaning: str) ->
         assert change.meaning(is_running=False) == "used from the job's next start"
 
 
-def test_a_deletion_brings_back_what_was_deployed() -> None:
+def test_a_deletion_brings_back_the_deployed_value() -> None:
     """The file's value, else the default, is what the key means then."""
     before = GOOD.merged({"job.container.count": "4", "task.commit.ms": "5"})
     assert changed("job.container.count", None, before).after["job.container.count"] == "2"
     assert "task.commit.ms" not in changed("task.commit.ms", None, before).after
 
 
-def test_before_the_first_deployment_the_file_is_what_counts() -> None:
+def test_before_the_first_deployment_the_file_counts() -> None:
     """The stream is empty then."""
     assert changed("job.container.count", "3", Config()).before == GOOD
     with pytest.raises(ConfigError, match="at most 4"):

@@ -149,7 +149,7 @@ def test_explain_says_what_a_processor_waits_for(told: dict[str, object], wait: 
     assert f"  waits: {wait}" in explained(container(**told))
 
 
-def test_it_waits_for_hosts_and_for_former_owners() -> None:
+def test_a_processor_waits_for_hosts_and_for_former_owners() -> None:
     """What the status says beside the container's own part."""
     queued = container(phase="queued", host=None)
     assert "  waits: for the ResourceManager's word of the hosts" in explained(
@@ -160,7 +160,7 @@ def test_it_waits_for_hosts_and_for_former_owners() -> None:
     assert waits in explained(container(phase="assigned"), status=status)
 
 
-def test_a_driver_that_has_just_begun_waits_for_what_it_has_not_placed() -> None:
+def test_a_new_driver_waits_for_containers_it_has_not_placed() -> None:
     """By name, for containers that are not placed meanwhile; not for one that runs."""
     waits = "  waits: until it is known whether {} still {}, permitted by an earlier driver"
     queued, one, two = container(phase="queued"), ["1@4"], ["0@3", "1@4"]
@@ -195,7 +195,7 @@ def test_a_shortage_is_reported_host_by_host() -> None:
     assert "  waits: for 1024 MB and 2 cores: nothing is known to be in the way" in told
 
 
-def test_it_waits_for_its_standby_and_for_commands() -> None:
+def test_a_processor_waits_for_its_standby_and_for_commands() -> None:
     """An active that fails over, the standby that stops for it, and an operator's request."""
     failover = {"active": "0", "standby": "0-0", "host": "b", "waits_for": "0-0@3"}
     status = {"hosts": ["b"], "failovers": [failover]}
@@ -215,7 +215,7 @@ def test_it_waits_for_its_standby_and_for_commands() -> None:
     )
 
 
-def test_an_unknown_processor_is_one_line() -> None:
+def test_an_unknown_processor_gives_one_line() -> None:
     """It names those that there are, or the first of them."""
     known = {"containers": [{"processor_id": str(n)} for n in range(25)]}
     line = r"^the job has no processor 'x': it has 0, 1, .* and 5 more$"

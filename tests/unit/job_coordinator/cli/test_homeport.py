@@ -43,7 +43,7 @@ def test_commands_of_config_have_help(name: str, capsys: pytest.CaptureFixture[s
     assert f"Usage: homeport config {name} " in capsys.readouterr().out
 
 
-def test_an_unknown_command_is_one_line() -> None:
+def test_an_unknown_command_gives_one_line() -> None:
     """It names those that there are."""
     with pytest.raises(HomeportError, match=r"no command 'jobmodel': it has checkpoint, clean, "):
         homeport.run(["jobmodel"])

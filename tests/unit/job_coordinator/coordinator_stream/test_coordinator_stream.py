@@ -153,7 +153,7 @@ def test_a_twin_in_the_documents_form_is_deleted_with_its_key() -> None:
     assert stream.latest("set-config")["a"].value("value") == "new"
 
 
-def test_a_catch_up_returns_what_is_new() -> None:
+def test_a_catch_up_returns_new_records() -> None:
     """Each record is returned once, in order."""
     stream = InMemoryCoordinatorStream()
     stream.write([wire.set_config("a", "1"), wire.set_config("b", "2")])

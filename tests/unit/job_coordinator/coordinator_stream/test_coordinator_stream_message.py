@@ -442,7 +442,7 @@ def test_a_key_that_is_no_list_of_three_is_damaged(key: bytes) -> None:
     ("field", "expected"),
     [(0, 0), (LATEST_MS, LATEST_MS), (-1, 0), (LATEST_MS + 1, 0), (True, 0), ("5", 0), (None, 0)],
 )
-def test_a_time_of_an_envelope_is_one_that_can_be_shown(field: object, expected: int) -> None:
+def test_only_a_valid_time_of_an_envelope_counts(field: object, expected: int) -> None:
     """All else counts as none."""
     assert time_of(field) == expected
 

@@ -64,7 +64,7 @@ def test_the_heartbeat_says_whether_a_container_is_ours(served: Served) -> None:
     assert served.error("GET", f"{path}0").startswith("400 executionContainerId")
 
 
-def test_status_is_what_the_job_says(served: Served) -> None:
+def test_the_client_gets_the_status_unchanged(served: Served) -> None:
     """The client gets the status as it is."""
     assert served.client().status() == served.backend.status()
 
@@ -101,7 +101,7 @@ def test_messages_of_launchers_and_containers_arrive(served: Served) -> None:
         ({"Authorization": "Bearer \xe4"}, "the bearer token is not this job's"),
     ],
 )
-def test_nothing_is_taken_without_the_token(
+def test_no_message_is_accepted_without_the_token(
     served: Served, route: str, headers: dict[str, str], reason: str
 ) -> None:
     """Every POST needs this job's token; without it nothing is read of the body."""

@@ -40,7 +40,7 @@ def _said(error: KafkaError, leaders: dict[int, int] | None) -> str:
     return str(not_initialised(SYSTEM, _Client(leaders), "a-stranger", error))  # type: ignore[arg-type]  # a part of it
 
 
-def test_an_aborting_command_comes_with_what_it_must_not_abort() -> None:
+def test_an_aborting_command_has_a_warning() -> None:
     """No advice aborts what may have been committed."""
     line = how_to_end(SYSTEM, "log", 3, 17)
     tool = "kafka-transactions.sh --bootstrap-server h:1"

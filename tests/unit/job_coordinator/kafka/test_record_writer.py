@@ -119,7 +119,7 @@ def test_a_commit_of_unknown_outcome_is_settled_before_the_next(library: Library
     assert library.calls == ["begin", "a", "commit", "commit", "begin", "b", "commit"]
 
 
-def test_nothing_is_begun_while_the_outcome_stays_unknown(library: Library) -> None:
+def test_no_transaction_begins_while_the_outcome_stays_unknown(library: Library) -> None:
     """However often the caller tries again."""
     writer = _writer()
     library.answers = [LATE, LATE, LATE]

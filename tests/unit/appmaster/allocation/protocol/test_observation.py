@@ -50,7 +50,7 @@ def test_the_first_snapshot_gives_events_for_all_it_has() -> None:
     )
 
 
-def test_nothing_new_is_no_event() -> None:
+def test_an_unchanged_snapshot_gives_no_event() -> None:
     """Levels, not edges: the order of hosts and of containers is nothing."""
     before = Snapshot(seen(r1=RUNNING, r2=ENDED).containers, (A, B))
     after = Snapshot(seen(r2=ENDED, r1=RUNNING).containers, (B, A))
