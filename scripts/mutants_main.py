@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=_count, default=15, metavar="N", help=what)
     what = "those that were not noticed are tried once more, and no others"
     parser.add_argument("--again", action="store_true", help=what)
-    what = "nothing is tried: what is known is told"
+    what = "try nothing, and print what is known"
     parser.add_argument("--report", action="store_true", help=what)
     what = "the paths are of tests, which are recorded again (default: all that are recorded)"
     parser.add_argument("--record", action="store_true", help=what)

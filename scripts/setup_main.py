@@ -1,4 +1,4 @@
-"""Set-up of this clone, then the command it was asked for. Run by scripts/setup.sh."""
+"""Set-up of this clone, then the requested command. Run by scripts/setup.sh."""
 
 from __future__ import annotations
 

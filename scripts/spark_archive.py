@@ -1,16 +1,17 @@
 """The class-data archive (AppCDS) that lets a Spark session of this environment start fast.
 
-One archive per virtual environment, in ``<prefix>/share/homeport/spark.jsa``. Whoever starts Spark
-with it must pass ``JVM_FLAGS`` too: an archive made under another collector is ignored by the JVM,
-in silence. The JVM also ignores it when the jars on its class path are not those of the dump; a
-stamp with their names, sizes and dates, the Java version and the flags says when to make it again.
+One archive per virtual environment, in ``<prefix>/share/homeport/spark.jsa``. A program that starts
+Spark with it must also pass ``JVM_FLAGS``: the JVM silently ignores an archive that was made under
+another collector. The JVM also ignores it when the jars on its class path are not those of the
+dump; a stamp with their names, sizes and dates, the Java version and the flags says when to make it
+again.
 
 Made with ``spark.driver.extraJavaOptions``, not JDK_JAVA_OPTIONS, which Spark's launcher JVM would
 read too. The dump is written when the JVM ends, which is after ``SparkSession.stop``.
 
 Beside it, in ``spark.command``, stands what Spark's own start scripts made of it all: Java and its
-arguments, one in each line, without those that differ from start to start. Whoever has them can do
-without the scripts, which start a JVM just to find them out.
+arguments, one in each line, without those that differ from start to start. A program that reads
+them does not need the scripts, which start a JVM only to compute them.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def ensure_spark_archive(progress: Callable[[str], None], prefix: Path | None = 
     """The archive of an environment, up to date; made now (half a minute) if it is not.
 
     Args:
-        progress: told what is done, only if something is.
+        progress: called with what is done, only if something is done.
         prefix: the virtual environment; default is the one that runs this.
 
     Raises:

@@ -44,8 +44,8 @@ class Faults:
     def kill(self, node: str) -> list[int]:
         """NodeManager and all that it started are dead; their pids.
 
-        The kernel closes their connections. Of a machine that loses its power nobody hears
-        anything: cut it first.
+        The kernel closes their connections. A machine that loses its power sends nothing at all:
+        cut it first.
         """
         return self._cluster.kill_node(node)
 

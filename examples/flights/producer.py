@@ -73,7 +73,7 @@ def produce(bootstrap_servers: str, rate: int | None, hurry: threading.Event) ->
             "partitioner": "murmur2_random",
             "linger.ms": 20,
             "compression.type": "lz4",
-            "log_level": 3,  # errors; a broker that has just started is asked twice: no news
+            "log_level": 3,  # errors only: a request that a starting broker refuses is retried
             "queue.buffering.max.messages": 500_000,
         }
     )

@@ -1,8 +1,8 @@
 """The AM of a job of many launchers: the real supervisor, lease keeper and driver, without YARN.
 
-The stand-in is the cluster manager alone: it grants at once whatever it is asked for, on hosts that
-there are only by name, and writes each grant as a line of a file, from which whoever plays the
-launchers learns of it. With ``--driver`` this is the driver's program.
+The stand-in is the cluster manager alone: it grants each request at once, on hosts that exist by
+name only, and writes each grant as a line of a file. The program that stands in for the launchers
+reads this file. With ``--driver`` this is the driver's program.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class GrantingCluster:
     def request(
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
     ) -> None:
-        """Granted, where it was asked for, or on the next host."""
+        """The stand-in grants the request on the requested host, or on the next one."""
         if request_id in self._granted:
             return
         grant = {
@@ -94,7 +94,7 @@ class GrantingCluster:
         """There is no page."""
 
     def finish(self, result: JobResult, diagnostics: str) -> None:
-        """Nobody waits for the end."""
+        """No process waits for the end."""
 
 
 def resource_of(request_id: RequestId) -> ResourceId:

@@ -75,7 +75,7 @@ class Launchers:
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """For ever: whoever is granted lives, whoever is cancelled does not."""
+        """Runs without end: a granted launcher lives, a cancelled launcher does not."""
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
@@ -150,7 +150,7 @@ class _Launcher:
                 self._holding = asyncio.create_task(holding)
 
     async def _hold(self, url: str, incarnation: Incarnation, lease_s: float, until: float) -> None:
-        """Tells that the child has started, and renews its lease until that is lost."""
+        """Reports that the child has started, and renews its lease until the lease is lost."""
         telling = asyncio.create_task(self._tell_start(Started(incarnation)))
         try:
             await self._renew(url, incarnation, lease_s, until)

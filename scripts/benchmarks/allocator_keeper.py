@@ -20,7 +20,7 @@ _GRANTED = b'"granted"'
 
 
 def rows() -> Iterator[Row]:
-    """What the keeper's server needs of a core, and what the launchers are told."""
+    """The share of a core that the keeper's server needs, and its answers to the launchers."""
     with processes.serving("lease_keeper_server", "--launchers", str(LAUNCHERS)) as (pid, port):
         before = processes.cpu_s(pid)
         answers, slowest_s = asyncio.run(_renew(port))
@@ -33,7 +33,7 @@ def rows() -> Iterator[Row]:
 
 
 async def _renew(port: int) -> tuple[Counter[str], float]:
-    """What all were told, and the longest wait for it in seconds."""
+    """The answers to all launchers, and the longest wait for one in seconds."""
     answers: Counter[str] = Counter()
     waits = await asyncio.gather(*(_launcher(port, n, answers) for n in range(LAUNCHERS)))
     return answers, max(waits)

@@ -65,7 +65,7 @@ def passes(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         if process.stdin is None or process.stdout is None:
-            raise BenchmarkError("pipes were asked for")
+            raise BenchmarkError("the process has no pipes")
         try:
             for number in range(1, count + 1):
                 size = (str(records), str(keys), str(number))

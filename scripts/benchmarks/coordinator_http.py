@@ -62,7 +62,7 @@ def _server(config_bytes: int) -> processes.Serving:
 
 @contextmanager
 def _asking(port: int) -> Iterator[list[float]]:
-    """Seconds of each answer to somebody who asks for the status inside the block."""
+    """Seconds that each request for the status inside the block waited for its answer."""
     client, over, waits = CoordinatorClient(_url(port), TOKEN, _PATIENCE_S), Event(), [0.0]
 
     def ask() -> None:
@@ -141,7 +141,7 @@ def _cpu_ms(work: Callable[[], object], times: int) -> float:
 
 
 def _held_mb(pid: int, port: int) -> float:
-    """Growth of the server while nobody reads on; its bodies are made before."""
+    """Growth of the server while its clients do not read; the bodies are made before."""
     requests = _requests(_WHOLE, gzip=False)
     call_at_once(port, requests[:1])
     before = processes.resident_mb(pid)

@@ -19,7 +19,7 @@ def rows() -> Iterator[Row]:
     yield figure("CPU", found["cpu_s"], "s")
     yield at_most("largest memory of the process", found["peak_mb"], 1024, "MB")
     yield figure("its JSON", found["bytes"] / 1e6, "MB")
-    yield figure("computed anew for 11,000 containers", found["grow_s"], "s")
+    yield figure("computed for 11,000 containers after that", found["grow_s"], "s")
     yield at_most(
         "tasks moved by 11,000 containers (target: fewest possible)",
         found["moved"],

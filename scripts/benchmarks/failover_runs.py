@@ -53,7 +53,7 @@ _CALM_LAG = 500
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failure and its recovery. Units: seconds; by phase, as the status tells it.
+    """One failure and its recovery. Units: seconds; by phase, as the status shows it.
 
     ``total_s``: from the SIGKILL to the successor's first committed output, by the history.
     ``stores_s``: of that, until its stores were open, validated and at their changelogs' heads.
@@ -319,7 +319,7 @@ def _await(condition: Callable[[], bool], what: str, limit_s: float) -> None:
             if condition():
                 return
         except (OSError, http.client.HTTPException, ValueError):
-            pass  # a driver that is started anew does not answer yet
+            pass  # a driver that starts again does not answer yet
         if time.monotonic() > deadline:
             raise BenchmarkError(f"waited for {limit_s:.0f} s in vain for {what}")
         time.sleep(_POLL_S)

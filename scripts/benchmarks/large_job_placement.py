@@ -1,9 +1,9 @@
 """A job of so many containers on so many hosts, in memory, that the allocator places; prints JSON.
 
-The cluster grants every request at once, in the order of asking, and each launcher does what it is
-told at its next check-in; what comes of it stands in line. The time of an event is the CPU time of
-its step and of the check of the invariants that follows every step in production: both compute and
-wait for nothing, and so other programs of the machine count for little.
+The cluster grants every request at once, in the order of the requests. Each launcher executes its
+order at its next check-in. The resulting events wait in a queue. The time of an event is the CPU
+time of its step and of the check of the invariants that follows every step in production: both
+compute and wait for nothing, and so other programs of the machine count for little.
 """
 
 from __future__ import annotations
@@ -130,14 +130,14 @@ class Cluster:
             self._used[launcher.host] -= 1
 
     def end(self, resource_id: ResourceId, cause: StopCause) -> None:
-        """The child of this launcher ends, which the launcher tells, and asks for another."""
+        """The child of this launcher ends. The launcher reports it and requests another order."""
         launcher = self.launchers[resource_id]
         if launcher.child is not None:
             self.line += [ContainerStopped(launcher.child, cause, 1), launcher.poll()]
             launcher.child = None
 
     def lose(self, hosts: frozenset[Host]) -> list[Event]:
-        """These hosts are gone, and what the driver will be told of it: first each lease's end."""
+        """These hosts are lost. Returns the events for the driver: first the end of each lease."""
         lost = [x for x in self.launchers.values() if x.host in hosts]
         for launcher in lost:
             self._leave(launcher)

@@ -1,4 +1,4 @@
-"""The options of scripts/bench. Needs nothing installed: it is asked before there is a set-up."""
+"""The options of scripts/bench. Needs no installed package: it runs before the set-up."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Stores:
         self.plans.append(plan)
 
     def restore_progress(self, _progress: RestoreProgress) -> None:
-        """Nobody watches."""
+        """The benchmark ignores progress."""
 
     def restore_finished(self, _store: str, _task_name: TaskName, _result: Restored) -> None:
         """It is in what ``restore`` returns."""

@@ -1,4 +1,4 @@
-"""Events into incarnations: one life of a processor, as all who dealt with it wrote it down."""
+"""Groups events into incarnations: one life of a processor, as all processes recorded it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ COMMITTED, ENDING = "transaction-committed", "transaction-ending"
 class Transaction:
     """One transaction of a container.
 
-    ``began_at``: a time at which it was surely not committed yet. ``committed`` None: nobody wrote
-    down how it went, so it may or may not have been committed.
+    ``began_at``: a time at which it was surely not committed yet. ``committed`` None: no process
+    recorded the result, so it may or may not have been committed.
     """
 
     began_at: int
@@ -102,7 +102,7 @@ class Incarnation:
         return found
 
     def said(self, key: str) -> Any:  # noqa: ANN401 - a field of JSON
-        """The first value of a field in any of its events; None where nobody gave it."""
+        """The first value of a field in any of its events; None where no event has it."""
         values = (e.fields.get(key) for role in ("container", "driver") for e in self.all(role))
         return next((value for value in values if value is not None), None)
 

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UnreadableError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    # Each job is told, whatever the one before it was like.
+    # Every job is judged and printed, even after a job that failed.
     verdicts = [_tell(Run.of(job, allow_gaps=options.allow_gaps)) for job in jobs]
     return 0 if all(verdicts) else 1
 

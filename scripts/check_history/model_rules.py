@@ -11,7 +11,7 @@ from check_history.run import Run
 
 
 def owners_have_stopped(run: Run) -> Iterator[str]:
-    """Nobody is permitted to own a task while an earlier owner, of any processor, lives.
+    """No container is permitted to own a task while an earlier owner, of any processor, lives.
 
     Evidence is that its launcher waited for it, or that its lease has run out; a new AM attempt has
     waited for so long that it has.
@@ -65,7 +65,7 @@ def changes_stop_whom_they_change(run: Run) -> Iterator[str]:
 
 
 def _is_overtaken(run: Run, incarnation: Incarnation, ordered: Event) -> bool:
-    """Whether its processor had a later permit by then: nobody was to run it any more."""
+    """Whether its processor had a later permit by then: no launcher may run it any more."""
     granted = (
         other.one("driver", "permit-granted")
         for other in run.incarnations
@@ -95,8 +95,8 @@ def _changed(event: Event) -> dict[str, Any]:
 def containers_have_their_tasks(run: Run) -> Iterator[str]:
     """A container has the tasks that its version of the JobModel gives to its processor.
 
-    Told from the last change of the processor up to that version; who was never changed has what it
-    had.
+    The last change of the processor up to that version decides. A processor without a change keeps
+    its tasks.
     """
     changes = [e for e in run.job.events if e.name == "model-change"]
     for incarnation in run.incarnations:

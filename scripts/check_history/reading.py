@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 Clock = Literal["auto", "boot", "wall"]
 
-#: Two machines that started within this time of each other look like one; ``--clock`` tells.
+#: Two machines that started within this time of each other look like one; ``--clock`` decides.
 ONE_BOOT_MS = 2_000
 
 _FOLDER = ".history"

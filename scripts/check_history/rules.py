@@ -1,4 +1,4 @@
-"""The rules. Each tells, in words, where a run broke it.
+"""The rules. Each yields a sentence for each place where a run broke it.
 
 A process may be stopped between a fact and its writing down, so times are used only in the
 direction in which that does no harm: a transaction counts as later than a fence only where it
@@ -23,7 +23,7 @@ from check_history.run import Run
 
 @dataclass(frozen=True)
 class Rule:
-    """A name that says what must hold, and who finds where it does not."""
+    """A name that says what must hold, and the function that finds where it does not."""
 
     name: str
     judge: Callable[[Run], Iterator[str]]
@@ -35,13 +35,13 @@ def whole_lines(run: Run) -> Iterator[str]:
 
 
 def one_writer(run: Run) -> Iterator[str]:
-    """Who writes for a task has seen the end of all earlier writers, or has fenced them."""
+    """A container writes for a task only after it has seen or fenced all earlier writers."""
     for index, newer in enumerate(run.incarnations):
         begin = newer.own_began_at
         if begin is None:
             continue
         earlier = run.incarnations[:index]
-        # What somebody in between had fenced by then stays fenced.
+        # What a container in between had fenced by then stays fenced.
         fenced = set(newer.fences).union(
             *(o.fences for o in earlier if not run.is_after(o.own_began_at or begin, begin))
         )
@@ -140,7 +140,7 @@ def order_of_a_start(run: Run) -> Iterator[str]:
 
 def _comes_in_turns(name: str, following: str) -> bool:
     return (name, following) in {("restore-started", "restore-finished"), (ENDING, COMMITTED)} or (
-        # A driver that adopts a launcher may tell its permit again.
+        # A driver that adopts a launcher may record its permit again.
         name == "permit-granted"
     )
 
@@ -157,7 +157,7 @@ def _missing(run: Run, incarnation: Incarnation) -> Iterator[str]:
 def offsets_go_on(run: Run) -> Iterator[str]:
     """Each input partition is processed on from where the last committed transaction ended.
 
-    After a reset of the state, from anywhere; so of an input that was begun anew.
+    After a reset of the state, or of an input that starts again, any place is correct.
     """
     allowed: dict[str, set[int]] = {}
     left = _begun_anew(run)
@@ -181,14 +181,15 @@ def offsets_go_on(run: Run) -> Iterator[str]:
                         )
                     allowed[partition] = {last + 1}
                 elif first is not None:
-                    # Perhaps committed: whoever comes next goes on from before it or after it.
+                    # Perhaps committed: the next container goes on from before it or after it.
                     allowed[partition] = (places or {first}) | {last + 1}
 
 
 def _begun_anew(run: Run) -> list[tuple[int, str]]:
-    """(when, input): what was first heard to be read from another place, by time.
+    """(time, input) of the first event that says that an input is read from another place.
 
-    Of a reset of the state the input is "", which stands for all; every driver tells the last one.
+    A reset of the state has the input "", which means all inputs; every driver records the last
+    reset.
     """
     first: dict[tuple[object, str], int] = {}
     for event in run.job.events:
@@ -253,14 +254,14 @@ def recoveries_are_whole(run: Run) -> Iterator[str]:
             phases_ms, total_ms = event.fields.get("phases_ms", {}), event.fields.get("total_ms")
             if sum(phases_ms.values()) != total_ms or min(phases_ms.values(), default=0) < 0:
                 yield f"the recovery of {incarnation} took {total_ms} ms, its phases {phases_ms}"
-            # That it has started it writes down after it has told the driver.
+            # The container reports its start to the driver before it records the start.
             fenced = incarnation.one("container", "fenced")
             if incarnation.own and (fenced is None or run.is_after(fenced.at, event.at)):
                 yield f"{incarnation} was called recovered before it had fenced ({_place(event)})"
 
 
 def active_and_standby_apart(run: Run) -> Iterator[str]:
-    """Invariant 1: an active and its standby never live on one host, whoever came first."""
+    """Invariant 1: an active and its standby never live on one host, whichever started first."""
     for active, standby in _pairs(run):
         if _together(run, standby, active) and _began(standby) >= _began(active):
             yield f"{standby} began on {_host(standby)} while its active, {active}, lived there"
@@ -310,7 +311,7 @@ RULES = (
     Rule("input offsets never go back and never skip", offsets_go_on),
     Rule("localities are true", locality_is_true),
     Rule("a task's owners have stopped before the next is permitted", owners_have_stopped),
-    Rule("a new JobModel stops only whom it changes", changes_stop_whom_they_change),
+    Rule("a new JobModel stops only the containers that it changes", changes_stop_whom_they_change),
     Rule("containers have the tasks of their JobModel", containers_have_their_tasks),
     Rule("the phases of a recovery are the whole", recoveries_are_whole),
     Rule("Invariant 1: active and standby on different hosts", active_and_standby_apart),

@@ -301,7 +301,7 @@ def find_programs(
 
 
 def _runs(pid: int, words: str) -> bool:
-    """Whether the process is the program; a shell that was told to start it has its words too."""
+    """Whether the process is the program; the shell that started it has the same words."""
     line = _command_line(pid)
     return words in line and Path(line.split(" ", 1)[0]).name not in {"bash", "sh"}
 

@@ -1,6 +1,6 @@
 """Was each record counted once? The counting job beside the flights job, and what it must say.
 
-Answers from Kafka alone: the newest counts in the changelog, and what each transaction has told.
+It reads Kafka alone: the newest counts in the changelog, and the output of each transaction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CONSUME_LIMIT_S = 120.0
 
 
 def create_output(bootstrap_servers: str) -> None:
-    """The topic that the job tells its counts to exists."""
+    """Creates the topic to which the job sends its counts."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     topic = NewTopic(_OUTPUT, PARTITIONS, 1)
     for future in admin.create_topics([topic], operation_timeout=30).values():
@@ -53,7 +53,7 @@ class Counting:
         faults = [*self._wrong_counts(ends), *self._wrong_spans(ends)]
         for fault in faults[:5]:
             self._screen.say(f"DIFFERENT {fault}")
-        what = f"each of {sum(ends):,} records was counted once, and told once"
+        what = f"each of {sum(ends):,} records was counted once, and reported once"
         return [(f"{what} ({len(faults)} differences)", not faults)]
 
     def _wait(self, ends: list[int]) -> None:
@@ -92,11 +92,11 @@ class Counting:
                 name, span = (key or b"").decode(), json.loads(value or b"null")
                 whole = span["last"] - span["first"] + 1 == span["records"]
                 if span["first"] != expected[name] or not whole:
-                    faults.append(f"{name}: expected from {expected[name]} on, told {span}")
+                    faults.append(f"{name}: expected from {expected[name]} on, found {span}")
                 expected[name] = span["last"] + 1
         missing = {name: ends[int(name.rpartition("-")[2])] for name in expected}
         return faults + [
-            f"{name}: told up to {expected[name]} of {end}"
+            f"{name}: reported up to {expected[name]} of {end}"
             for name, end in missing.items()
             if expected[name] != end
         ]

@@ -1,8 +1,8 @@
-"""A node dies in mid-run, and who worked there goes on elsewhere (``scripts/demo --fail-host``).
+"""A node fails in mid-run, and its containers go on elsewhere (``scripts/demo --fail-host``).
 
 SIGKILL of everything on it, as if the machine lost power. It hosts an active container, and not the
-AM. What happened is told by the history of all processes and by the status. No verdict is on a
-time, as times are the machine's.
+AM. The history of all processes and the status show what happened. The verdicts judge no times, as
+times depend on the machine.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class FailHost:
     # ------------------------------------------------------------------ after
 
     def _are_back(self, here: Containers) -> bool:
-        """All run, and who was on the node under a later epoch."""
+        """All run, and those that were on the node have a later epoch."""
         now = self._containers()
         return len(now) == self._job.count and all(
             c["phase"] == "running" and (p not in here or c["epoch"] > here[p]["epoch"])
@@ -122,7 +122,7 @@ class FailHost:
         return all(first_output_ms(moments(events, who, killed_ms)) for who in lost)
 
     def _are_over(self, here: Containers) -> bool:
-        """Those that the driver tells of; one that is new knows of none."""
+        """The driver reports the recoveries it knows; a new driver knows none."""
         now = self._containers()
         told = [now[p].get("recovery") for p in here if now[p]["role"] == "active"]
         return all(recovery is None or recovery["is_over"] for recovery in told)
@@ -216,7 +216,7 @@ class FailHost:
                 if condition():
                     return
             except (OSError, http.client.HTTPException, ValueError):
-                pass  # a driver that is started anew does not answer yet
+                pass  # a driver that starts again does not answer yet
             if time.monotonic() > deadline:
                 raise DemoError(f"waited for {_LIMIT_S:.0f} s in vain for {what}")
             self._screen.progress(f"waiting for {what}")

@@ -70,7 +70,8 @@ class DemoJob:
             "homeport.appmaster.cli.run_job",
             *self.command(operation)[1:],
         ]
-        # A group of its own: it gets no Ctrl-C of the terminal, but is told to end, and tidies up.
+        # A process group of its own: it gets no Ctrl-C of the terminal. This script ends it with a
+        # signal, so that it cleans up.
         child = subprocess.Popen(
             argv, env=self._env, stdout=subprocess.PIPE, text=True, process_group=0
         )

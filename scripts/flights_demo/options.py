@@ -1,4 +1,4 @@
-"""The options of scripts/demo. Needs nothing installed: it is asked before there is a set-up."""
+"""The options of scripts/demo. Needs no installed package: it runs before the set-up."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
         "--fail-host",
         action="store_true",
         help="with standbys and a lease of 3 s, everything on a node is killed that hosts an active"
-        " container; a timeline tells how its standby's place was taken, the node comes back, and"
+        " container; a timeline shows how it took its standby's place, the node comes back, and"
         " the result is exact",
     )
     parser.add_argument(

@@ -1,7 +1,7 @@
 """The running job gets more containers, then fewer, by one key (``scripts/demo --rescale``).
 
-Nothing is submitted anew: ``coordinator-stream-writer`` writes ``job.container.count``, and the job
-follows. Its driver is killed in the middle of each change.
+No application is submitted again: ``coordinator-stream-writer`` writes ``job.container.count``, and
+the job follows. Its driver is killed in the middle of each change.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Rescale:
         begun: dict[str, int],
         now: dict[str, int],
     ) -> None:
-        """Who has other tasks than before was restarted, and nobody else."""
+        """Each container with other tasks than before was restarted, and no other."""
         old, new = before["containers"], after["containers"]
         rows: list[tuple[str, ...]] = [("processor", "tasks before", "tasks now", "was restarted")]
         exact = True
@@ -105,7 +105,7 @@ class Rescale:
                 if condition():
                     return
             except (OSError, http.client.HTTPException, ValueError):
-                pass  # a driver that starts anew does not answer yet
+                pass  # a driver that starts again does not answer yet
             if time.monotonic() > deadline:
                 raise DemoError(f"{what} is not there after {_LIMIT_S:.0f} s")
             time.sleep(_POLL_S)

@@ -39,7 +39,7 @@ class Replica:
 
 
 class Standbys:
-    """Looks once it is calm: all input is consumed, and nobody writes any more."""
+    """Looks once the job is calm: all input is consumed, and no container writes any more."""
 
     def __init__(
         self, job: DemoJob, reader: Reader, state_dir: Callable[[str], Path], screen: Screen

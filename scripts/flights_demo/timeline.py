@@ -1,8 +1,8 @@
-"""What a failure and a recovery were, moment by moment, as the history of all processes tells it.
+"""The moments of a failure and of its recovery, from the history of all processes.
 
 PURE: events in, moments out. All times are of one clock, the machine's since its start, as the
-processes of a local cluster share one. A recovery that went through several epochs is told by the
-one that committed; those in between show as failures in the status.
+processes of a local cluster share one. A recovery that took several epochs is shown by the epoch
+that committed; those in between show as failures in the status.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PHASES = ("detect", "decide", "stop", "resource", "start", "fence", "restore", "
 
 @dataclass(frozen=True)
 class Lost:
-    """Who ran when its host was lost. ``standby``: who held its replica; None: nobody did."""
+    """A container that ran when its host was lost. ``standby``: holds its replica, if any."""
 
     processor_id: str
     epoch: int
@@ -45,7 +45,9 @@ def moments(events: Sequence[Event], lost: Lost, killed_ms: int) -> list[Moment]
     found: list[Moment | None] = [
         _moment("the lease has run out", _first(after, lambda e: _is_of(e, lost, "revoked"))),
         _moment("failover decided", _first(after, lambda e: _decides(e, lost))),
-        _moment("the standby is told to stop", _first(after, lambda e: _is_standby_stop(e, lost))),
+        _moment(
+            "the standby is ordered to stop", _first(after, lambda e: _is_standby_stop(e, lost))
+        ),
         _moment("the standby has stopped", _first(after, lambda e: _has_stopped(e, lost))),
     ]
     for name, event in _OF_THE_SUCCESSOR:

@@ -17,7 +17,7 @@ TRANSACTIONS_BEFORE_KILL = 3
 
 @dataclass(frozen=True)
 class Killed:
-    """Who was killed: processor, epoch and pid, as its own history says."""
+    """The killed container: processor, epoch and pid, as its own history says."""
 
     processor_id: str
     epoch: int

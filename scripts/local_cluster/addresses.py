@@ -215,7 +215,7 @@ def _first_ephemeral_port() -> int:
 
 
 def _hold(address: str, port: int) -> socket.socket:
-    """Bind a port that nobody has; a daemon that allows reuse can still listen on it."""
+    """Bind a free port; a daemon that allows reuse can still listen on it."""
     holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         holder.bind((address, port))

@@ -44,7 +44,7 @@ _LOGS_KEPT_S = 24 * 3600.0
 
 
 def _quiet(_line: str) -> None:
-    """The progress of callers who want none."""
+    """The progress of callers that want none."""
 
 
 class LocalCluster:
@@ -134,7 +134,7 @@ class LocalCluster:
                 if record is not None:
                     self._stop_in_order(record, Stopwatch(progress))
             finally:
-                # Also when interrupted: whoever is impatient gets SIGKILL, not a half cluster.
+                # Also when interrupted: a second Ctrl-C kills the rest and leaves no half cluster.
                 with uninterrupted():
                     remains.sweep(self._layout, keep_logs=keep_logs)
 

@@ -36,7 +36,7 @@ a session:
   scripts/dev-cluster resume-kafka           ... and goes on; with up --brokers 3 these four are of
                                              all brokers at once, or of one: --broker 2
   scripts/dev-cluster restart-rm             a new ResourceManager takes over; containers run on
-  scripts/dev-cluster cut-node nm2           nobody hears nm2, nor it them (up --namespaces; so also
+  scripts/dev-cluster cut-node nm2           cuts nm2 off from every node (up --namespaces; so also
                                              for rm, kafka, kafka2, and client: this machine's
                                              programs)
   scripts/dev-cluster cut-pair nm1 nm2       these two do not hear each other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ClusterError(Exception):
-    """A local cluster cannot do what was asked.
+    """A local cluster cannot do what the command requests.
 
     The first line of the message says what is wrong and what to do; further lines, if any, are the
     end of a log.

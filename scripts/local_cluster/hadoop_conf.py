@@ -151,7 +151,8 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
         # Container logs stay readable as files after the application's end.
         "yarn.log-aggregation.enable-local-cleanup": "false",
         "yarn.nodemanager.sleep-delay-before-sigkill.ms": SIGKILL_DELAY_MS,
-        # As on clusters of more than one user: who uses more than was granted is killed.
+        # As on clusters of more than one user: YARN kills a container that uses more than its
+        # grant.
         "yarn.nodemanager.pmem-check-enabled": "true",
         # With the default, true, the check leaves the killing to cgroups, which are not there.
         "yarn.nodemanager.resource.memory.enforced": "false",

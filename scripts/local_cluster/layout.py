@@ -135,7 +135,7 @@ class Record:
     owner: ProcessId
     #: Daemon name to its last known process.
     daemons: dict[str, ProcessId]
-    #: Its owner has left it up on purpose, for somebody else to take down.
+    #: Its owner has left it up on purpose; another command takes it down.
     kept: bool = False
     #: What the names of its network namespaces begin with; None: its nodes are on loopback.
     network: str | None = None

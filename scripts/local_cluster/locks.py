@@ -13,8 +13,8 @@ from pathlib import Path
 def exclusive(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the lock `path` alone inside the block; `on_wait` is called once if another holds it.
 
-    The file may be deleted by its holder: whoever waited for the deleted file tries again with
-    the new one.
+    The holder may delete the file: a process that waited for the deleted file tries again with the
+    new one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:

@@ -86,7 +86,7 @@ class NetworkFaults:
                 self._hasten(place)
 
     def _alone(self) -> contextlib.AbstractContextManager[None]:
-        """Rules are read, and written anew: by one at a time."""
+        """Holds the lock: one process at a time reads the rules and replaces them."""
         return exclusive(self.layout.root / "faults.lock")
 
     def _known(self, places: Iterable[str]) -> list[str]:
@@ -113,7 +113,7 @@ class NetworkFaults:
                 self._drop_at(receiver, self._lost_at(receiver) | lost)
 
     def _lost_at(self, receiver: str) -> set[str]:
-        """From whom it hears nothing."""
+        """The nodes from which it hears nothing."""
         chain = "FORWARD" if receiver == CLIENT else "INPUT"
         rules = run(self.network.at(receiver, [tool("iptables"), "-w", "-S", chain]))
         names = {address: place for place, address in self.network.places.items()}

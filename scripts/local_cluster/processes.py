@@ -1,7 +1,7 @@
 """Find and end the processes of a cluster by what is in their environment.
 
 A process belongs to a cluster when its environment has the cluster's id **and** a node name. The id
-alone is not enough: the shell of somebody who uses the cluster has it too, and must live on.
+alone is not enough: the shell of a cluster's user has it too, and must live on.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def with_descendants(roots: Iterable[ProcessId]) -> set[ProcessId]:
 
 
 def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
-    """SIGKILL what `find` finds, with all descendants, until it finds nothing; returns who died.
+    """SIGKILL what `find` finds, with all descendants, until it finds nothing; returns what died.
 
     Everything is stopped before anything is killed, so that a process which is just starting
     another cannot slip through: the child of a stopped process still has its parent.
@@ -157,7 +157,7 @@ def freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     """SIGSTOP what `find` finds, with all descendants, until a scan shows nothing new.
 
     Parents before what they start meanwhile: the child of a stopped process still has its parent.
-    Returns whom it stopped, those that were stopped before included.
+    Returns the processes that are stopped, including those that were stopped before.
     """
     frozen: set[ProcessId] = set()
     while True:
@@ -173,11 +173,11 @@ def freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
 def thaw(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     """SIGCONT to every stopped process that `find` finds, and to its descendants.
 
-    Children before their parents: no parent that runs sees a stopped child, which it might take
-    for one that hangs. Returns whom it woke.
+    Children before their parents: no parent that runs sees a stopped child, which it might take for
+    one that hangs. Returns the processes that it continued.
 
     Raises:
-        TimeoutError: somebody stops them again and again.
+        TimeoutError: another process stops them again and again.
     """
     woken: set[ProcessId] = set()
     limit = time.monotonic() + _THAW_LIMIT_S
@@ -287,7 +287,7 @@ def _all() -> Iterator[ProcessInfo]:
 
 
 def _raw_environment(pid: int) -> bytes:
-    """The environment of a process; empty when it is gone or somebody else's."""
+    """The environment of a process; empty when it has ended or belongs to another user."""
     try:
         return (_PROC / str(pid) / "environ").read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):

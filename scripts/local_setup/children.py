@@ -1,7 +1,7 @@
 """Child processes of the set-up: each with its whole family in a group of its own.
 
-A child gets no Ctrl-C of the terminal; whoever waits for it ends all of the group instead, so that
-nothing (a build below pip, a JVM below Spark) goes on after an interruption.
+A child gets no Ctrl-C of the terminal; the process that waits for it ends the whole group instead,
+so that nothing (a build below pip, a JVM below Spark) goes on after an interruption.
 """
 
 from __future__ import annotations

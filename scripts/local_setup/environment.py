@@ -45,7 +45,7 @@ def ensure(progress: Progress, *, java: bool, spark: bool, network: bool = False
     """The environment variables for a command of this clone, everything it needs being there.
 
     Args:
-        progress: told of every step that really does something.
+        progress: called for every step that really does something.
         java: the command starts Java programs (YARN, Kafka, Skein, Spark).
         spark: it starts Spark sessions, so the class-data archive must be up to date.
         network: it makes clusters with networks of their own, where that is possible.
@@ -123,7 +123,7 @@ def _new_venv(progress: Progress, env: Mapping[str, str]) -> None:
         with progress.step("removing an incomplete or outdated environment"):
             shutil.rmtree(VENV)
     SHARE.mkdir(parents=True)
-    # It runs pip too, which would leave its temporary files where nobody looks.
+    # It runs pip too, which would leave its temporary files elsewhere.
     command = [sys.executable, "-m", "venv", str(VENV)]
     run_logged(progress, "virtual environment", command, LOG, env=env)
 

@@ -45,7 +45,8 @@ class Mutant:
     """``source[start:end]``, in bytes, becomes ``new``.
 
     ``line``: where that begins, counted from 1. ``first`` and ``last``: the lines of the statement
-    that it is in, of a compound one without its blocks; who runs none of them cannot notice.
+    that it is in, of a compound one without its blocks; a test that runs none of these lines cannot
+    notice.
     """
 
     start: int

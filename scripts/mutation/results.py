@@ -1,4 +1,4 @@
-"""What became of each mutant of a module: kept in a file per module, told as a table and a list.
+"""The result of each mutant of a module: kept in a file per module, printed as a table and a list.
 
 A file is good for as long as its module is as it was; what was not tried yet is tried next time.
 """

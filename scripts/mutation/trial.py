@@ -80,8 +80,8 @@ class Finder(importlib.abc.MetaPathFinder):
 class Chosen:
     """A plugin of pytest: of all tests collected only these run, in this order.
 
-    One that nobody has recorded (``known``) runs where others of its function do: a changed value
-    has given it another name.
+    A test without a record (``known``) runs beside the others of its function: a changed value has
+    given it another name.
     """
 
     def __init__(self, tests: Sequence[str], known: Container[str]) -> None:

@@ -77,7 +77,7 @@ class ByItself(Job):
                 yield place, self.fed(granted, ("allocated", request))
 
     def _news(self, world: World) -> Moves:
-        """What YARN and the keeper have to tell."""
+        """The reports that YARN and the keeper can send now."""
         for owner in world.adopting:
             if not any(_may_speak_for(x, owner) for x in world.launchers):
                 yield f"{owner} is accounted for", self._lost_lease(world, owner)
@@ -146,7 +146,7 @@ class ByItself(Job):
             told = self._reported(world, launcher)
             if not self.is_fine and not told.adopting:
                 told = self._poll(told, launcher.request)
-            yield f"{launcher} tells of {launcher.report}", told
+            yield f"{launcher} reports {launcher.report}", told
             return
         child = launcher.child
         if child is None and world.adopting:
@@ -169,7 +169,7 @@ class ByItself(Job):
         return self.fed(world, ("stopped", owner, cause))
 
     def _goes_on(self, world: World, launcher: Launcher) -> World:
-        """The next step of its child that anybody can see; the last one is told."""
+        """The next visible step of its child; the launcher reports the last one."""
         assert launcher.child is not None
         if launcher.child.done <= self.start_order.index("check"):
             return self._run_on(world, launcher.request)
@@ -257,11 +257,11 @@ class ByItself(Job):
         told, order = self._told(world, message)
         is_permit = order is not None and order.verb == "run"
         is_cancelled = message[0] == "check-in" and message[1] in world.cancelled
-        require(not (is_permit and is_cancelled), "nobody is sent where YARN was told to end all")
+        require(not (is_permit and is_cancelled), "a launcher that YARN will end gets no permit")
         return told
 
     def _host_wakes(self, world: World, host: str) -> World:
-        """The host stands still no more; in the fine grain whoever did wakes in its own turn."""
+        """The host stands still no more; in the fine grain each launcher wakes in its own turn."""
         world = with_host(world, self._places[host], HostLife.UP)
         if host not in world.rm and not world.adopting:
             rm = tuple(sorted((*world.rm, host)))
@@ -272,7 +272,7 @@ class ByItself(Job):
         return world
 
     def _wakes(self, world: World, launcher: Launcher) -> World:
-        """It goes on. One whose lease is over sees that, and is ended where YARN was told so."""
+        """The launcher goes on. It sees the end of its lease, and obeys YARN's order to end."""
         if not launcher.is_revoked and not launcher.is_doomed:
             return with_launcher(world, launcher._replace(life=Life.UP))
         if launcher.is_doomed:
@@ -346,7 +346,7 @@ class ByItself(Job):
 
 
 def _may_speak_for(launcher: Launcher, owner: Owner) -> bool:
-    """Whether this one may yet tell the driver of this incarnation."""
+    """Whether this launcher may still report this incarnation to the driver."""
     runs = launcher.child is not None and launcher.child.owner == owner
     tells = launcher.report is not None and launcher.report[0] == owner
     return (runs or tells) and launcher.life in {Life.UP, Life.CUT}

@@ -1,4 +1,4 @@
-"""One job on one cluster: what the driver, its launchers and their children do when told.
+"""One job on one cluster: what the driver, its launchers and their children do on each message.
 
 The allocator is the product's; everything else is mirrored here. What may happen, and when, is
 ``by_itself`` and ``small_world``.
@@ -228,7 +228,7 @@ class Job:
         return self._numbering.normal(world)
 
     def fed(self, world: World, key: Message) -> World:
-        """The world after the driver was told this."""
+        """The world after the driver has received this event."""
         return self._told(world, key)[0]
 
     def _told(self, world: World, key: Message) -> tuple[World, Order | None]:
@@ -264,7 +264,7 @@ class Job:
         return world
 
     def _judge_choices(self, world: World, records: tuple[Record, ...]) -> None:
-        """Nobody is chosen twice while a standby that was not chosen yet runs well."""
+        """No standby is chosen twice while one that was not chosen yet runs well."""
         before = {f.active: f for f in world.stream.failovers}
         well = {
             x.child.owner[0]
@@ -286,7 +286,7 @@ class Job:
             if launcher.request != request:
                 continue
             if launcher.is_denied:
-                return world  # its end was told before
+                return world  # its end was reported before
             if launcher.life is Life.FROZEN:
                 return with_launcher(world, launcher._replace(is_doomed=True))
             self._judge_end(world, launcher)
@@ -318,7 +318,7 @@ class Job:
     def _obeyed(
         self, world: World, launcher: Launcher, order: Order | None, steps: int | None = None
     ) -> World:
-        """The launcher has done what it was told. ``steps``: its new child stands still there."""
+        """The launcher has executed its order. ``steps``: its new child stands still there."""
         if order is None or launcher not in world.launchers:
             return world
         if order.verb == "exit":
@@ -380,7 +380,7 @@ class Job:
         require(not is_needed, f"{launcher} is ended without need")
 
     def _run_on(self, world: World, request: int) -> World:
-        """A child begins: it goes as far as its head read, and tells whom it has fenced."""
+        """A child begins: it goes as far as its head read, and records what it has fenced."""
         launcher = launcher_of(world, request)
         while launcher.child and launcher.child.done <= self.start_order.index("check"):
             world = self._child_step(world, request)

@@ -47,7 +47,7 @@ def judge_world(
         require(
             any(c.request_id == request for c in state.containers)
             or any(e.request_id == request for e in state.early),
-            f"nobody waits for request {request}, which YARN still has",
+            f"no container waits for request {request}, which YARN still has",
         )
 
 

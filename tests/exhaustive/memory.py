@@ -48,7 +48,7 @@ from tests.exhaustive.things import Command, End, Message, Owner
 
 
 class Order(NamedTuple):
-    """What a launcher is told: "run", "stop" or "exit"."""
+    """The order to a launcher: "run", "stop" or "exit"."""
 
     verb: str
     owner: Owner | None = None
@@ -100,7 +100,7 @@ def placement_of(command: Command, *, is_resumed: bool = False) -> PlacementRequ
 
 
 def _silent(request: int, said: End) -> Event:
-    """As ``LauncherTable`` tells of a launcher of which nothing was heard for its whole limit."""
+    """The event of ``LauncherTable`` for a launcher that was silent for its whole limit."""
     if said is End.NOT_SAID:
         return LauncherSilent(resource_of(request))
     is_taken_back = said is End.TAKEN_BACK

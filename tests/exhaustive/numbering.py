@@ -1,10 +1,11 @@
-"""Worlds that differ in names only are one: requests and epochs are counted anew after each move.
+"""Worlds that differ in names only are one: each move numbers requests and epochs again.
 
 What makes the state space finite. Requests keep their order, and so do the epochs of a processor.
 Nothing that decides is lost:
 
-* who has no process, no message on its way and is not waited for can do nothing any more, so lists
-  of whom to fence may forget it; the newest epoch of each processor is kept;
+* an incarnation without a process, without a message on its way, that no driver waits for, can
+  do nothing any more: the lists of incarnations to fence may forget it;
+  the newest epoch of each processor is kept;
 * a floor that is not above the epoch says no more than the epoch (``next_epoch``);
 * stories are for people, and a series of failed launches only makes rests longer.
 """
@@ -29,7 +30,7 @@ _TOLD = {"last_failure": None, "story": "", "stale_events": 0, "launch_failures"
 
 
 class _Mentions(NamedTuple):
-    """What a state of the allocator names: requests, the epochs of each processor, who is listed.
+    """What a state of the allocator names: requests, epochs of each processor, listed incarnations.
 
     ``is_plain``: nothing in it is for people only.
     """
@@ -178,7 +179,7 @@ def _new_epochs(world: World, said: _Mentions, alive: set[Owner]) -> dict[Owner,
 
 
 def _without_past(world: World) -> World:
-    """Launchers forget what nobody will ask of them any more."""
+    """Launchers forget what no message will refer to any more."""
     epochs = dict(world.stream.epochs)
     changed = False
     launchers = []

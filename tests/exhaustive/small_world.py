@@ -1,17 +1,17 @@
 """What may happen in the small world: by itself, as relief, and as a fault.
 
-The allocator is the product's; everything else is told here as orders of events, without a clock.
-What time decides is an order too: a lease that the keeper ends has been ended by its launcher
-before (safety C1), and a timer runs out when nothing else is left to happen, else too early, which
-is a fault.
+The allocator is the product's; everything else is described here as orders of events, without a
+clock. What time decides is an order too. A launcher ends its lease before the keeper does (that is
+safety C1). A timer runs out when nothing else is left to happen; a timer that runs out earlier is a
+fault.
 
-Grain. What nobody can see in between is one move: a launcher that is permitted begins its child and
-the child fences, initialises its id and reads the stream at once, since nobody but a process that
-stands still in mid-start makes a difference there; those are faults of their own, at each step.
-In the coarse grain whoever has nothing to wait for does not wait: a launcher that YARN starts
-checks in, one that has told of a stop checks in after it, all launchers speak to a new driver; all
-launchers of a host that is lost, or stands still, fall silent at once, and wake at once. To be slow
-there is a fault. In the fine grain (``is_fine``) it is not.
+Grain. Steps that no other process can see in between are one move: a launcher that is permitted
+begins its child, and the child fences, initialises its id and reads the stream at once. Only a
+process that stands still in mid-start makes a difference there; this is a fault of its own, at each
+step. In the coarse grain a process that has nothing to wait for does not wait: a launcher that YARN
+starts checks in, a launcher that has reported a stop checks in after it, all launchers check in
+with a new driver; all launchers of a host that is lost, or stands still, fall silent at once, and
+wake at once. A slow process is a fault there. In the fine grain (``is_fine``) it is not.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ class SmallWorld(ByItself):
     def _faults_of_speech(self, world: World, launcher: Launcher) -> Moves:
         if launcher.report is not None:
             if not self.is_fine:
-                yield f"{launcher} tells, is slow", self._reported(world, launcher)
+                yield f"{launcher} reports, is slow", self._reported(world, launcher)
             late = (("stopped", *launcher.report), *world.late)
             twice = self._reported(world._replace(late=late), launcher)
-            yield f"{launcher} tells twice", twice
+            yield f"{launcher} reports twice", twice
         elif launcher.child is not None or not world.adopting:
             yield from self._faults_of_a_poll(world, launcher)
 
@@ -158,7 +158,7 @@ class SmallWorld(ByItself):
         return with_host(world, self._places[host], HostLife.FROZEN)
 
     def _restarts(self, world: World) -> Moves:
-        """The driver is killed; a launcher with something to tell speaks to the next one."""
+        """The driver is killed; a launcher with a report sends it to the next one."""
         restarted = self._restarted(world)
         if self.is_fine:
             yield "driver restarts", restarted

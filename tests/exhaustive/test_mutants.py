@@ -164,7 +164,7 @@ def place_before_all_are_accounted_for(patch: Patch) -> None:
 
 @mutant("two live children of one processor|a permit is for a launcher without a child")
 def take_yarns_word_for_a_stop(patch: Patch) -> None:
-    """Safety P1: the end that Skein tells of counts as evidence that the child has stopped."""
+    """Safety P1: the end that Skein reports counts as evidence that the child has stopped."""
     patch.setattr(Draft, "has_child", lambda *_: False)
 
 
@@ -230,7 +230,7 @@ def forget_that_a_request_was_read(patch: Patch) -> None:
 
 @mutant("Kafka takes writes of (two incarnations of 0|0@.* after a newer one has read its state)")
 def fence_nobody(patch: Patch) -> None:
-    """Safety I1: a permit lists nobody."""
+    """Safety I1: a permit lists no incarnation to fence."""
     permit = container_allocator.permit
 
     def without_list(draft: Draft, container: ContainerState, *rest: Any) -> None:  # noqa: ANN401 - handed on as it comes
@@ -245,9 +245,9 @@ def use_an_epoch_again(patch: Patch) -> None:
     patch.setattr(ContainerState, "next_epoch", property(lambda c: max(1, c.epoch)))
 
 
-@mutant("nobody waits for request")
+@mutant("no container waits for request")
 def forget_a_request(patch: Patch) -> None:
-    """A request that nobody needs any more is not cancelled."""
+    """The allocator does not cancel a request that no container needs any more."""
 
     def forgetful(_: Event, decision: Decision) -> Decision:
         kept = (i for i in decision.instructions if not isinstance(i, CancelRequest))
@@ -256,7 +256,7 @@ def forget_a_request(patch: Patch) -> None:
     _decisions(patch, forgetful)
 
 
-@mutant("nobody is sent where YARN was told to end all", is_fine=True)
+@mutant("a launcher that YARN will end gets no permit", is_fine=True)
 def forget_what_was_cancelled(patch: Patch) -> None:
     """A launcher that checks in while it is being ended is given a container."""
 
@@ -290,7 +290,7 @@ def adopt_twice(patch: Patch) -> None:
 
 @mutant("nothing leads to a good one")
 def ask_once_only(patch: Patch) -> None:
-    """After a request has expired nobody asks another host."""
+    """After a request has expired the allocator requests no other host."""
 
     def silent(event: Event, decision: Decision) -> Decision:
         asks = (i for i in decision.instructions if not isinstance(i, RequestResource))
@@ -325,13 +325,13 @@ def believe_a_stop_of_long_ago(patch: Patch) -> None:
 
 @mutant("Invariant-1|are on one host|stay apart", p0=("0-0",))
 def skip_the_host_check(patch: Patch) -> None:
-    """Invariant-1: hosts, grants and launchers are given out whoever is there already."""
+    """Invariant-1: hosts, grants and launchers are given out without a look at their containers."""
     patch.setattr(separation, "_taken_hosts", lambda *_: iter(()))
 
 
 @mutant("Invariant-1|Invariant-2|stay apart|on one host", p0=("0-0",), is_settled=True)
 def permit_without_the_gate(patch: Patch) -> None:
-    """Invariant-2: that a standby has been told to stop is taken for its stop."""
+    """Invariant-2: an order to stop a standby counts as its stop."""
     await_stop, taken_hosts = standby_container_manager._await, separation._taken_hosts
 
     def go_ahead(draft: Draft, active: ContainerState, standby: ContainerState) -> ContainerState:

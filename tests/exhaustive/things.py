@@ -21,7 +21,7 @@ class Life(IntEnum):
     UP = 0
     """It renews its lease, and the AM hears it."""
     CUT = 1
-    """Nobody hears it or answers; its lease runs, and so does its child."""
+    """No process hears it or answers; its lease runs, and so does its child."""
     OUT = 2
     """As CUT; its own deadline has passed and it has ended its child."""
     FROZEN = 3
@@ -64,10 +64,10 @@ class Child(NamedTuple):
 class Launcher(NamedTuple):
     """A launcher process. ``ran``: what it has run or refused, and how that ended.
 
-    ``report``: the stop that it has not told yet. ``is_known``: the keeper has heard it and has not
-    said since that it is silent. ``is_revoked``: the keeper has said that its child's lease is
-    over, which is for good (safety L1). ``is_doomed``: YARN was told to end
-    it. ``said``: what Skein says of its end, also where that is wrong.
+    ``report``: the stop that it has not reported yet. ``is_known``: the keeper has heard it and has
+    not said since that it is silent. ``is_revoked``: the keeper has said that its child's lease is
+    over, which is for good (safety L1). ``is_doomed``: YARN has an order to end it. ``said``: what
+    Skein says of its end, also where that is wrong.
     """
 
     request: int
@@ -149,13 +149,13 @@ class World(NamedTuple):
     """Everything there is. ``machine``: the number of the allocator's state, in ``Memory``.
 
     ``rm``: the hosts that the ResourceManager calls live. ``pending``: (request, host or "" for
-    any). ``gone``: (request, what Skein has said of the end, host if all there is gone)
-    of launchers that are no more, while the keeper has not said so. ``ended``: (request, whether
-    YARN took it back, host if all there has ended): Skein's news that nobody told. ``late``:
-    messages on their way. ``cancelled``: requests that YARN was told to end, of which a check-in is
-    on its way, and whose end was not told yet. ``adopting``: who had a permit of a driver before
-    and is not accounted for. ``was_charged``: something happened that counts as a failure.
-    ``version``: of the model in force.
+    any). ``gone``: (request, what Skein has said of the end, host if all there is gone) of
+    launchers that are no more, while the keeper has not said so. ``ended``: (request, whether YARN
+    took it back, host if all there has ended): Skein's reports that have not arrived yet. ``late``:
+    messages on their way. ``cancelled``: requests that YARN has orders to end, with a check-in on
+    its way and an end that is not reported yet. ``adopting``: incarnations with a permit of an
+    earlier driver that are not accounted for. ``was_charged``: something happened that counts as a
+    failure. ``version``: of the model in force.
     """
 
     machine: int

@@ -68,7 +68,7 @@ class Stores:
         self.stream = InMemoryCoordinatorStream()
 
     def begin(self, partitions: int = 2, *, is_submission: bool = False) -> list[str]:
-        """An attempt begins, with so many tasks; what it is told."""
+        """An attempt begins, with so many tasks. Returns the messages of the check."""
         topics = ChangelogTopics(self.config, self.stream)
         told = topics.check(partitions, may_be_replaced=is_submission)
         topics.make(partitions)
@@ -76,7 +76,7 @@ class Stores:
         return told
 
     def make_anew(self, partitions: int = 2) -> str:
-        """Somebody deletes the topic and makes it again, empty; the new id."""
+        """Deletes the topic and creates it again, empty. Returns the new id."""
         self.admin.delete(self.topic)
         self.admin.create(self.topic, partitions, 1, {"cleanup.policy": "compact"})
         return self.admin.topic_ids([self.topic])[self.topic]
@@ -112,7 +112,7 @@ class Stores:
 
 
 def test_a_changelog_is_made_once_and_the_stream_knows_it(kafka: str) -> None:
-    """It has the configured properties; the next attempt finds it as it is, and nothing to tell."""
+    """It has the configured properties; the next attempt accepts it without a message."""
     stores = Stores(kafka, stores_counts_changelog_delete_retention_ms="3600000")
     assert stores.begin() == []
     found = stores.admin.described([stores.topic])[stores.topic]
@@ -152,10 +152,10 @@ def test_a_changelog_that_held_state_and_is_gone_is_not_made_again(kafka: str) -
         )
 
 
-def test_a_changelog_made_anew_is_taken_only_with_its_records_and_at_a_submission(
+def test_a_recreated_changelog_is_accepted_only_with_its_records_and_at_a_submission(
     kafka: str,
 ) -> None:
-    """Empty, or with what was aborted alone, it is nobody's state; an attempt never takes it."""
+    """Empty, or with aborted records only, it holds no state; an attempt never accepts it."""
     stores = Stores(kafka)
     stores.begin()
     first = stores.admin.topic_ids([stores.topic])[stores.topic]
@@ -183,7 +183,7 @@ def test_a_changelog_with_fewer_partitions_is_refused(kafka: str) -> None:
 
 
 def test_run_job_refuses_before_anything_is_written(kafka: str) -> None:
-    """What the AM would refuse, and tells what only differs; partitions are the AM's to judge."""
+    """It refuses what the AM would refuse, and reports differences; the AM judges partitions."""
     stores = Stores(kafka)
     stores.begin()
     stores.alter(delete_retention_ms="60000")
@@ -199,8 +199,8 @@ def test_run_job_refuses_before_anything_is_written(kafka: str) -> None:
         preflight.check_changelogs(stores.config, stores.stream, said.append)
 
 
-def test_what_an_operator_alters_is_refused_or_told(kafka: str) -> None:
-    """A policy that loses state is refused; another retention is told, and is in force."""
+def test_a_topic_that_an_operator_alters_is_refused_or_reported(kafka: str) -> None:
+    """A policy that loses state is refused; another retention is reported, and is in force."""
     stores = Stores(kafka)
     stores.begin()
     stores.alter(delete_retention_ms="60000")
@@ -228,7 +228,7 @@ def _known(job: Job) -> ChangelogTopicRecord:
     return record
 
 
-def test_a_changelog_made_anew_while_the_container_runs_ends_it(make: Make) -> None:
+def test_a_changelog_recreated_while_the_container_runs_ends_the_container(make: Make) -> None:
     """Before anything is committed to the new topic, with one line; so does every next start."""
     job = make(task_commit_ms="600000")
     known = _known(job)

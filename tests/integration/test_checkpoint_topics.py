@@ -77,7 +77,7 @@ class Positions:
         return str(caught.value)
 
     def make_anew(self) -> tuple[str, str]:
-        """Somebody deletes the topic and makes it again; the old id and the new one."""
+        """Deletes the topic and creates it again. Returns the old id and the new one."""
         return made_anew(self.admin, self.topic)
 
 
@@ -105,7 +105,7 @@ def test_positions_that_are_gone_are_not_begun_again_in_silence(
 
 
 @pytest.mark.parametrize("has_state", [True, False])
-def test_a_checkpoint_topic_made_anew_is_taken_after_a_reset_alone(
+def test_a_recreated_checkpoint_topic_is_accepted_only_after_a_reset(
     kafka: str, *, has_state: bool
 ) -> None:
     """The reset takes the record away; the next attempt records what it finds."""
@@ -158,7 +158,7 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
         job.close()
 
 
-def test_a_checkpoint_topic_made_anew_under_a_container_ends_it(make: Make) -> None:
+def test_a_checkpoint_topic_recreated_under_a_container_ends_the_container(make: Make) -> None:
     """It ends at its next commit, in one line; and no container starts where it is not known."""
     job = make(task_commit_ms="200")
     topic = TaskConfig.of(job.config).checkpoint_topic

@@ -208,7 +208,7 @@ def test_a_disk_that_gets_full_in_mid_commit(make: Callable[..., Job], after: st
         goes_on_exactly(job)
 
 
-def test_a_wall_clock_that_jumps_disturbs_nobody(make: Callable[..., Job]) -> None:
+def test_a_wall_clock_that_jumps_disturbs_no_container(make: Callable[..., Job]) -> None:
     """Days ahead and back again: transactions and commits come at their time, by another clock."""
     job = make(task_commit_ms="1")
     first = working(job)

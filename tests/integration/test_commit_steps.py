@@ -90,6 +90,6 @@ def test_a_container_may_die_between_any_two_steps(make: Make) -> None:
     ],
     ids=["some", "all"],
 )
-def test_so_may_one_whose_outputs_leave_at_once(make: Make, deaths: list[str]) -> None:
+def test_with_outputs_at_once_it_may_die_at_any_step(make: Make, deaths: list[str]) -> None:
     """State, changelog and checkpoints are exact; outputs come at least once."""
     die_at_each(make(task_exactly_once="false", task_commit_ms="1"), deaths)

@@ -64,7 +64,7 @@ def cleaning(kafka: str) -> Iterator[str]:
 
 @pytest.fixture
 def job(cleaning: str, tmp_path: Path) -> Iterator[Job]:
-    """Its task keeps what it is told to, and tells what it has; all of it is of one partition."""
+    """A job of one partition; its task stores each record and reports its keys."""
     made = make_job(cleaning, tmp_path, KEEPER, {})
     yield made
     made.close()
@@ -79,7 +79,7 @@ class Incarnations:
         self.sent = 0
 
     def run(self, *records: tuple[bytes, bytes | None]) -> tuple[Started, list[str]]:
-        """Starts, takes these records, tells its keys, stops; how it restored, the keys."""
+        """Starts, processes these records and stops. Returns how it restored, and its keys."""
         job, self.epoch = self.job, self.epoch + 1
         container = job.start(self.epoch, fence=range(1, self.epoch))
         report = job.report(container, self.epoch)
@@ -118,7 +118,7 @@ def test_deletions_that_were_compacted_away_do_not_come_back(job: Job) -> None:
     """A directory that was away for longer is rebuilt; before, it read the deletions and was kept.
 
     A store that only read what follows its position would have the deleted keys for ever: at the
-    end nothing in the changelog tells of them.
+    end nothing in the changelog mentions them.
     """
     containers = Incarnations(job)
     stores, away = job.folder / "stores", job.folder / "away"

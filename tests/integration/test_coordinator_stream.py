@@ -101,7 +101,7 @@ def test_topic_is_one_compacted_partition(config: Config) -> None:
 
 
 def test_bootstrap_of_an_empty_stream_ends(store: CoordinatorStreamStore) -> None:
-    """An empty topic has its head at 0, which only the end-of-partition event tells."""
+    """An empty topic has its head at 0, which only the end-of-partition event shows."""
     assert store.catch_up() == ()
     assert store.latest("set-config") == {}
 
@@ -168,7 +168,7 @@ def test_an_open_transaction_holds_the_head_back_until_it_ends(
 
 
 def test_a_head_that_is_not_reached_is_an_error_with_a_remedy(config: Config) -> None:
-    """A transaction that nobody ends makes the catch-up fail in time, naming the servers."""
+    """An open transaction makes the catch-up fail in time, with an error that names the servers."""
     topic = JobConfig.of(config).coordinator_topic
     producer = _raw_producer(config, **{"transactional.id": "homeport.frozen"})
     producer.init_transactions(20)
@@ -283,7 +283,7 @@ def test_checkpoint_and_changelog_topics_have_samzas_settings(kafka: str) -> Non
         admin.ensure(wider)
 
 
-def test_a_stream_whose_beginning_was_deleted_is_read_from_what_is_left(
+def test_a_stream_without_its_deleted_beginning_is_read_from_what_is_left(
     config: Config, store: CoordinatorStreamStore
 ) -> None:
     """Offset 0 need not exist: reading starts at the oldest record there is."""
@@ -314,8 +314,8 @@ def test_a_record_that_is_too_large_harms_no_other(
 
 
 @pytest.mark.parametrize("transactional_id", [None, "homeport.away"])
-def test_a_kafka_that_is_away_is_told_in_time(transactional_id: str | None) -> None:
-    """Writing to nobody ends within the limit, with the addresses that were tried."""
+def test_a_kafka_that_is_away_is_reported_in_time(transactional_id: str | None) -> None:
+    """A write without a broker fails within the limit; the error lists the addresses tried."""
     system = SystemConfig.of(_config("127.0.0.1:1"), "kafka")
     with (
         CoordinatorStreamStore(

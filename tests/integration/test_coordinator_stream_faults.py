@@ -1,4 +1,4 @@
-"""A coordinator stream that somebody has spoilt, and two who write it at once, in a real Kafka."""
+"""A coordinator stream with damage, and with two writers at once, in a real Kafka."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_the_writer_refuses_a_stream_of_the_wrong_shape(
     assert ends == [(0, 0)] * partitions
 
 
-def test_of_two_writers_at_once_the_last_record_wins(kafka: str, tmp_path: Path) -> None:
-    """Each key is as whoever wrote it last in the log had it; nothing is lost, nothing is torn."""
+def test_the_last_record_of_two_simultaneous_writers_wins(kafka: str, tmp_path: Path) -> None:
+    """Each key has the value of its last record in the log; nothing is lost, nothing is torn."""
     config = config_of(kafka)
     job, system = JobConfig.of(config), SystemConfig.of(config, "kafka")
     TopicAdmin(system).ensure(coordinator_topic_spec(job))
@@ -200,7 +200,7 @@ def test_a_driver_skips_garbage_and_refuses_a_stream_that_may_lose_records(
     )
 
 
-def test_a_transaction_that_holds_up_the_stream_is_told(kafka: str) -> None:
+def test_a_transaction_that_holds_up_the_stream_is_reported(kafka: str) -> None:
     """With the last stable offset, the head, and what an operator can do; then reading goes on."""
     config = config_of(kafka)
     system = SystemConfig.of(config, "kafka")

@@ -70,7 +70,7 @@ def test_a_life_in_order(tmp_path: Path) -> None:
 
 
 def test_launchers_go_on_while_records_cannot_be_written(tmp_path: Path) -> None:
-    """No permit before its record; meanwhile ``wait``, so that nobody gives the AM up."""
+    """No permit before its record; meanwhile the order is ``wait``: no launcher gives the AM up."""
 
     async def story(am: Am) -> None:
         await am.until(lambda: bool(am.cluster.asked))
@@ -122,7 +122,7 @@ def test_damaged_records_are_counted_on_the_status(tmp_path: Path) -> None:
 
 
 def test_a_failed_job_ends_with_its_story(tmp_path: Path) -> None:
-    """YARN is told processor, cause and where its log is, but none of the log's lines."""
+    """YARN receives processor, cause and place of its log, but none of the log's lines."""
 
     async def story(am: Am) -> None:
         await am.started()
@@ -139,7 +139,7 @@ def test_a_failed_job_ends_with_its_story(tmp_path: Path) -> None:
 
 
 def test_launchers_of_others_are_sent_away(tmp_path: Path) -> None:
-    """Another attempt's, and one that nobody asked for; an unknown processor is refused."""
+    """Those of another attempt, or without a request; an unknown processor is refused."""
 
     async def story(am: Am) -> None:
         await am.started()
@@ -164,7 +164,7 @@ def test_an_attempt_that_is_fenced_ends(tmp_path: Path) -> None:
         drive(tmp_path, story)
 
 
-def test_no_launcher_is_told_to_run_before_the_keeper_knows(tmp_path: Path) -> None:
+def test_no_launcher_gets_a_permit_before_the_keeper_knows(tmp_path: Path) -> None:
     """The record is written, the keeper is away: ``wait``; then ``run``, with the keeper's URL."""
 
     async def story(am: Am) -> None:
@@ -182,7 +182,7 @@ def test_no_launcher_is_told_to_run_before_the_keeper_knows(tmp_path: Path) -> N
     drive(tmp_path, story)
 
 
-def test_only_the_keepers_word_ends_a_silent_container(tmp_path: Path) -> None:
+def test_only_the_keepers_report_ends_a_silent_container(tmp_path: Path) -> None:
     """Its lease has run out: the launcher is given up and a request for a successor made."""
 
     async def story(am: Am) -> None:
@@ -197,13 +197,13 @@ def test_only_the_keepers_word_ends_a_silent_container(tmp_path: Path) -> None:
 
 
 def told(am: Am) -> tuple[dict[str, int], list[str]]:
-    """What the status has: the epoch of each container, and of whom it is not known if they run."""
+    """The status: the epoch of each container, and the containers not accounted for."""
     status = am.backend.status()
     return {c["processor_id"]: c["epoch"] for c in status["containers"]}, status["unaccounted"]
 
 
 def test_a_new_driver_adopts_what_runs_and_waits_for_the_rest(tmp_path: Path) -> None:
-    """Nothing is asked for before the incarnation is found running; then nothing is needed."""
+    """The driver requests nothing before it finds the incarnation running, nor afterwards."""
 
     async def story(am: Am) -> None:
         am.cluster.asked.append((RequestId(1), NM1, {}))
@@ -223,7 +223,7 @@ def test_a_new_driver_adopts_what_runs_and_waits_for_the_rest(tmp_path: Path) ->
     assert end.result is JobResult.SUCCEEDED
 
 
-def test_a_new_attempt_places_nothing_before_a_witness_speaks(tmp_path: Path) -> None:
+def test_a_new_attempt_places_nothing_before_there_is_evidence_of_a_stop(tmp_path: Path) -> None:
     """What a lower rank permitted may run; a record of another epoch says nothing of it."""
     second = Incarnation(P0, 2)
 
@@ -243,8 +243,8 @@ def test_a_new_attempt_places_nothing_before_a_witness_speaks(tmp_path: Path) ->
     assert am.events()[:2] == ["accounted-for", "hold-back-over"]
 
 
-def test_a_launcher_of_another_attempt_is_sent_away_and_its_word_counts(tmp_path: Path) -> None:
-    """It is told ``exit``, child or not; that the child has stopped need not be waited for then."""
+def test_a_launcher_of_another_attempt_must_exit_and_its_report_counts(tmp_path: Path) -> None:
+    """Its order is ``exit``, child or not. Its report of a stop ends the driver's wait."""
 
     async def story(am: Am) -> None:
         assert (await am.check_in(FIRST, attempt=2)).kind is OrderKind.EXIT
@@ -296,7 +296,7 @@ def write_key(am: Am, key: str, value: str) -> None:
 
 
 def test_a_key_of_the_stream_changes_the_running_job(tmp_path: Path) -> None:
-    """Two containers for one: its tasks are dealt anew, it stops first, and both run the version.
+    """Two containers for one: its tasks are divided again, it stops first, both run the version.
 
     The gainer asks for its resource meanwhile and is permitted when the loser has stopped.
     """
@@ -375,7 +375,7 @@ def test_a_model_is_published_when_kafka_is_back(tmp_path: Path) -> None:
     drive(tmp_path, story)
 
 
-def test_a_model_that_kafka_would_not_take_ends_nobody(tmp_path: Path) -> None:
+def test_a_model_that_kafka_does_not_accept_ends_no_container(tmp_path: Path) -> None:
     """The model in force stays and the status says why, until the stream is sound."""
 
     async def story(am: Am) -> None:

@@ -18,8 +18,8 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
 
-def test_who_lost_its_lease_is_fenced_at_once_and_stays_listed(tmp_path: Path) -> None:
-    """Its transaction holds up nobody (safety I4); it may begin again, so successors list it."""
+def test_a_container_that_lost_its_lease_is_fenced_at_once_and_stays_listed(tmp_path: Path) -> None:
+    """Its transaction delays no other (safety I4); it may begin again, so successors list it."""
 
     async def story(am: Am) -> None:
         await am.started()
@@ -40,7 +40,7 @@ def test_who_lost_its_lease_is_fenced_at_once_and_stays_listed(tmp_path: Path) -
     assert am.fenced == [FIRST]
 
 
-def test_who_was_waited_for_is_fenced_by_the_driver_and_listed_no_more(tmp_path: Path) -> None:
+def test_a_stopped_container_is_fenced_by_the_driver_and_listed_no_more(tmp_path: Path) -> None:
     """With Kafka away nothing is lost but time: it is fenced with the next stop (safety I1)."""
 
     async def story(am: Am) -> None:
@@ -64,14 +64,14 @@ def test_who_was_waited_for_is_fenced_by_the_driver_and_listed_no_more(tmp_path:
 
 
 def listed(am: Am) -> list[Incarnation]:
-    """Whom the next permit of the only processor would list."""
+    """The incarnations that the next permit of the only processor would list."""
     container = am.driver.state.container(P0)
     assert container is not None
     return [predecessor.incarnation for predecessor in container.unfenced]
 
 
 def fenced_report(epoch: int, *fenced: Incarnation) -> CoordinatorStreamMessage:
-    """The record in which an incarnation says whom it has fenced."""
+    """The record in which an incarnation lists those that it has fenced."""
     return set_fenced(
         P0, epoch, [{"processor_id": i.processor_id, "epoch": i.epoch} for i in fenced]
     )

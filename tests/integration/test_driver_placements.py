@@ -89,7 +89,7 @@ def test_a_container_is_moved(tmp_path: Path) -> None:
     assert told.message == "0@2 runs on nm1"
 
 
-def test_what_cannot_be_done_is_answered(tmp_path: Path) -> None:
+def test_an_impossible_request_gets_an_answer(tmp_path: Path) -> None:
     """Another run's, an unknown processor's, a damaged one; and a uuid that was answered."""
 
     async def story(am: Am) -> None:
@@ -115,7 +115,7 @@ _KEY = "{}.ContainerPlacementRequestMessage"
 
 
 def test_a_run_has_the_name_that_the_configuration_gives_it(tmp_path: Path) -> None:
-    """``app.run.id``, as whoever uses Samza's classes finds it in the stream; the other goes on."""
+    """``app.run.id``, as users of Samza's classes find it in the stream; the other goes on."""
 
     async def story(am: Am) -> None:
         await am.started()

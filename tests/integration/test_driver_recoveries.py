@@ -1,4 +1,4 @@
-"""A driver times the recoveries of its containers, and tells of them wherever people look."""
+"""A driver times the recoveries of its containers, and reports them everywhere."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_recovery_at_home_in_status_metrics_and_history(tmp_path: Path) -> Non
     drive(tmp_path, story, retries=1)
 
 
-def test_the_keepers_word_says_when_it_was_seen_alive(tmp_path: Path) -> None:
+def test_the_keepers_report_says_when_the_container_was_last_alive(tmp_path: Path) -> None:
     """By the last renewal that it granted; its clock is the driver's."""
 
     async def story(am: Am) -> None:
@@ -84,10 +84,8 @@ def test_the_keepers_word_says_when_it_was_seen_alive(tmp_path: Path) -> None:
     assert line["renewed_ms"] == am.keeper.renewed_ms[FIRST]
 
 
-def test_a_driver_that_starts_anew_tells_of_no_recovery_that_it_did_not_see(
-    tmp_path: Path,
-) -> None:
-    """An incarnation of an earlier one has ended while nobody looked: when, nobody knows."""
+def test_a_new_driver_reports_no_recovery_that_it_did_not_see(tmp_path: Path) -> None:
+    """An incarnation of an earlier driver ended at an unknown time, while no driver ran."""
 
     async def story(am: Am) -> None:
         await am.backend.stopped(Stopped(FIRST, StopCause.KILLED, -9, age_ms=5_000))

@@ -1,7 +1,7 @@
 """An id whose last transaction Kafka is still ending, on three real brokers.
 
-The end cannot be written into a partition that lacks replicas in sync: until then nobody can take
-the id, whatever for.
+The end cannot be written into a partition that lacks replicas in sync: until then no client can
+take the id.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _ending(brokers: LocalCluster) -> Iterator[_Ending]:
     made.mend()
 
 
-def test_who_cannot_take_an_id_says_what_ends_its_transaction(
+def test_the_error_of_an_id_in_use_says_what_ends_its_transaction(
     ending: _Ending, brokers: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Container, driver and fencing alike; afterwards all of them take it."""

@@ -1,8 +1,8 @@
-"""A network that breaks in one place: who is cut off goes, and its work goes on elsewhere.
+"""A network that breaks in one place: cut-off containers end, their work goes on elsewhere.
 
 Each scenario is fed all the while; a cut stays until the job works again around it, then it heals,
-and the end is good: calm, an exact result, a sound history, nothing accepted from whoever was cut
-off, nothing left running.
+and the end is good: calm, an exact result, a sound history, nothing accepted from a container that
+was cut off, no process left over.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LONG_ISOLATION_MS = 60_000
 """Long enough for the next attempt to begin while the isolated one's leases are renewed still."""
 RM_AWAY_S = 60.0
 WRITES_ON_MS = 1000
-"""A part of a lease: whoever was renewed last before it has so much less to live after it."""
+"""A part of a lease: so much less is left to a container that was last renewed before it."""
 
 
 def incarnation(moment: Moment, processor: str) -> Incarnation:
@@ -140,8 +140,9 @@ def test_an_isolated_am_is_followed_and_ends_by_itself(
             p: before.containers[p]["host"] for p in actives - here
         }
         assert host not in {c["host"] for c in after.values()}
-        # By the next attempt alone. It saw nobody fail: YARN has ended the first one's containers.
-        # Whoever cannot come home takes the place of a standby, which does not run either.
+        # The next attempt alone counts. It saw no failure: YARN has ended the first one's
+        # containers. A container that cannot come home takes the place of a standby, which does not
+        # run either.
         assert more_than({}, counted(job)) == {"failed over to a standby": len(actives & here)}
         faults.heal()
         wait_for(lambda: not any(alive(pid) for pid in first), job)
@@ -178,9 +179,9 @@ def test_an_am_that_is_cut_from_one_node_starts_containers_on_all_others(
 ) -> None:
     """That node reaches Kafka and the ResourceManager: its containers write until they end.
 
-    A launcher there is killed too, so that YARN says that the host lives and it is asked again:
-    Skein waits for a NodeManager that does not answer. A launcher that is killed on another host
-    comes back all the same, while that lasts.
+    A launcher there is killed too, so that YARN reports the host as live and the driver requests it
+    again: Skein waits for a NodeManager that does not answer. A launcher that is killed on another
+    host comes back all the same, while that lasts.
     """
     job = make_network_job("unheard")
     with Scenario(job) as scenario:
@@ -207,8 +208,8 @@ def test_an_am_that_is_cut_from_one_node_starts_containers_on_all_others(
         assert last.accepted_ms <= last.ended_ms < last.fenced_ms
         assert last.late_count == 0
         assert other in {c["host"] for c in after.containers.values()}
-        # Which lease ends first is chance. If it is 0's, then 0-0 makes way and is no failure. If
-        # it is not 1-0's, the host is not silent, and may be asked for a launcher in vain.
+        # Which lease ends first is chance. If it is 0's, then 0-0 stops, which is no failure. If it
+        # is not 1-0's, the host is not silent, and may be asked for a launcher in vain.
         counts = scenario.counted_since(before)
         counts.pop("charged", 0)
         assert counts == scenario.told_since(before)
@@ -227,7 +228,7 @@ def test_a_node_that_is_cut_from_kafka_alone_gives_its_containers_away(
 ) -> None:
     """Their leases are renewed, as the AM hears both; they end as their host does not reach Kafka.
 
-    Nothing is charged, and nobody else is touched.
+    Nothing is charged, and no other container is touched.
     """
     job = make_network_job("dry")
     with Scenario(job) as scenario:
@@ -270,7 +271,7 @@ def _each_end_once(before: Moment, after: Moment) -> dict[str, int]:
     ("sender", "receiver"),
     [("node", "am"), ("am", "node"), ("node", "kafka"), ("kafka", "node")],
 )
-def test_what_is_lost_one_way_only_is_recovered_from_as_if_both_were(
+def test_a_loss_in_one_direction_is_recovered_like_one_in_both(
     make_network_job: MakeJob, faults: Faults, sender: str, receiver: str
 ) -> None:
     """Questions that get no answer, and answers to questions that did not come, are none."""
@@ -294,8 +295,8 @@ def test_what_is_lost_one_way_only_is_recovered_from_as_if_both_were(
 
 
 @pytest.mark.long
-def test_without_a_resource_manager_for_a_minute_nobody_ends(make_network_job: MakeJob) -> None:
-    """Who needs no new container comes back at once; who does, when the ResourceManager is back."""
+def test_no_container_ends_in_a_minute_without_resource_manager(make_network_job: MakeJob) -> None:
+    """A processor that needs no new YARN container returns at once, others with the RM."""
     job = make_network_job("unmanaged")
     with Scenario(job) as scenario, ThreadPoolExecutor(1) as pool:
         before = scenario.moment()
@@ -311,7 +312,8 @@ def test_without_a_resource_manager_for_a_minute_nobody_ends(make_network_job: M
         scenario.succeeds(before, "0", "1-0")
         untouched(scenario, before, {"1", "0-0"})
         assert job.get("v1/status")["job"]["attempt"] == attempt
-        # The child's end is charged; of the launcher's nobody tells, so that it is its lease's.
+        # The child's end is charged; no process reports the launcher's end, so that the end of its
+        # lease counts.
         assert scenario.counted_since(before) == {
             "active failures": 1,
             "standby failures": 1,

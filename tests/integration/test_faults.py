@@ -47,8 +47,8 @@ DELAY_MS = 200
 ECHO = """
 import socket, sys, threading
 def answer(connection):
-    while told := connection.recv(100):
-        connection.sendall(told)
+    while heard := connection.recv(100):
+        connection.sendall(heard)
 with socket.create_server(("", int(sys.argv[1]))) as server:
     print("listens", flush=True)
     while True:
@@ -138,7 +138,7 @@ class Machines:
         return as_at(self, caller, call)
 
     def answered(self) -> set[frozenset[str]]:
-        """The pairs of which each calls the other and is answered; nobody serves at the client's.
+        """The pairs that reach each other; no server runs at the client's place.
 
         A pair in which only one is answered is a fault of the test: a call needs both ways.
         """
@@ -188,7 +188,7 @@ def broken(machines: Machines) -> Iterator[Faults]:
 def test_all_hear_each_other_and_a_place_is_cut_from_all(
     machines: Machines, broken: Faults
 ) -> None:
-    """Cut, it hears nobody and nobody hears it; the others go on; healed, all is as before."""
+    """Cut off, it hears no node and no node hears it; others go on; healed, all is as before."""
     assert machines.answered() == ALL_PAIRS
     broken.cut("nm1")
     assert machines.answered() == ALL_PAIRS - pairs_with("nm1")
@@ -243,7 +243,7 @@ def arrives(machines: Machines, sender: str, receiver: str) -> bool:
             return False
 
 
-def test_nobody_hears_a_place_that_hears_all(machines: Machines, broken: Faults) -> None:
+def test_a_place_that_hears_all_is_heard_by_none(machines: Machines, broken: Faults) -> None:
     """One way to all: what it sends is lost, what the others send arrives."""
     broken.cut_one_way("nm1", "all")
     assert machines.answered() == ALL_PAIRS - pairs_with("nm1")
@@ -320,7 +320,7 @@ def test_faults_at_once_are_all_there(machines: Machines, broken: Faults) -> Non
 
 
 def test_paused_machine_is_silent_and_goes_on(machines: Machines, broken: Faults) -> None:
-    """Its kernel takes the connection, as that of a machine that swaps does; nobody answers."""
+    """Its kernel takes the connection, as that of a machine that swaps does; no process answers."""
     paused = broken.pause("nm1")
     assert [machines.record.daemons["nm1"].pid] == paused
     assert not machines.hears("nm2", "nm1")

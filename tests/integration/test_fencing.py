@@ -1,4 +1,4 @@
-"""The driver's fence on a real broker: what a dead incarnation left open holds up nobody."""
+"""The driver's fence on a real broker: a dead incarnation's transaction delays no reader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def job(kafka: str, tmp_path: Path) -> Iterator[Job]:
     made.close()
 
 
-def test_a_restore_ends_when_the_driver_has_fenced_who_is_lost(job: Job) -> None:
+def test_a_restore_ends_when_the_driver_has_fenced_the_lost_container(job: Job) -> None:
     """Until then the changelog cannot be read to its head; the record of the dead is not in it.
 
     Its transaction would stay open for five minutes: only the fence ends it (safety I4).

@@ -93,9 +93,9 @@ def _stand_still(broker: LocalCluster, seconds: float) -> None:
 def _await_end(broker: LocalCluster, system: SystemConfig, transactional_id: str) -> None:
     """Kafka has done with what was open.
 
-    It may send the ends to nobody and keep whoever wants the id waiting for good (seen once, of
-    hundreds that it had written down as aborted): they are sent when the coordinator is loaded
-    anew.
+    The coordinator may fail to send the ends, and keep each client that wants the id waiting for
+    good (seen once, of hundreds that it had recorded as aborted). It sends them when it is loaded
+    again.
     """
     try:
         fence(system, transactional_id)
@@ -159,7 +159,7 @@ def _leave_hanging(
 
 
 @pytest.mark.parametrize("outcome", ["aborted", "committed"])
-def test_a_start_ends_what_hangs_in_its_changelog(
+def test_a_start_ends_a_hanging_transaction_in_its_changelog(
     make: Callable[[], Job], broker: LocalCluster, outcome: str
 ) -> None:
     """As it had ended, in the output too; it says so, uncharged, and the next start goes on."""
@@ -220,7 +220,7 @@ def _has_both(job: Job) -> None:
 
 
 @pytest.mark.parametrize("step", ["first_batch 1", "fence 1", "ends 2", "write_marker 1"])
-def test_two_at_once_end_what_was_committed_as_committed(
+def test_two_containers_at_once_end_a_committed_transaction_as_committed(
     make: Callable[[], Job], broker: LocalCluster, step: str
 ) -> None:
     """The checkpoints are everybody's: one stands still at a step while another does it all."""
@@ -237,7 +237,7 @@ def test_two_at_once_end_what_was_committed_as_committed(
     _has_both(job)
 
 
-def test_whoever_is_killed_at_any_step_aborts_nothing(
+def test_a_container_killed_at_any_step_aborts_nothing(
     make: Callable[[], Job], broker: LocalCluster
 ) -> None:
     """No transaction is open then, which Kafka would abort for its time; the next one goes on."""
@@ -283,8 +283,8 @@ def test_two_that_hang_end_each_as_it_had_ended(
         assert _kept(job, name) == [b"second", b"hangs-02"]
 
 
-def test_what_nobody_knows_the_end_of_is_told_and_left(make: Callable[[], Job]) -> None:
-    """A transaction of somebody else's: the line says where, and what an operator can do."""
+def test_a_transaction_with_an_unknown_end_is_reported_and_left(make: Callable[[], Job]) -> None:
+    """A transaction of a foreign client: the log line says where, and what an operator can do."""
     job = make()
     stranger = Producer(
         {
@@ -308,7 +308,7 @@ def test_what_nobody_knows_the_end_of_is_told_and_left(make: Callable[[], Job]) 
 
 
 @pytest.mark.long
-def test_what_a_broker_that_stood_still_left_hanging_is_ended(
+def test_a_hanging_transaction_of_a_broker_that_stood_still_is_ended(
     make: Callable[[], Job], broker: LocalCluster
 ) -> None:
     """A single broker stands still for longer than its session, and wakes up without a leader.

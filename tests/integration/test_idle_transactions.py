@@ -1,4 +1,4 @@
-"""Who writes no transaction for so long that Kafka forgets its id, on a broker that soon does.
+"""A writer idle for so long that Kafka forgets its id, on a broker that soon does.
 
 Kafka's own limit, ``transactional.id.expiration.ms``, is seven days.
 """
@@ -100,7 +100,7 @@ def test_a_container_that_was_idle_for_too_long_ends_uncharged(job: Job, before:
 
 
 def test_a_drivers_writer_that_was_idle_for_too_long_is_over(forgetful: str) -> None:
-    """It takes the id again by no means, as somebody newer may lead: its process begins again."""
+    """It never takes the id again, as a newer driver may lead: its process begins again."""
     topic = f"stream{uuid.uuid4().hex[:10]}"
     admin = AdminClient({"bootstrap.servers": forgetful})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)

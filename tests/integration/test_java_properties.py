@@ -1,4 +1,4 @@
-"""Properties files are read as ``java.util.Properties`` reads them: a real Java is asked."""
+"""Properties files are read as ``java.util.Properties`` of a real Java reads them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_random_files_are_read_alike(tmp_path: Path) -> None:
     assert None in read
 
 
-def test_what_is_not_utf_8_is_read_as_java_reads_bytes(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf_8_are_read_as_in_java(tmp_path: Path) -> None:
     """In ISO-8859-1, which is what Java takes bytes for."""
     file = tmp_path / "old.properties"
     file.write_bytes("job.name=größe\nö=\\u00f6 \\\n  ß  ".encode("iso-8859-1"))

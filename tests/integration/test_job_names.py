@@ -1,4 +1,4 @@
-"""Two jobs whose names Samza's topic names do not tell apart, before a real Kafka and YARN."""
+"""Two jobs that have equal topic names in Samza, before a real Kafka and YARN."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_job_of_the_same_name_is_let_in(neighbours: Neighbours) -> None:
     assert f"job.name = {neighbours.mine['job.name']}" in done.stdout
 
 
-def test_of_two_jobs_with_one_name_on_yarn_each_is_asked_about_and_ended_alone(
+def test_of_two_jobs_with_one_name_on_yarn_each_has_its_own_status_and_end(
     make_job: Callable[[str], Job],
 ) -> None:
     """``twin_daily`` with id 1 and ``twin`` with id ``daily_1`` are both ``twin_daily_1`` there.

@@ -19,8 +19,8 @@ from homeport.job_coordinator.model.outcomes import StopCause
 Launch = Callable[..., Running]
 
 
-def test_it_says_who_it_is_and_waits(am: Am, launch: Launch) -> None:
-    """Ids, attempt, host in the one spelling, its own pid; and it exits with 0 when told so."""
+def test_the_launcher_identifies_itself_and_waits(am: Am, launch: Launch) -> None:
+    """Ids, attempt, host in the one spelling, its own pid; and it exits with 0 when ordered to."""
     launcher = launch()
     wait_for(lambda: len(am.check_ins) > 2, launcher)
     message = am.check_ins[0]
@@ -76,10 +76,10 @@ def test_an_end_of_its_own_is_reported_with_its_cause(
     ("number", "cause"),
     [(signal.SIGTERM, StopCause.SIGNALLED), (signal.SIGKILL, StopCause.KILLED)],
 )
-def test_a_stray_signal_is_told_from_an_order(
+def test_a_stray_signal_is_distinguished_from_an_order(
     am: Am, launch: Launch, number: signal.Signals, cause: StopCause
 ) -> None:
-    """Nobody ordered it: the cause says so, whatever the exit code."""
+    """The driver did not order it: the cause says so, whatever the exit code."""
     launcher = launch()
     am.orders(OrderKind.RUN, FIRST)
     os.kill(launcher.child_pid(am), number)
@@ -99,7 +99,9 @@ def test_an_incarnation_is_run_once(am: Am, launch: Launch) -> None:
     wait_for(lambda: am.reports[-1].incarnation == SECOND, launcher)
 
 
-def test_one_that_never_ran_is_reported_stopped_and_never_runs(am: Am, launch: Launch) -> None:
+def test_a_container_that_never_ran_is_reported_stopped_and_never_runs(
+    am: Am, launch: Launch
+) -> None:
     """A stop that overtakes its permit is evidence too, as the permit is not obeyed afterwards."""
     launcher = launch()
     am.orders(OrderKind.STOP, FIRST)
@@ -122,8 +124,8 @@ def test_a_child_that_does_not_stop_is_killed_in_time(am: Am, launch: Launch) ->
     assert not is_alive(pid)
 
 
-def test_without_driver_and_keeper_it_kills_its_child_and_goes(am: Am, launch: Launch) -> None:
-    """The lease is lost: the child is dead; nobody answers for long: the launcher leaves with 1."""
+def test_without_driver_and_keeper_it_kills_its_child_and_exits(am: Am, launch: Launch) -> None:
+    """The child dies with its lease; without an answer for long the launcher exits with 1."""
     launcher = launch("deaf")
     am.orders(OrderKind.RUN, FIRST)
     pid = launcher.child_pid(am)
@@ -167,7 +169,7 @@ def test_a_child_that_does_not_beat_is_killed(am: Am, launch: Launch) -> None:
 
 
 def test_a_child_whose_launcher_is_stopped_ends_itself(am: Am, launch: Launch) -> None:
-    """SIGSTOP of the launcher: nobody renews, and the child's own thread ends it in time."""
+    """SIGSTOP of the launcher: without renewals the child's own thread ends it in time."""
     launcher = launch("leased")
     am.orders(OrderKind.RUN, FIRST)
     pid = launcher.child_pid(am)
@@ -208,7 +210,7 @@ def test_a_launcher_that_is_refused_leaves(am: Am, launch: Launch, tmp_path: Pat
     assert "refuses this launcher" in (launcher.folder / "launcher.log").read_text()
 
 
-def test_it_outlives_its_folders(am: Am, launch: Launch) -> None:
+def test_the_launcher_outlives_its_folders(am: Am, launch: Launch) -> None:
     """YARN may remove working and log folder early: the stop is still reported, with its lines."""
     launcher = launch()
     am.orders(OrderKind.RUN, FIRST)
@@ -247,7 +249,7 @@ def test_a_spare_waits_beside_its_child_and_is_the_next(am: Am, launch: Launch) 
 
 @pytest.mark.parametrize("makes_way", [True, False])
 def test_a_spare_learns_that_its_permit_is_near(am: Am, launch: Launch, *, makes_way: bool) -> None:
-    """From an order to stop whoever makes way for its active container; no other stop says so."""
+    """From the order that stops a standby for its active container; no other stop says so."""
     launcher = launch("spared")
     am.orders(OrderKind.RUN, FIRST)
     launcher.child_pid(am)
@@ -275,7 +277,7 @@ def test_a_spare_that_was_killed_is_replaced(am: Am, launch: Launch) -> None:
 
 
 def test_a_spare_that_has_lost_what_it_had_is_replaced(am: Am, launch: Launch) -> None:
-    """The AM is told whether it is ready; with what has died it would be no fast start."""
+    """The AM hears whether the spare is ready; a spare without its parts is no fast start."""
     launcher = launch("losing")
     am.orders(OrderKind.RUN, FIRST)
     child = launcher.child_pid(am)
@@ -332,7 +334,7 @@ def test_a_lease_that_is_lost_leaves_the_spare_to_the_next(am: Am, launch: Launc
     assert am.reports[1].cause is StopCause.LEASE_LOST
 
 
-def test_a_signal_in_the_hand_over_stops_what_was_the_spare(am: Am, launch: Launch) -> None:
+def test_a_signal_during_the_hand_over_stops_the_former_spare(am: Am, launch: Launch) -> None:
     """SIGTERM to the whole group, as YARN sends it, while the spare has just got its permit."""
     launcher = launch("spared")
     am.orders(OrderKind.RUN, FIRST)

@@ -60,7 +60,7 @@ def ended(child: subprocess.Popen[str]) -> str:
 
 
 def record(job: Job, key: str, value: str) -> None:
-    """The coordinator stream has the value, and nobody has looked at it: Samza's tool does not."""
+    """The coordinator stream has the value without a check: Samza's tool makes none."""
     with coordinator_stream(job) as store:
         store.write([wire.set_config(key, value)])
 
@@ -92,7 +92,7 @@ def epochs(job: Job) -> dict[str, int]:
 
 
 def wait_for_count(job: Job, count: int) -> None:
-    """The JobModel has so many containers, all run, and nobody else does."""
+    """The JobModel has so many containers, all run, and no other does."""
     wait_for(lambda: len(tasks(job)) == count and len(job.pids()) == count, job)
 
 
@@ -192,9 +192,9 @@ def test_containers_are_added_and_taken_away_while_the_job_runs(
 def test_a_container_that_a_change_overtakes_in_its_start_has_not_failed(
     make_job: Callable[[str], Job],
 ) -> None:
-    """Two counts, one soon after the other: who starts under the first ends as ordered; exact.
+    """Two counts in a row: a container that starts under the first ends as ordered; exact.
 
-    It reads of the second in the coordinator stream, before anybody tells it to stop.
+    It reads the second count in the coordinator stream before its order to stop arrives.
     """
     job = make_job("overtaken")
     job.values["cluster-manager.container.lease.ms"] = "30000"
@@ -316,7 +316,7 @@ def flushed(job: Job, since_ms: int) -> list[str]:
 def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     make_job: Callable[[str], Job],
 ) -> None:
-    """What needs a redeploy is told and not applied, nor is nonsense; the job goes on."""
+    """A redeploy key and an invalid value are reported, not applied; the job goes on."""
     job = make_job("reconfigured")
     job.produce(100)
     job.run()
@@ -428,10 +428,10 @@ def test_a_job_with_state_whose_input_cannot_be_followed_fails(
     assert f"has grown from {PARTITIONS} to {PARTITIONS + 1}" in job.application().diagnostics
 
 
-def test_an_input_that_was_made_anew_is_noticed_by_a_driver_that_never_saw_it(
+def test_a_recreated_input_is_noticed_by_a_driver_that_never_saw_it(
     make_job: Callable[[str], Job],
 ) -> None:
-    """With as many partitions, and nobody looks until the next driver does: the job ends FAILED."""
+    """It has as many partitions; the next driver is the first to notice: the job ends FAILED."""
     job = make_job("replaced")
     topic = f"{job.name}-in"
     job.produce(100)

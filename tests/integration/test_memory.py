@@ -82,7 +82,9 @@ def _prewarmed(job: Job) -> int:
     return job.pids()["0"]
 
 
-def test_who_takes_more_is_killed_and_the_job_says_so(make_job: Callable[[str], Job]) -> None:
+def test_a_container_over_its_memory_is_killed_and_the_job_says_so(
+    make_job: Callable[[str], Job],
+) -> None:
     """Each kill is charged, so the job ends; the cause names memory, the limit and the key."""
     job = make_job("greedy")
     (job.package / "greedy_task.py").write_text(GREEDY, encoding="utf-8")

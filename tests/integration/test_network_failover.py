@@ -1,4 +1,4 @@
-"""A host that nobody hears any more, though all that is on it works on: the smallest such story."""
+"""A host that is cut off while its containers work on: the smallest such scenario."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_a_job_that_does_not_run_is_read_from_its_stream(operator: Operator) -> 
 
 
 @pytest.mark.usefixtures("running")
-def test_a_job_that_runs_is_asked(operator: Operator) -> None:
+def test_the_tool_queries_a_running_job(operator: Operator) -> None:
     """Its AM's answers are shown, the version in force and its own configuration among them."""
     done = operator.call("config", "get", "task.commit.ms")
     assert done.stdout == "77\n"
@@ -190,7 +190,7 @@ def test_a_job_that_runs_is_asked(operator: Operator) -> None:
     assert with_secrets.stdout == f"{SECRET}\n"
 
 
-def test_somebody_else_at_the_port_is_not_the_job(
+def test_another_program_at_the_port_is_not_the_job(
     operator: Operator, running: RunningBackend
 ) -> None:
     """The port of an AM that is gone may be another job's."""
@@ -231,14 +231,14 @@ def test_a_change_is_written_and_its_meaning_said(
         ("job.elasticity.factor", "2", "a task reads whole partitions"),
     ],
 )
-def test_what_would_break_the_job_is_not_written(
+def test_a_change_that_would_break_the_job_is_not_written(
     operator: Operator, key: str, value: str, rule: str
 ) -> None:
     """Types, rules across keys, the inputs as they are, and what is settled with state."""
     assert rule in operator.refusal("config", "set", key, value)
 
 
-def test_a_secret_can_be_given_where_nobody_sees_it(operator: Operator) -> None:
+def test_a_secret_can_be_given_without_showing_it(operator: Operator) -> None:
     """Standard input instead of the command line, whose secrets are warned of."""
     done = operator.call("config", "set", "a.password", "-", typed=f"{SECRET}\n")
     assert (done.returncode, "warning" in done.stderr) == (0, False)
@@ -247,7 +247,7 @@ def test_a_secret_can_be_given_where_nobody_sees_it(operator: Operator) -> None:
     assert "homeport config set a.password - reads it from standard input" in typed.stderr
 
 
-def test_a_key_that_is_nearly_one_of_ours_is_asked_about(operator: Operator) -> None:
+def test_a_key_that_is_nearly_one_of_ours_needs_confirmation(operator: Operator) -> None:
     """It is written all the same: it may be the user's own."""
     done = operator.call("config", "set", "systems.kafka.samza.ofset.default", "oldest")
     assert done.returncode == 0
@@ -284,7 +284,7 @@ def test_a_file_is_compared_with_what_is_in_force(
 
 
 def test_inputs_by_regular_expression_are_looked_up(operator: Operator) -> None:
-    """Where the inputs matter Kafka is asked; a topic that is an input anyway is refused."""
+    """Where inputs matter the tool queries Kafka; a topic that is an input anyway is refused."""
     topic = operator.config["task.inputs"].removeprefix("kafka.")
     rewriter = {
         "job__config__rewriters": "r",
@@ -316,7 +316,7 @@ def test_the_streams_records_are_shown(operator: Operator) -> None:
     assert SECRET in operator.call("coordinator-stream", "show", "--show-secrets").stdout
 
 
-def test_a_tail_goes_on_with_what_comes(operator: Operator) -> None:
+def test_a_tail_goes_on_with_new_records(operator: Operator) -> None:
     """--follow prints a record that is written later, and ends when it is interrupted."""
     operator.answer("config", "get", "job.name")  # the properties file is there
     arguments = [
@@ -354,7 +354,7 @@ def test_a_tail_goes_on_with_what_comes(operator: Operator) -> None:
     assert process.returncode == 130
 
 
-def test_kafka_that_is_away_is_one_line(operator: Operator) -> None:
+def test_a_kafka_that_is_away_gives_one_line(operator: Operator) -> None:
     """As is a job that never ran."""
     away = {"systems__kafka__consumer__bootstrap__servers": "127.0.0.1:1"}
     for words in (("job-model",), ("config", "get"), ("locality",), ("coordinator-stream", "show")):

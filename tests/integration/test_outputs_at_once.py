@@ -126,7 +126,7 @@ def test_outputs_are_there_before_their_checkpoint(make: Make) -> None:
 def test_a_refused_record_stops_its_checkpoint(
     size: int, limit: int, more: dict[str, str], make: Make
 ) -> None:
-    """Whoever refuses it, the container fails with stream, size and limit, and commits nothing.
+    """Client or broker refuses it: the container fails with stream, size, limit; no commit.
 
     What else was sent may be in the output: it will be sent again.
     """
@@ -182,10 +182,8 @@ def test_outputs_and_dead_letters_reach_other_brokers(afar: Job, broker: LocalCl
     ]
 
 
-def test_brokers_that_nobody_has_sent_to_yet_hold_up_no_start(
-    make: Make, broker: LocalCluster
-) -> None:
-    """A declared system that is away is waited for when it is needed; nobody fails by that."""
+def test_brokers_without_any_output_yet_delay_no_start(make: Make, broker: LocalCluster) -> None:
+    """The container waits for a declared system when it needs it; no container fails by that."""
     job = make(DECODED, systems_other_consumer_bootstrap_servers=broker.bootstrap_servers)
     TopicAdmin(SystemConfig.of(job.config, "other")).create(job.topic("far"), 1, 1, {})
     broker.stop_kafka()
@@ -205,7 +203,7 @@ def test_brokers_that_nobody_has_sent_to_yet_hold_up_no_start(
 
 
 def test_a_checkpoint_waits_for_the_brokers_of_the_outputs(afar: Job, broker: LocalCluster) -> None:
-    """While they are away nothing is committed, and nobody fails; then all goes on."""
+    """While they are away nothing is committed, and no container fails; then all goes on."""
     container = afar.start(1)
     afar.produce([(0, b"a", b"10")])
     afar.until(lambda: afar.processed() == 1, container)

@@ -41,7 +41,7 @@ def reader(cluster: LocalCluster) -> Iterator[Reader]:
     made.close()
 
 
-def test_what_is_installed_is_whole(installation: Installation) -> None:
+def test_the_installation_is_complete(installation: Installation) -> None:
     """Pip misses nothing, and every module imports, from the environment and nowhere else.
 
     The modules of an extra import too: they ask for its distribution where it is used.

@@ -221,7 +221,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def test_no_planted_secret_is_seen(make_job: Callable[[str], Job]) -> None:
     """No port, page, file, command line or tool shows one, while the job runs or when it failed.
 
-    To whoever has the token the AM tells them all: the search would find them.
+    The AM gives them all to a client with the token: the search would find them.
     """
     job = make_job("planted")
     (job.package / "planted_task.py").write_text(TASK, encoding="utf-8")

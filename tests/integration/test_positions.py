@@ -60,7 +60,9 @@ def _echoed(job: Job) -> set[bytes | None]:
 
 
 @pytest.mark.parametrize("exactly_once", ["true", "false"])
-def test_what_comes_while_a_container_is_down_is_read(make: Make, exactly_once: str) -> None:
+def test_records_that_arrive_while_a_container_is_down_are_read(
+    make: Make, exactly_once: str
+) -> None:
     """It was killed before its first record; one of its partitions was empty, one was not.
 
     The empty one's checkpoint says -1, from which Samza 1.8 goes on at 0 as well. A start to which

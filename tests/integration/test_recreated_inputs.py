@@ -33,7 +33,7 @@ def job(kafka: str, tmp_path: Path) -> Iterator[stream_containers.Job]:
 
 
 def accept(job: stream_containers.Job, config: Config, submission: int) -> list[str]:
-    """A driver of that submission takes the inputs as they are; what it tells."""
+    """A driver of that submission takes the inputs as they are. Returns its messages."""
     with job.coordinator_stream() as stream:
         inputs = InputAcceptance(config, stream)
         told = inputs.check()
@@ -50,7 +50,7 @@ def counted(job: stream_containers.Job) -> int:
 def test_a_longer_topic_is_begun_where_the_key_says(
     job: stream_containers.Job, default: str
 ) -> None:
-    """From its first record, or with what comes; the state stays, and nobody goes back again."""
+    """From its first record, or with what comes; the state stays; no container goes back again."""
     system = f"systems.kafka.streams.{job.topic('in')}.samza.offset.default"
     config = job.model.config.merged({system: default, **BEGIN})
     job.served.backend.model = type(job.model)(config, job.model.containers)

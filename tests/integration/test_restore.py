@@ -38,7 +38,7 @@ def _make(kafka: str, tmp_path: Path) -> Callable[[int], RestoredStores]:
 
 
 def test_large_changelogs_are_restored_by_workers(make: Callable[[int], RestoredStores]) -> None:
-    """All tasks are exact, deletions too; those who come home read nothing, then only the tail."""
+    """All tasks are exact, deletions too; tasks that come home read nothing, then only the tail."""
     stores = make(3)
     stores.produce(LARGE, 1)
     seen: set[int] = set()
@@ -77,7 +77,7 @@ def test_a_worker_that_is_killed_is_the_cause_and_costs_little(
     assert stores.plans[0].start > 0
 
 
-def test_a_container_that_is_told_to_stop_keeps_what_was_read(
+def test_a_container_that_is_ordered_to_stop_keeps_what_was_read(
     make: Callable[[int], RestoredStores],
 ) -> None:
     """Workers end in order, none is left, and the next start goes on from there."""
@@ -86,7 +86,7 @@ def test_a_container_that_is_told_to_stop_keeps_what_was_read(
 
     def stop(_seconds: float) -> None:
         if stores.progress:
-            raise StopRequestedError("told to stop")
+            raise StopRequestedError("ordered to stop")
 
     with stores.open_transaction():
         with pytest.raises(StopRequestedError):
@@ -133,9 +133,10 @@ def test_a_container_that_is_killed_leaves_no_worker_and_its_progress(
 def test_a_worker_that_outlives_its_container_keeps_the_directory_locked(
     make: Callable[[int], RestoredStores],
 ) -> None:
-    """Until it has ended, too, nobody else opens the store; the kernel says who that is.
+    """Until the worker has ended no other process opens the store; the kernel names the holder.
 
-    It stands still before it has asked to die with its container, as one may that was just started.
+    The worker stands still before it asks the kernel to end it with its container, as a worker may
+    that has just started.
     """
     stores = make(1)
     stores.produce(LARGE, 1)
@@ -160,7 +161,7 @@ def test_a_worker_that_outlives_its_container_keeps_the_directory_locked(
     assert stores.restore()[TASK].records == LARGE
 
 
-def test_a_store_that_was_away_for_longer_than_deletions_were_kept_is_read_anew(
+def test_a_store_that_was_away_for_longer_than_deletions_are_kept_is_read_from_the_start(
     make: Callable[[int], RestoredStores],
 ) -> None:
     """Also where they are kept for longer by the time it is back (safety S2)."""
@@ -177,7 +178,9 @@ def test_a_store_that_was_away_for_longer_than_deletions_were_kept_is_read_anew(
     assert stores.restore()[TASK].kind is RestoreKind.TAIL
 
 
-def test_what_is_merged_after_a_restore_is_told(make: Callable[[int], RestoredStores]) -> None:
+def test_the_files_merged_after_a_restore_are_reported(
+    make: Callable[[int], RestoredStores],
+) -> None:
     """Where each of many flushes left a file: how many, once all has been read."""
     stores = make(1)
     stores.produce(LARGE, 1)

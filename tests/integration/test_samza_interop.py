@@ -159,7 +159,7 @@ def test_samza_reads_every_type_that_we_write(stream: Stream, *, driver: bool) -
 
 
 def test_samzas_older_reader_has_the_same(stream: Stream) -> None:
-    """CoordinatorStreamSystemConsumer finds configuration, values and who wrote them."""
+    """CoordinatorStreamSystemConsumer finds configuration, values and their writers."""
     with stream.store(transactional_id=f"homeport.{stream.topic}") as store:
         store.fence()
         store.bootstrap()
@@ -274,7 +274,7 @@ def test_samzas_managers_delete_what_ours_wrote(stream: Stream) -> None:
 
 
 def test_the_last_of_several_writers_wins_for_both(stream: Stream) -> None:
-    """G27: v1, v2, v1 under one key is v1 to both readers, whoever wrote which."""
+    """G27: v1, v2, v1 under one key is v1 to both readers, whichever writer wrote each."""
     stream.open()
     stream.write([wire.set_config("k", "v1")])
     stream.samza.ask("send", [["t", "set-config", "k", "v2"]])
@@ -289,8 +289,8 @@ def test_the_last_of_several_writers_wins_for_both(stream: Stream) -> None:
 def test_both_spellings_of_a_record_are_read_by_both(stream: Stream) -> None:
     """A record in the document's form, with its version as text, and ours that replaces it.
 
-    Samza reads what it says only once we have written it anew: its own reader knows the key, not
-    the document's names of values.
+    Samza reads its value only after we have written it again: Samza's reader knows the key, not the
+    document's names of values.
     """
     producer = Producer({"bootstrap.servers": stream.servers}, logger=LIBRDKAFKA_LOG)
     for key, said in (

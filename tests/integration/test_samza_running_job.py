@@ -54,7 +54,7 @@ def _agree(job: Job, samza: SamzaPeer) -> None:
 
 
 def _runs(job: Job, count: int) -> bool:
-    """Whether the JobModel has so many containers, all run, and nobody else does."""
+    """Whether the JobModel has so many containers, all run, and no other does."""
     return len(job.get("")["containers"]) == len(job.pids()) == count
 
 

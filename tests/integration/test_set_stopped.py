@@ -1,4 +1,4 @@
-"""What a launcher tells the coordinator stream of a stop where its AM does not answer."""
+"""A launcher records a stop in the coordinator stream when its AM does not answer."""
 
 from __future__ import annotations
 

@@ -120,10 +120,10 @@ def _write(job: Job, first: int, end: int) -> None:
 
 
 def test_a_standby_follows_and_either_opens_what_the_other_left(make: Make) -> None:
-    """Continuous, committed; both homes equal; who changes homes reads the tail alone.
+    """Continuous, committed; both homes equal; a container that changes homes reads the tail alone.
 
-    OFFSET, OFFSET-v2 and SIDE-INPUT-OFFSETS name where the standby stood; it is told how far
-    behind it is; its locality is its own.
+    OFFSET, OFFSET-v2 and SIDE-INPUT-OFFSETS name where the standby stood. The standby learns how
+    far behind it is, and has its own locality.
     """
     job = make()
     active, standby = job.start(1), _start_standby(job, 1)
@@ -182,7 +182,7 @@ def test_a_standby_that_is_killed_goes_on_exactly(make: Make) -> None:
     active, standby = job.start(1), _start_standby(job, 1)
     _last_report(job, standby, 1, STANDBY)
     job.produce(_words(300))
-    # What came first is committed at once: who dies before has to read all of it again.
+    # The first records are committed at once: a standby that dies before must read all again.
     job.until(lambda: all(offset(d) >= 0 for d in _directories(job, STANDBY_HOME)), standby)
     job.produce(_words(300, 300))
     job.until(lambda: job.processed() == 600, active)
@@ -196,7 +196,7 @@ def test_a_standby_that_is_killed_goes_on_exactly(make: Make) -> None:
     assert _are_equal(job) == 14
 
 
-def test_what_was_not_committed_is_never_followed(make: Make) -> None:
+def test_uncommitted_records_are_never_followed(make: Make) -> None:
     """Safety K1: records of an aborted transaction pass by; those of an open one are waited for."""
     job = make()
     standby = _start_standby(job, 1)
@@ -220,7 +220,7 @@ def test_what_was_not_committed_is_never_followed(make: Make) -> None:
     assert entries(_directories(job, STANDBY_HOME)[0], job.folder) == {b"a": b"1", b"c": b"1"}
 
 
-def test_a_changelog_that_is_made_anew_ends_the_standby(make: Make) -> None:
+def test_a_recreated_changelog_ends_the_standby(make: Make) -> None:
     """Safety S3: one line says so, and the next start reads the new one from its beginning."""
     job = make()
     standby = _start_standby(job, 1)

@@ -1,7 +1,7 @@
 """Failover on a real YARN cluster, and what else may fail while one is under way.
 
-The AM has a node to itself, so that any other may die. A failover is held open by its standby,
-which stands still when it is told to make way.
+The AM has a node to itself, so that any other may die. The standby holds a failover open: it stands
+still when its order to stop arrives.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def killed(job: Job, *nodes: str) -> Iterator[None]:
 
 
 def deployed(job: Job, scratch: Path, count: int = 600) -> Containers:
-    """The job runs, and has counted so many records; nobody is behind."""
+    """The job runs, and has counted so many records; no standby is behind."""
     job.produce(count)
     job.run()
     job.wait_until_running()
@@ -110,7 +110,7 @@ def ends_well(job: Job) -> None:
 
 
 def is_behind(job: Job, standby: str, pid: int) -> None:
-    """The standby, which stands still, has told that it is behind: it got up for a moment."""
+    """The standby, which stands still, has reported that it is behind: it ran for a moment."""
     for _ in range(50):
         if job.containers()[standby]["lag"]:
             return
@@ -118,7 +118,7 @@ def is_behind(job: Job, standby: str, pid: int) -> None:
         time.sleep(SHORT_S)
         os.kill(pid, signal.SIGSTOP)
         time.sleep(1.0)  # a check-in
-    pytest.fail(f"{standby} never told that it is behind")
+    pytest.fail(f"{standby} never reported that it is behind")
 
 
 def test_the_standby_that_is_least_behind_is_taken_and_then_the_next(
@@ -166,7 +166,7 @@ def test_the_standby_that_is_least_behind_is_taken_and_then_the_next(
 def test_a_driver_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
     make_job: Callable[[str], Job], tmp_path: Path
 ) -> None:
-    """SIGKILL when the standby has been told to stop: nobody is chosen anew, nothing is lost."""
+    """SIGKILL after the order to the standby: no other choice is made, nothing is lost."""
     job = alone(standby_job(make_job, "driverless", containers=1))
     before = deployed(job, tmp_path)
     launcher = parent_of(before["0-0"]["pid"])
@@ -192,7 +192,7 @@ def test_a_driver_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
 def test_a_standbys_host_that_dies_in_a_failover_leaves_the_active_to_any_host(
     make_job: Callable[[str], Job], tmp_path: Path
 ) -> None:
-    """Nobody has the state any more: it is read in full; the lost choice is counted."""
+    """No host has the state any more: it is read in full; the lost choice is counted."""
     job = alone(standby_job(make_job, "refugeless", containers=1))
     before = deployed(job, tmp_path)
     with killed(job, before["0"]["host"]):
@@ -276,7 +276,7 @@ def test_an_attempt_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
             wait_for(lambda: awaited(job) == f"{standby}@1", job)
             told = published(job)
             os.kill(jvm, signal.SIGKILL)
-            # YARN ends what the attempt ran; so nobody went on with the failover before that.
+            # YARN ends what the attempt ran; so no process went on with the failover before that.
             wait_for(lambda: not alive(before[standby]["pid"]), job)
         job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
         # One that does not begin in time, by YARN's clock, is followed by a third.

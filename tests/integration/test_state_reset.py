@@ -163,7 +163,7 @@ def test_a_reset_that_was_cut_short_is_finished_first(make_job: Callable[[str], 
 def test_a_topic_that_is_no_changelog_is_not_deleted(
     kafka: str, topic: str, cleanup: str, rule: str
 ) -> None:
-    """One that a store names by mistake is told, in place of being lost."""
+    """A topic that a store names by mistake is reported, not lost."""
     mark = uuid.uuid4().hex[:8]
     name = f"{topic}-{mark}"
     config = Config(
@@ -194,9 +194,7 @@ def test_a_topic_that_is_no_changelog_is_not_deleted(
     "keys",
     [{"stores.s.rocksdb.ttl.ms": "5000"}, {"stores.s.changelog.kafka.cleanup.policy": "delete"}],
 )
-def test_a_changelog_that_is_to_delete_by_age_may_be_made_anew(
-    kafka: str, keys: dict[str, str]
-) -> None:
+def test_a_changelog_that_deletes_by_age_may_be_recreated(kafka: str, keys: dict[str, str]) -> None:
     """As configured now, or when the state was made."""
     topic = f"aging-{uuid.uuid4().hex[:8]}"
     config = Config(
@@ -218,7 +216,7 @@ def test_a_changelog_that_is_to_delete_by_age_may_be_made_anew(
         check_topics(topics, config, Config())
 
 
-def test_a_topic_made_anew_is_another_one(kafka: str) -> None:
+def test_a_recreated_topic_has_another_id(kafka: str) -> None:
     """Deleted and made again at once it is empty and has another id; an absent one is gone."""
     system = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": kafka}), "kafka")
     admin, name = TopicAdmin(system), f"renewed-{uuid.uuid4().hex[:8]}"

@@ -143,7 +143,7 @@ def test_a_vote_in_a_window_is_the_last_one(make: Make) -> None:
 
 @pytest.fixture
 def checkpoints(kafka: str) -> Iterator[tuple[LogReader, str, Producer]]:
-    """A reader, an empty checkpoint topic, and who writes to it."""
+    """A reader, an empty checkpoint topic, and its writer."""
     system = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": kafka}), "kafka")
     topic = f"checkpoints-{uuid.uuid4().hex[:10]}"
     TopicAdmin(system).create(topic, 1, 1, {"cleanup.policy": "compact"})

@@ -128,7 +128,7 @@ def _is_at_head(row: dict[str, Any]) -> bool:
 
 
 def test_a_running_containers_state_is_listed_and_read(operator: Operator) -> None:
-    """Who has it open, how far it is, its pairs; not a byte of the directory changes by it."""
+    """Its holder, its position, its pairs; the tool changes not a byte of the directory."""
     container = operator.job.start(1)
     operator.job.produce(WORDS)
     operator.job.until(lambda: operator.job.processed() == len(WORDS), container)
@@ -167,7 +167,7 @@ def _age(directory: Path) -> Path:
     return directory
 
 
-def test_what_a_job_left_behind_is_removed_and_nothing_else(operator: Operator) -> None:
+def test_only_the_directories_that_a_job_left_behind_are_removed(operator: Operator) -> None:
     """R38: what is at home, in use, young, or another job's stays; the dry run changes nothing."""
     _ran(operator)
     own = _age(operator.directory / "counts" / "Partition_0")
@@ -240,7 +240,7 @@ def test_a_restored_copy_is_equal_and_a_changed_one_is_not(operator: Operator) -
         verdict, *keys = found.stdout.splitlines()
         assert "3 DIFFERENT; 8 keys compared" in verdict
         assert keys == ["  p0-w1: missing here", "  p0-w2: another value", "  p0-w9: only here"]
-    # A restore that was cut short has no OFFSET: it begins anew, and says so.
+    # A restore that was cut short has no OFFSET: it begins again, and says so.
     for name in ("OFFSET", "OFFSET-v2"):
         (changed / name).unlink()
     again = operator.call("state", "restore", "--to", str(copy), "--task", "Partition_0")
@@ -261,7 +261,7 @@ def test_a_checkpoint_is_shown_and_set_where_there_is_no_state(kafka: str, tmp_p
         {"task": "Partition 0", "ssp": ssp, "offset": 139, "oldest": 0, "head": 140, "lag": 0}
     ]
     place = ("checkpoint", "set", "--task", "Partition 0", "--ssp", ssp)
-    # It was never told to have stopped: it is fenced, and ends.
+    # No report said that it has stopped: it is fenced, and ends.
     assert operator.answer(*place, "--earliest") == [f"Partition 0  {ssp}: next 0, before next 140"]
     job.produce([(0, b"one more", b"")])
     assert "fenced" in container.last_line()
@@ -288,8 +288,8 @@ def test_a_checkpoint_of_a_task_with_state_stays(operator: Operator) -> None:
     assert operator.objects("checkpoint", "show")[0]["offset"] == 139
 
 
-def test_a_start_while_a_checkpoint_is_set_is_told(operator: Operator) -> None:
-    """Who was permitted since the tool looked may have read the one before."""
+def test_a_start_while_a_checkpoint_is_set_is_reported(operator: Operator) -> None:
+    """A container permitted since the tool looked may have read the old checkpoint."""
     with recorded_job(operator.job.config) as seen:
         operator.job.permit(1)
         task = seen.active_tasks[0]

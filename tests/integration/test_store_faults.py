@@ -64,7 +64,7 @@ BAD = ("full", "damaged-store")
 
 
 def test_each_fault_of_the_files_is_healed_by_the_store_alone(make: Make) -> None:
-    """After each the one store is read anew and the other reads nothing; no count is lost."""
+    """After each fault one store is read in full and the other reads nothing; no count is lost."""
     job = make()
     first = job.start(1)
     _produce(job)
@@ -117,8 +117,8 @@ def test_damage_met_while_running_ends_the_container_and_heals_at_the_next_start
     _is_exact(job, 2)
 
 
-def test_a_file_where_the_directory_should_be_is_left_and_told(make: Make) -> None:
-    """It is somebody else's: one line names it; when it is gone the job goes on."""
+def test_a_file_where_the_directory_should_be_is_left_and_reported(make: Make) -> None:
+    """The file is not the job's: one line names it; when it is gone the job goes on."""
     job = make()
     path = _directory(job, "Partition_1")
     path.parent.mkdir(parents=True)
@@ -136,7 +136,7 @@ def test_a_file_where_the_directory_should_be_is_left_and_told(make: Make) -> No
 
 
 def test_a_predecessor_that_has_not_ended_is_waited_for_and_named(make: Make) -> None:
-    """It stands still and holds its stores: who comes waits, then ends uncharged, then goes on."""
+    """It stands still and holds its stores: the successor waits, ends uncharged, then goes on."""
     keys = {"task.shutdown.ms": "800", "cluster-manager.container.lease.ms": "1000"}
     job = make(**keys)
     first = job.start(1)

@@ -163,7 +163,7 @@ def test_a_value_over_the_limit_is_refused_where_that_is_configured(make: Make) 
 
 
 def test_a_value_over_the_limit_is_skipped_where_that_is_configured(make: Make) -> None:
-    """The job goes on without it, and tells; what the key held stays, also after a restore."""
+    """The job goes on without it, and reports it; the key keeps its value, also after a restore."""
     more = {LARGE_KEY: "20", "stores.counts.drop.large.messages": "true"}
     job = make(KEEPER, {**more, "stores.counts.msg.serde": "json"})
     first = job.start(1)

@@ -140,7 +140,7 @@ def test_a_spare_is_the_next_incarnation_and_nothing_before(make: Make) -> None:
     _has_a_sound_history(job)
 
 
-def test_a_spare_ends_when_it_is_told_or_left_alone(make: Make) -> None:
+def test_a_spare_ends_when_it_is_ordered_or_left_alone(make: Make) -> None:
     """SIGTERM, or an end of its standard input: it goes at once, and leaves nothing."""
     job = make()
     assert _waits(job, "told").stop() == 143
@@ -237,8 +237,8 @@ def test_a_damaged_offset_file_means_a_rebuild(make: Make) -> None:
     assert reasons["Partition 1"] is None
 
 
-def test_a_changelog_made_anew_means_a_rebuild(make: Make) -> None:
-    """However long the new one is: the state is what it holds, and the reason is told everywhere.
+def test_a_recreated_changelog_means_a_rebuild(make: Make) -> None:
+    """However long the new one is: the state is what it holds, and every report has the reason.
 
     After that the store is the new topic's, and nothing is read.
     """
@@ -470,8 +470,8 @@ def test_a_spare_with_a_spark_takes_it_along(make: Make, kind: str) -> None:
     assert living(spare.process.pid) == []
 
 
-def test_a_spark_that_is_of_no_use_goes(make: Make) -> None:
-    """With a spare that is told to end, and where it has died before the permit came."""
+def test_an_unneeded_spark_session_ends(make: Make) -> None:
+    """With a spare that is ordered to end, and where it has died before the permit came."""
     job = make(PIPELINE, task_pipeline_class="user_job:words")
     told, _ = _warm(job, "told")
     assert told.stop() == 143

@@ -154,7 +154,7 @@ class Counter(StreamTask):
 def test_a_task_that_ends_the_process_has_not_finished(
     make: Make, exits: str, code: int, told: str
 ) -> None:
-    """Its failure is told like any other; where it ends the process itself, nothing says finished.
+    """Its failure is reported like any other; a process that it ends reports no finish.
 
     What it had processed is not committed.
     """
@@ -190,7 +190,7 @@ def test_ignored_exceptions_are_skipped(make: Make) -> None:
     assert job.table("out") == {"good": b"1"}
 
 
-def test_what_a_store_refuses_is_never_skipped(make: Make) -> None:
+def test_a_record_that_a_store_refuses_is_never_skipped(make: Make) -> None:
     """Even where every exception is ignored: the message counts as read, and is in no state."""
     limit = {"changelog_max_message_size_bytes": "4", "disallow_large_messages": "true"}
     keys = {f"stores_counts_{key}": value for key, value in limit.items()}
@@ -275,7 +275,7 @@ LARGE_STATE = TASK.replace(
 
 
 def test_an_oversized_change_names_store_size_and_limit(make: Make) -> None:
-    """A limit of the topic alone is told the same way as one of the producer."""
+    """A limit of the topic alone is reported like one of the producer."""
     job = make(LARGE_STATE, systems_kafka_producer_max_request_size="5000000")
     job.produce([(0, b"k", b'{"word": "large", "size": 1500000}')])
     container = job.start(1)
@@ -299,7 +299,7 @@ class Counter(StreamTask):
             coordinator.shutdown()
 
     def close(self):
-        # The collector finds the frames of the last batches, and a thread of py4j's tells the JVM.
+        # The collector finds the frames of the last batches, and py4j informs the JVM.
         import gc, time
         gc.collect()
         time.sleep(1)

@@ -68,7 +68,7 @@ def topic_of(watched: Watched, role: str) -> str:
     ],
 )
 def test_a_leader_that_is_killed_is_replaced(make: Make, role: str) -> None:
-    """Nobody restarts; a container that starts while there is no leader comes up as well."""
+    """No container restarts; a container that starts while there is no leader comes up as well."""
     watched = make(**PATIENT)
     victim = watched.leader(topic_of(watched, role))
     watched.brokers.stop_kafka(victim)
@@ -82,7 +82,7 @@ def test_a_leader_that_is_killed_is_replaced(make: Make, role: str) -> None:
 
 
 def test_a_controller_that_is_killed_is_replaced(make: Make) -> None:
-    """Nobody restarts."""
+    """No container restarts."""
     watched = make(**PATIENT)
     victim = watched.controller()
     watched.brokers.stop_kafka(victim)
@@ -211,7 +211,7 @@ def test_a_leader_that_stands_still_is_replaced(make: Make) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("orderly", [True, False], ids=["SIGTERM", "SIGKILL"])
 def test_each_broker_restarts_in_turn(make: Make, *, orderly: bool) -> None:
-    """Nobody restarts."""
+    """No container restarts."""
     watched = make(**PATIENT)
     for broker in (1, 2, 3):
         watched.brokers.stop_kafka(broker, orderly=orderly)

@@ -83,7 +83,7 @@ def test_a_record_refused_while_others_are_handed_over_is_the_reason(
 def test_a_refused_record_ends_the_wait_for_those_behind_it(
     kafka: str, producer: TransactionalProducer, topic: str
 ) -> None:
-    """Else they would run out of the transaction's time, and that would be told for the cause."""
+    """Else the transaction would time out, and the error would give that as the cause."""
     began = time.monotonic()
     producer.send([Send(topic, None, b"x" * 1_500_000, 0)])
     producer.send([Send(topic, None, b"y", 0)])

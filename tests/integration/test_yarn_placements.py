@@ -56,7 +56,8 @@ def test_containers_are_moved_and_restarted(
 ) -> None:
     """C1, C6, C7 and C9 with real parts: by name, to any host, in place, through a driver's death.
 
-    Each is answered in one line; nobody else is touched, nothing is charged, nothing is lost.
+    Each is answered in one line; no other container is touched, nothing is charged, nothing is
+    lost.
     """
     job = make_job("placed")
     job.values["job.container.count"] = "2"

@@ -40,7 +40,7 @@ def test_two_jobs_survive_twenty_kills() -> None:
 
 
 def test_a_job_survives_the_loss_of_a_host() -> None:
-    """Who was active there goes on where its standby was, and a timeline tells how."""
+    """The lost active goes on where its standby was, and a timeline shows how."""
     printed = _passes("--fail-host")
     for moment in ("the lease has run out", "the standby has stopped", "first output committed"):
         assert moment in printed

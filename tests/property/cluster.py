@@ -99,7 +99,7 @@ class Cluster(SmallWorld):
     def rounds(self, world: World, bound: int) -> int:
         """After how many rounds of calm all that can be placed runs; ``bound``: at most.
 
-        A round: all news is told, YARN grants what is asked, each launcher and its child take one
+        A round: all reports arrive, YARN grants each request, each launcher and its child take one
         step; and where none of that changes anything, each timer runs out.
         """
         for count in range(bound + 1):
@@ -142,14 +142,15 @@ def bound_of(cluster: Cluster) -> int:
     """Rounds of calm after which all that can be placed runs, at most.
 
     Counted for the container that is last, from the worst world. Every wait ends in a round, as
-    YARN grants at once and nobody is slow:
+    YARN grants at once and no process is slow:
 
-    1. All news is told: what is gone, and what YARN has ended. Where a driver began anew, each
+    1. All reports arrive: what is gone, and what YARN has ended. Where a driver began again, each
        launcher speaks, and all are accounted for.
-    2. Hosts are observed by such a driver; who has no place asks, or orders a standby to stop.
-    3. The standby's launcher is told so; 4. it tells of the stop and its launcher is the active's,
+    2. Hosts are observed by such a driver; an active without a place requests one,
+       or the driver orders a standby to stop.
+    3. The standby's launcher gets the order; 4. it reports the stop and becomes the active's,
        with a permit; 5. the active has started, the standby is granted another place; 6. it has
-       started, and a launcher that is left over is told to go.
+       started, and a launcher that is left over is ordered to exit.
 
     Two rounds more in which nothing but timers runs out: the silence that kept hosts excluded, and
     the exclusions, after which each may be probed. And one for each other container, since of those

@@ -2,7 +2,7 @@
 
 Source: samza-behaviours 14.1 and 14.2. Where Samza buffers a resource under a host or under
 ``ANY_HOST``, a launcher here is idle, or is permitted at once; where Samza asks for any host, the
-best other known one is asked by name first.
+best other known host is requested by name first.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _launched(instructions: tuple[Instruction, ...]) -> dict[str, str]:
 
 
 def _idle(machine: Machine) -> list[str]:
-    """The launchers that are kept for whoever may need one."""
+    """The launchers that are kept for any container."""
     held = {c.resource_id for c in machine.state.containers}
     kept = (r for r in machine.state.resources if not r.is_released)
     return [r.resource_id for r in kept if r.resource_id not in held]
@@ -57,12 +57,12 @@ def _idle(machine: Machine) -> list[str]:
 # --- with host affinity
 
 
-def test_containers_without_a_host_are_asked_for_anywhere(machine: Machine) -> None:
+def test_containers_without_a_host_are_requested_on_any_host(machine: Machine) -> None:
     """A1: four containers, no host known: four requests, none of them for a host."""
     assert _asked(machine.deploy(dict.fromkeys("0123"))) == [None] * 4
 
 
-def test_what_comes_goes_to_whose_host_it_is(machine: Machine) -> None:
+def test_a_launcher_serves_the_container_of_its_host(machine: Machine) -> None:
     """A2: 0 at home on abc, 1 on xyz; of abc, def and xyz each gets its own, and def is idle."""
     machine.deploy({"0": "abc", "1": "xyz"}, "abc", "def", "xyz")
     came = machine.feed(check_in("r1", "abc"), check_in("r2", "def"))
@@ -71,8 +71,8 @@ def test_what_comes_goes_to_whose_host_it_is(machine: Machine) -> None:
     assert _launched(machine.feed(check_in("r3", "xyz"))) == {"1": "r3"}
 
 
-def test_a_surplus_on_one_host_is_kept_for_whoever_still_waits(machine: Machine) -> None:
-    """A3: five more on abc than are asked for there: idle while xyz is awaited, the first is used.
+def test_a_surplus_on_one_host_is_kept_for_containers_that_still_wait(machine: Machine) -> None:
+    """A3: five more on abc than requested: idle while xyz is awaited; the first one is used.
 
     Samza keeps them for any host, the first one first; here they are taken when home expires.
     """
@@ -84,8 +84,8 @@ def test_a_surplus_on_one_host_is_kept_for_whoever_still_waits(machine: Machine)
     assert machine.container("1").resource_id == "r2"
 
 
-def test_each_host_is_asked_for_its_own(machine: Machine) -> None:
-    """A5: {0: abc, 1: def, 2: none, 3: abc}: abc and def are asked; 2 is asked for elsewhere.
+def test_each_host_is_requested_for_its_own_containers(machine: Machine) -> None:
+    """A5: {0: abc, 1: def, 2: none, 3: abc}: abc and def are requested; 2 goes elsewhere.
 
     Samza has two requests for abc at once; here there is one strict request per host, and 3 waits
     for its turn there.
@@ -96,8 +96,8 @@ def test_each_host_is_asked_for_its_own(machine: Machine) -> None:
     assert _asked(machine.feed(allocated(1))) == ["abc"]
 
 
-def test_what_is_delayed_is_not_asked_before_its_time(machine_with: MachineWith) -> None:
-    """A6: one container is asked for now, three rest after a failure: one request, three timers."""
+def test_a_delayed_request_is_not_sent_before_its_time(machine_with: MachineWith) -> None:
+    """A6: one container is requested now, three rest after a failure: one request, three timers."""
     machine = machine_with(last_retry_delay_ms=7_200_000, retry_count=1)
     machine.deploy({"0": "abc", "1": "b", "2": "c", "3": "d"}, "abc", "b", "c", "d")
     for number, host in ((1, "b"), (2, "c"), (3, "d")):
@@ -137,7 +137,7 @@ def test_homes_that_are_delivered_are_matched(machine: Machine) -> None:
     assert _launched(came) == {"0": "r1", "1": "r2"}
 
 
-def test_homes_that_expire_are_asked_for_elsewhere(machine: Machine) -> None:
+def test_containers_whose_home_request_expires_are_requested_elsewhere(machine: Machine) -> None:
     """A10: nothing comes: home, then the other host, then any, round after round, no launch."""
     told = machine.deploy({"0": "hostname-0", "1": "hostname-1"}, "hostname-0", "hostname-1")
     for request in range(1, 9):
@@ -147,8 +147,8 @@ def test_homes_that_expire_are_asked_for_elsewhere(machine: Machine) -> None:
     assert _launched(told) == {}
 
 
-def test_a_surplus_is_used_without_asking_again(machine: Machine) -> None:
-    """A11: surplus on xyz and zzz, both homes expire: both are launched, nothing more is asked."""
+def test_a_surplus_is_used_without_a_new_request(machine: Machine) -> None:
+    """A11: surplus on xyz and zzz, both homes expire: both are launched, no request more."""
     told = machine.deploy({"0": "h0", "1": "h1"}, "h0", "h1", "xyz", "zzz")
     told += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"), expired(1), expired(2))
     told += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
@@ -160,7 +160,7 @@ def test_a_grant_that_is_not_used_in_time_is_ended(machine: Machine) -> None:
     """A12: YARN granted host-0, whose launcher never checks in: ended, and asked for once more.
 
     Samza gives an unused grant back after 570 s and asks for the same host; here a launcher has the
-    check-in timeout, the failure is charged, and the next host is asked.
+    check-in timeout, the failure is charged, and the next host is requested.
     """
     machine.deploy({"0": "host-0", "1": "host-1"}, "host-0", "host-1")
     machine.feed(allocated(1), check_in("r1", "host-1", request=2))
@@ -186,7 +186,7 @@ def test_a_cluster_that_answers_late_is_used_when_it_answers(machine: Machine) -
 # --- without host affinity, and what is remembered of a request
 
 
-def test_without_affinity_any_launcher_is_for_whoever_waits(machine_with: MachineWith) -> None:
+def test_without_affinity_any_launcher_serves_any_container(machine_with: MachineWith) -> None:
     """A14: whatever host it is on, it is taken at once; no host's launchers are set aside."""
     machine = machine_with(host_affinity_enabled=False)
     machine.deploy({"0": "abc", "1": "def"}, "abc", "def")
@@ -195,10 +195,10 @@ def test_without_affinity_any_launcher_is_for_whoever_waits(machine_with: Machin
     assert _idle(machine) == []
 
 
-def test_without_affinity_last_hosts_are_not_asked_for(machine_with: MachineWith) -> None:
+def test_without_affinity_last_hosts_are_not_requested(machine_with: MachineWith) -> None:
     """A15: {0: abc, 1: def, 2: none, 3: abc}: four requests, none for the sake of a home.
 
-    Samza asks four times for any host. Known hosts are asked by name here, to spread the load.
+    Samza requests any host four times. Here known hosts are requested by name, to spread the load.
     """
     machine = machine_with(host_affinity_enabled=False)
     homes = {"0": "abc", "1": "def", "2": None, "3": "abc"}
@@ -208,7 +208,7 @@ def test_without_affinity_last_hosts_are_not_asked_for(machine_with: MachineWith
     assert all(c.home is None for c in machine.state.containers)
 
 
-def test_a_request_that_nobody_can_answer_does_not_spin(machine_with: MachineWith) -> None:
+def test_a_request_that_no_host_can_serve_does_not_spin(machine_with: MachineWith) -> None:
     """A16: each expiry ends one request and makes one; the container stays on its way."""
     machine = machine_with(host_affinity_enabled=False)
     machine.deploy({"0": None})
@@ -218,7 +218,7 @@ def test_a_request_that_nobody_can_answer_does_not_spin(machine_with: MachineWit
 
 
 def test_without_affinity_an_unused_grant_is_ended_too(machine_with: MachineWith) -> None:
-    """A17: as with affinity, and any host is asked again."""
+    """A17: as with affinity, and any host is requested again."""
     machine = machine_with(host_affinity_enabled=False)
     machine.deploy({"0": None})
     machine.feed(allocated(1))
@@ -239,14 +239,14 @@ def test_a_request_is_remembered_until_something_comes_of_it(machine: Machine) -
 
 
 def test_a_second_launcher_and_a_strangers_are_surplus(machine: Machine) -> None:
-    """A19: abc is asked for; its first launcher serves, the second and a stranger's are idle."""
+    """A19: abc is requested; its first launcher serves, the second and a stranger's are idle."""
     machine.deploy({"0": "abc", "1": "b"}, "abc", "b", "c")
     came = machine.feed(check_in("r1", "abc"), check_in("r2", "abc"), check_in("r3", "c"))
     assert _launched(came) == {"0": "r1"}
     assert _idle(machine) == ["r2", "r3"]
 
 
-def test_who_is_served_waits_for_nothing_more(machine: Machine) -> None:
+def test_a_container_with_a_launcher_waits_for_nothing_more(machine: Machine) -> None:
     """A20: its request and the timer of it are gone, and so is the launcher from the idle ones."""
     machine.deploy({"0": "abc"}, "abc")
     came = machine.feed(check_in("r1", "abc", request=1))
@@ -256,8 +256,8 @@ def test_who_is_served_waits_for_nothing_more(machine: Machine) -> None:
     assert _idle(machine) == []
 
 
-def test_a_launcher_that_is_released_is_told_and_forgotten(machine: Machine) -> None:
-    """A21: it is told to exit as often as it asks, and is known no more once YARN ended it."""
+def test_a_released_launcher_gets_its_order_and_is_forgotten(machine: Machine) -> None:
+    """A21: each of its check-ins gets the order to exit; it is forgotten once YARN has ended it."""
     machine.deploy({"0": "abc"}, "abc", "def")
     machine.feed(check_in("r2", "def"))
     machine.feed(check_in("r1", "abc", request=1))
@@ -266,7 +266,7 @@ def test_a_launcher_that_is_released_is_told_and_forgotten(machine: Machine) -> 
     assert [r.resource_id for r in machine.state.resources] == ["r1"]
 
 
-def test_actives_are_asked_for_before_standbys(machine: Machine) -> None:
+def test_actives_are_requested_before_standbys(machine: Machine) -> None:
     """A22: whatever order they came in: all actives first, then the standbys; each in its order.
 
     By their homes and ids; Samza's requests are ordered by their times.
@@ -279,7 +279,7 @@ def test_actives_are_asked_for_before_standbys(machine: Machine) -> None:
 def test_delayed_containers_come_back_in_the_order_of_their_timers(
     machine_with: MachineWith,
 ) -> None:
-    """A23: who rested first is asked for first, whatever its id."""
+    """A23: the container that rested first is requested first, whatever its id."""
     machine = machine_with(launch_retry_ms=1000)
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
     for request in (2, 1):

@@ -56,8 +56,8 @@ def test_an_upgraded_job_comes_back_to_its_hosts(
 
     "When a job is upgraded by pointing yarn.package.path to the new package path and re-submitted."
 
-    The next submission knows from the stream who ran where; each is asked for there, in whatever
-    order hosts are named.
+    The next submission reads from the stream on which host each container ran, and requests it
+    there, in whatever order hosts are named.
     """
     ran_on: dict[str, str | None] = {c.processor_id: c.home for c in running.state.containers}
     running.feed(ShutdownRequested())
@@ -73,7 +73,7 @@ def test_a_job_that_yarn_restarts_goes_on_where_it_ran(machine: Machine) -> None
 
     "When a job is simply restarted by Yarn or the user"
 
-    The AM alone was restarted: who still runs is adopted where it runs, and nothing is asked for.
+    The AM alone was restarted: a container that still runs is adopted, and nothing is requested.
     """
     machine.feed(model({"0": "a", "1": "b"}, p0=3, p1=1))
     machine.feed(check_in("r0", "a", running=inc("0", 3)), check_in("r1", "b", inc("1", 1)))
@@ -94,7 +94,7 @@ def test_a_failed_container_is_started_on_its_host(running: Machine) -> None:
     running.feed(started("0", 2), ResourceEnded(request_id=RequestId(1)))
     asked = running.feed(ResourceEnded(RequestId(1), ResourceId("r0")))
     assert running.container("0").wanted == "a"
-    assert not [i for i in asked if isinstance(i, RequestResource)]  # it was asked for early
+    assert not [i for i in asked if isinstance(i, RequestResource)]  # it was requested early
 
 
 @pytest.mark.parametrize("cause", [StopCause.FAILED, StopCause.KILLED, StopCause.SIGNALLED])
@@ -106,15 +106,15 @@ def test_a_failure_or_preemption_leads_to_a_new_resource(
     "When a container failure or premption triggers the SamzaAppMaster to re-allocate on another
     available resource"
 
-    Home does not answer: the best other host is asked.
+    Home does not answer: the best other host is requested.
     """
     running.feed(stopped("0", 1, cause, 143), ResourceEnded(request_id=RequestId(1)))
     assert running.container("0").wanted == "a"
     assert running.feed(expired(3)) == (*cancels(3), *asks(4, "c"))
 
 
-def test_the_same_host_is_asked_for_each_time(machine: Machine) -> None:
-    """The same host is asked for each time.
+def test_the_same_host_is_requested_each_time(machine: Machine) -> None:
+    """The same host is requested each time.
 
     "re-allocate the same host for the container each time the job is restarted, in order to
     re-use the persisted state."
@@ -139,8 +139,8 @@ def test_a_host_is_claimed_by_its_name(machine: Machine) -> None:
     assert machine.phase("0") is P.REQUESTED
 
 
-def test_who_has_started_has_written_its_locality(machine: Machine) -> None:
-    """Who has started has written its locality.
+def test_a_container_that_has_started_has_written_its_locality(machine: Machine) -> None:
+    """A container that has started has written its locality.
 
     "To support this, the Samza containers write their locality information to the Coordinator
     Stream every time they start-up successfully."
@@ -154,8 +154,8 @@ def test_who_has_started_has_written_its_locality(machine: Machine) -> None:
     assert machine.container("0").home == "a"
 
 
-def test_the_last_known_host_is_the_one_that_is_asked(running: Machine) -> None:
-    """The last known host is the one that is asked.
+def test_the_last_known_host_is_the_one_that_is_requested(running: Machine) -> None:
+    """The last known host is the one that is requested.
 
     "Now, the Samza Application Master (AM) can identify the last known host of a container via
     the Job Coordinator(JC) and the application is no longer agnostic of the container locality."
@@ -266,8 +266,8 @@ def test_racks_do_not_change_host_affinity(machine: Machine, machine_with: Machi
     assert other.state.containers == machine.state.containers
 
 
-def test_a_changed_count_leaves_whom_it_does_not_concern(running: Machine) -> None:
-    """A changed count leaves whom it does not concern.
+def test_a_changed_count_leaves_unchanged_containers_alone(running: Machine) -> None:
+    """A changed count leaves unchanged containers alone.
 
     "We may be able to re-use local state for a subset of partitions. ... with task-container
     mapping, this will work better for typical container count adjustments."

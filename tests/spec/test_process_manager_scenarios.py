@@ -59,15 +59,15 @@ def test_one_container_is_one_request(machine: Machine) -> None:
     assert health(machine.state) is JobHealth.DEPLOYING
 
 
-def test_who_runs_already_is_not_asked_for(machine: Machine) -> None:
-    """P2: two containers, 0 found running by a driver that starts anew: one request, no stop."""
+def test_a_container_that_runs_already_is_not_requested(machine: Machine) -> None:
+    """P2: two containers, 0 found running by a driver that starts again: one request, no stop."""
     machine.feed(model({"0": "a", "1": "b"}, p0=1))
     assert machine.feed(check_in("r0", "a", running=inc("0", 1))) == ()
     assert machine.feed(live("a", "b")) == asks(1, "b")
     assert machine.phase("0") is P.RUNNING
 
 
-def test_who_runs_what_is_no_longer_so_is_stopped_first(machine: Machine) -> None:
+def test_a_container_with_an_outdated_model_is_stopped_first(machine: Machine) -> None:
     """P3: the same, but the model has changed meanwhile: one request, and the running one stops."""
     published = model({"0": "a", "1": "b"}, version=2, p0=1)
     machine.feed(replace(published, floors={ProcessorId("0"): 2}))
@@ -76,7 +76,7 @@ def test_who_runs_what_is_no_longer_so_is_stopped_first(machine: Machine) -> Non
 
 
 def test_after_the_end_nothing_is_left_to_do(machine: Machine) -> None:
-    """P4: shut down: no timer, no request, no launcher that is kept; the end is told once."""
+    """P4: shut down: no timer, no request, no launcher that is kept; the end is reported once."""
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
     machine.feed(check_in("r0", "a", request=1), ShutdownRequested())
     end = machine.feed(stopped("0", 1, StopCause.ORDERED, 143))
@@ -87,7 +87,7 @@ def test_after_the_end_nothing_is_left_to_do(machine: Machine) -> None:
 
 
 def test_the_job_has_succeeded_when_its_containers_finished(machine: Machine) -> None:
-    """P5: the only container exits 0: SUCCEEDED, nothing is asked for again."""
+    """P5: the only container exits 0: SUCCEEDED, nothing is requested again."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", 1)
     end = machine.feed(stopped("0", 1, StopCause.FINISHED, 0))
@@ -158,8 +158,8 @@ def test_failures_within_the_window_are_counted(
     assert (stops("r1", "1", 1)[0] in told) is fail_job_after_retries
 
 
-def test_the_last_retry_of_who_has_a_home_waits(machine_with: MachineWith) -> None:
-    """P9: affinity on, three retries: after the third failure comes the delay, then home is asked.
+def test_the_last_retry_of_a_container_with_a_home_waits(machine_with: MachineWith) -> None:
+    """P9: affinity on, three retries: after the third failure comes the delay, then its home.
 
     The delay is what its key says; Samza adds a second to it.
     """
@@ -192,8 +192,8 @@ def test_a_job_that_goes_on_without_one_container_is_degraded(machine_with: Mach
     assert health(machine.state) is JobHealth.DEGRADED
 
 
-def test_the_end_of_somebody_unknown_changes_nothing(machine: Machine) -> None:
-    """P11: a completion for a container that nobody knows is counted, and the job stays healthy."""
+def test_the_end_of_an_unknown_container_changes_nothing(machine: Machine) -> None:
+    """P11: a completion of an unknown container is counted, and the job stays healthy."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", 1)
     machine.stale(
@@ -204,14 +204,14 @@ def test_the_end_of_somebody_unknown_changes_nothing(machine: Machine) -> None:
     assert health(machine.state) is JobHealth.DEPLOYED
 
 
-def test_who_cannot_be_launched_is_asked_for_elsewhere(machine: Machine) -> None:
+def test_a_container_that_cannot_be_launched_is_requested_elsewhere(machine: Machine) -> None:
     """P12: no launcher came of the request for its home: the next request is for another host."""
     machine.deploy({"0": "a"}, "a", "b")
     told = machine.feed(ResourceEnded(request_id=RequestId(1)))
     assert told == (*disarms(1, "expiry"), *remembers_failure("0"), *asks(2, "b"))
 
 
-def test_an_old_containers_second_end_is_no_news(machine: Machine) -> None:
+def test_a_second_report_of_an_old_containers_end_is_stale(machine: Machine) -> None:
     """P14: its disk failed (-101); it runs again; a second end of the old one (-102) is stale."""
     machine.deploy({"0": None}, "a", "b")
     machine.run("0", "r0", "a", 1)

@@ -193,8 +193,8 @@ def test_a_first_deployment_places_standbys_anywhere_else(machine: Machine) -> N
 # --- part 3, A: failure of an active container
 
 
-def test_the_roles_are_told_apart_by_the_job_model(pair: Machine) -> None:
-    """The roles are told apart by the job model.
+def test_the_job_model_distinguishes_the_roles(pair: Machine) -> None:
+    """The job model distinguishes the roles.
 
     "The ContainerProcessManager can differentiate these scenarios using the JobModel."
 
@@ -208,8 +208,8 @@ def test_the_roles_are_told_apart_by_the_job_model(pair: Machine) -> None:
     assert other.phase("0") is P.RUNNING
 
 
-def test_an_active_is_asked_for_where_it_was_last_seen(pair: Machine) -> None:
-    """An active is asked for where it was last seen.
+def test_an_active_is_requested_where_it_was_last_seen(pair: Machine) -> None:
+    """An active is requested where it was last seen.
 
     "The ContainerProcessManager will request a container allocation on the same host on which the
     active container was last seen. If the same host is granted, container will be re-spawned --
@@ -303,8 +303,8 @@ def test_both_are_never_started_on_the_host_at_once(pair: Machine) -> None:
     assert pair.phase("0") is P.FAILING_OVER
 
 
-def test_the_standbys_host_is_asked_for_by_name(pair: Machine) -> None:
-    """The standbys host is asked for by name.
+def test_the_standbys_host_is_requested_by_name(pair: Machine) -> None:
+    """The standby's host is requested by name.
 
     "The ContainerProcessManager will then make a PreferredHost request to place the active
     container on the standby host."
@@ -384,8 +384,8 @@ def test_a_backup_is_stopped_before_the_active_starts(pair: Machine) -> None:
 # --- part 3, B: failure of a standby container
 
 
-def test_a_standby_is_asked_for_where_it_was_last_seen(pair: Machine) -> None:
-    """A standby is asked for where it was last seen.
+def test_a_standby_is_requested_where_it_was_last_seen(pair: Machine) -> None:
+    """A standby is requested where it was last seen.
 
     "The ContainerProcessManager will request a container allocation on the same host on which the
     standby container was last seen."
@@ -412,8 +412,8 @@ def test_a_standby_goes_to_any_host_that_passes_the_check(pair: Machine) -> None
 # --- metrics
 
 
-def test_failovers_to_standbys_are_told(pair: Machine) -> None:
-    """Failovers to standbys are told.
+def test_failovers_to_standbys_are_reported(pair: Machine) -> None:
+    """Failovers to standbys are reported.
 
     "#Active to standby container failovers"
 
@@ -423,8 +423,8 @@ def test_failovers_to_standbys_are_told(pair: Machine) -> None:
     assert ReasonKind.FAILOVER_TO_STANDBY in {r.kind for r in decision.reasons}
 
 
-def test_who_could_not_be_failed_to_a_standby_is_told(machine: Machine) -> None:
-    """Who could not be failed to a standby is told.
+def test_an_active_that_could_not_be_failed_to_a_standby_is_reported(machine: Machine) -> None:
+    """An active that could not be failed to a standby is reported.
 
     "#Occurrences where an active container could not be failed to a standby."
     """
@@ -436,8 +436,8 @@ def test_who_could_not_be_failed_to_a_standby_is_told(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(("processor", "host"), [("0", "a"), ("0-0", "b")])
-def test_failures_are_told_of_whom_they_are(pair: Machine, processor: str, host: str) -> None:
-    """Failures are told of whom they are.
+def test_failures_are_reported_by_role(pair: Machine, processor: str, host: str) -> None:
+    """Failures are reported by role.
 
     "#Active and #standby container failures"
 

@@ -1,7 +1,7 @@
 """Standby scenarios S1 to S18 of samza-behaviours 14.5, by what ours does in the same situation.
 
 Shipped Samza deletes no locality and keeps failovers in memory only; ours follows the document.
-Where Samza releases a launcher and asks for any host, the best other known host is asked here.
+Where Samza releases a launcher and asks for any host, the best other known host is requested here.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def _kinds(machine: Machine, event: object) -> set[ReasonKind]:
 
 
 def _stopped_standby(machine: Machine, processor: str = "0-0") -> tuple[str | None, ...]:
-    """The standby stops as it was ordered to; the hosts that are asked for then."""
+    """The standby stops as it was ordered to; the hosts that are requested then."""
     return tuple(asked(machine.feed(stopped(processor, 1, StopCause.ORDERED, 0))))
 
 
-def test_without_standbys_nobody_is_kept_apart(machine: Machine) -> None:
+def test_without_standbys_no_containers_are_kept_apart(machine: Machine) -> None:
     """S1: ten actives and no standby: all of them may be on one host."""
     machine.feed(group({str(n): "a" for n in range(10)}), live("a"))
     for n in range(10):
@@ -81,7 +81,7 @@ def test_each_container_conflicts_with_the_rest_of_its_group(
 def test_a_container_that_was_taken_back_is_failed_over_at_once(pair: Machine) -> None:
     """S4: 0 exits -100: failed to the standby, which is stopped; no request before its stop.
 
-    Then 0 is on h2, on the standby's launcher, and 0-0 is asked for elsewhere.
+    Then 0 is on h2, on the standby's launcher, and 0-0 is requested elsewhere.
     """
     decision = pair.decide(loses_launcher("0", is_taken_back=True))
     assert ReasonKind.FAILOVER_TO_STANDBY in {r.kind for r in decision.reasons}
@@ -93,7 +93,7 @@ def test_a_container_that_was_taken_back_is_failed_over_at_once(pair: Machine) -
 
 
 def test_a_container_that_fails_is_tried_at_home_first(pair: Machine) -> None:
-    """S5: 0 exits 1 and its launcher goes with it: h1 alone is asked, and 0 runs there again."""
+    """S5: 0 exits 1 and its launcher goes with it: only h1 is requested, and 0 runs there again."""
     told = pair.feed(stopped("0", 1), ResourceEnded(request_id=RequestId(1)))
     assert asked(told) == ["h1"]
     pair.run("0", "r9", "h1", request_of(pair, "0"))
@@ -182,7 +182,7 @@ def test_an_active_prefers_its_standby_to_a_surplus(pair: Machine) -> None:
 
 
 def test_a_standby_that_fails_comes_back(pair: Machine) -> None:
-    """S13: 0-0 exits 1: on its own host again; taken back (-102): home is asked first here too.
+    """S13: 0-0 exits 1: on its own host again; taken back (-102): home comes first here too.
 
     Samza asks for any host then; its state is on h2 all the same.
     """
@@ -205,7 +205,7 @@ def test_a_launch_that_fails_leads_on(pair: Machine) -> None:
 
 
 def test_two_standbys_on_one_host_are_put_right(machine: Machine) -> None:
-    """S15: a driver that starts anew finds both on h2: Samza's AM fails; here one is stopped."""
+    """S15: a driver that starts again finds both on h2: Samza's AM fails; here one is stopped."""
     machine.feed(group({"0": None, "0-0": "h2", "0-1": "h2"}, **{"p0-0": 1, "p0-1": 1}))
     found = machine.feed(
         check_in("r1", "h2", running=Incarnation(ProcessorId("0-0"), 1)),
@@ -215,8 +215,8 @@ def test_two_standbys_on_one_host_are_put_right(machine: Machine) -> None:
     assert machine.phase("0-0") is P.RUNNING
 
 
-def test_without_a_standby_to_go_to_any_host_is_asked(machine_with: MachineWith) -> None:
-    """S16: no standby runs, none has a locality: any other host, and that is told."""
+def test_without_a_standby_to_go_to_any_host_is_requested(machine_with: MachineWith) -> None:
+    """S16: no standby runs, none has a locality: any other host, and that is reported."""
     machine = machine_with()
     machine.feed(group({"0": "h1", "0-0": None}), live("h1", "h2"))
     machine.run("0", "r-0", "h1", 1)
@@ -227,7 +227,7 @@ def test_without_a_standby_to_go_to_any_host_is_asked(machine_with: MachineWith)
 def test_racks_are_what_the_hosts_reports_say(machine_with: MachineWith) -> None:
     """S18: hosts of one rack are one fault domain; a host that is new is known by its report.
 
-    Samza asks YARN anew for a host that it does not know; here every poll has all hosts.
+    Samza queries YARN for each host that it does not know; here every poll has all hosts.
     """
     machine = machine_with(racks_are_apart=True)
     machine.feed(group({"0": "h1", "0-0": None}), _in_racks(h1="/r1", h2="/r1"))

@@ -102,7 +102,7 @@ def test_offset_is_written_at_a_stop_too(tmp_path: Path) -> None:
     assert (directory_of(tmp_path) / offset_file.OFFSET_FILE).exists()
 
 
-def test_of_a_changelog_that_has_become_empty_no_offset_stays(tmp_path: Path) -> None:
+def test_an_empty_changelog_leaves_no_offset_files(tmp_path: Path) -> None:
     """R8: both files are written at a commit; with nothing in the changelog both are gone."""
     log = one_committed(tmp_path)
     directory = directory_of(tmp_path)
@@ -118,7 +118,7 @@ def test_of_a_changelog_that_has_become_empty_no_offset_stays(tmp_path: Path) ->
     storage.close()
 
 
-def test_after_an_offset_that_is_kept_reading_goes_on_behind_it(tmp_path: Path) -> None:
+def test_reading_goes_on_after_the_kept_offset(tmp_path: Path) -> None:
     """R9: 139 and an older oldest offset: from 140 on."""
     stood_at(tmp_path, 139)
     log = log_of(0, 150)
@@ -140,7 +140,7 @@ def test_without_a_directory_reading_begins_at_the_oldest_offset(tmp_path: Path)
     assert restored(tmp_path, log_of(3, 9)) == (RestoreKind.FULL, 3, 9)
 
 
-def test_of_a_store_without_changelog_nothing_is_restored(tmp_path: Path) -> None:
+def test_a_store_without_a_changelog_is_not_restored(tmp_path: Path) -> None:
     """R15: its directory is emptied, and nothing is read for it."""
     log = one_committed(tmp_path)
     storage, _ = opened(tmp_path, log)
@@ -181,7 +181,7 @@ def without_offset(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [damaged, without_offset])
-def test_a_directory_that_is_no_good_is_read_anew(
+def test_a_damaged_directory_is_restored_from_the_start(
     tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
     """R22, R23: one without OFFSET, and one that is invalid: emptied, oldest to newest."""

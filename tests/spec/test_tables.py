@@ -55,7 +55,7 @@ def test_each_scenario_has_a_test_that_names_it_or_a_reason(letter: str) -> None
     assert faults == []
 
 
-def test_each_sentence_that_others_fulfil_names_who() -> None:
+def test_each_sentence_that_other_parts_fulfil_names_the_part() -> None:
     """A test that exists, or a word on where it is; no sentence twice."""
     faults = [
         row["words"]

@@ -1,6 +1,6 @@
-"""What the broker has accepted of a job, told by its own log: whose each batch of its topics is.
+"""What the broker has accepted of a job, from its own log: the writer of each batch.
 
-For jobs of ``probe_task:Told``: they write output, changelog and checkpoint.
+For jobs of ``probe_task:Reports``: they write output, changelog and checkpoint.
 """
 
 from __future__ import annotations

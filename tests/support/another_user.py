@@ -14,7 +14,7 @@ _NOBODY = 65534
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """In the block this process has no right to what is root's; root becomes nobody for it."""
+    """In the block this process has no rights of root: root switches to an unprivileged user."""
     was = os.geteuid()
     if was == 0:
         os.seteuid(_NOBODY)

@@ -75,7 +75,7 @@ class BareApplication:
         deadline = time.monotonic() + _LIMIT_S
         while not condition():
             assert time.monotonic() < deadline, "it did not come true"
-            time.sleep(_POLL_S)  # a cluster manager is polled: it tells nothing by itself
+            time.sleep(_POLL_S)  # a cluster manager is polled: it sends nothing by itself
 
     def pass_polls(self) -> None:
         """A request that can be granted, made now, is granted before this returns."""
@@ -105,7 +105,7 @@ class BareApplication:
         self.until(is_gone)
 
     def kill_host(self, host: Host) -> None:
-        """Its NodeManager is killed, then all that it started, so that it tells of no end."""
+        """Its NodeManager is killed, then all that it started, so that it reports no end."""
         self._cluster.kill_node_manager(host)
         self._cluster.kill_node(host)
 

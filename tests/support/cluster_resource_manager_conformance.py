@@ -113,7 +113,7 @@ class Watch:
         return self.subject.host_of(self.seen[number])
 
     def report(self, host: Host) -> HostReport:
-        """What the cluster tells of this host."""
+        """The cluster's report of this host."""
         return next(r for r in self.manager.hosts() if r.host == host)
 
 
@@ -149,7 +149,7 @@ class ClusterResourceManagerConformance:
             free = {h: made.report(h).memory_mb - 1024 for h in subject.hosts}
             subject.until(lambda: all(made.report(h).free_memory_mb > free[h] for h in free))
 
-    def test_each_host_is_told_of_with_what_it_has(self, watch: Watch) -> None:
+    def test_each_host_is_reported_with_what_it_has(self, watch: Watch) -> None:
         """Once, by name, with its rack; what a container takes is not free any more."""
         hosts = watch.subject.hosts
         reports = watch.manager.hosts()
@@ -162,7 +162,7 @@ class ClusterResourceManagerConformance:
         watch.subject.until(lambda: watch.report(hosts[0]).free_memory_mb == taken)
 
     def test_a_strict_request_is_granted_on_its_host(self, watch: Watch) -> None:
-        """Only granted ones have a resource; who asked for it is known by its Skein id."""
+        """Only granted requests have a resource; the Skein id leads to its request."""
         hosts = watch.subject.hosts
         numbers = watch.ask(*hosts)
         watch.until(RUNNING, numbers)
@@ -172,7 +172,7 @@ class ClusterResourceManagerConformance:
             assert watch.manager.request_of(watch.container(number).skein_id) == number
         assert watch.manager.request_of("nobody_0") is None
 
-    def test_a_full_host_keeps_its_requests_waiting_and_nobody_elses(self, watch: Watch) -> None:
+    def test_a_full_host_keeps_only_its_own_requests_waiting(self, watch: Watch) -> None:
         """A strict request is not moved; ``any`` goes where there is room; room serves it."""
         full, *others = watch.subject.hosts
         room = watch.report(full).free_memory_mb // watch.subject.container_mb
@@ -189,14 +189,14 @@ class ClusterResourceManagerConformance:
         watch.until(RUNNING, [waiting])
         assert watch.host(waiting) == full
 
-    def test_a_host_that_joined_later_cannot_be_asked_for(self, watch: Watch) -> None:
+    def test_a_host_that_joined_later_cannot_be_requested(self, watch: Watch) -> None:
         """It has no service; that is said at once, and nothing is outstanding."""
         with pytest.raises(UnavailableError, match="joined"):
             watch.ask(Host("later"))
         assert watch.look().seen == {}
 
     def test_a_request_is_withdrawn_before_it_is_granted(self, watch: Watch) -> None:
-        """Told once as ended, without a resource; the room that it waited for serves nobody."""
+        """Reported once as ended, without a resource; the room that it waited for stays free."""
         full = watch.subject.hosts[0]
         room = watch.report(full).free_memory_mb // watch.subject.container_mb
         numbers = watch.ask(*[full] * room)
@@ -211,8 +211,8 @@ class ClusterResourceManagerConformance:
         assert watch.seen[waiting].resource_id is None
         assert watch.ends.count(waiting) == 1
 
-    def test_whatever_is_said_twice_counts_once(self, watch: Watch) -> None:
-        """A request, a cancellation; one of a request that nobody made is nothing."""
+    def test_a_repeated_call_counts_once(self, watch: Watch) -> None:
+        """A request, a cancellation; the cancellation of an unknown request has no effect."""
         (number,) = watch.ask(watch.subject.hosts[0])
         watch.manager.request(number, watch.subject.hosts[0], {})
         watch.until(RUNNING, [number])
@@ -227,7 +227,7 @@ class ClusterResourceManagerConformance:
         watch.subject.pass_polls()
         assert watch.look().ends == [number]
 
-    def test_an_end_is_told_once_with_its_story(self, watch: Watch) -> None:
+    def test_an_end_is_reported_once_with_its_story(self, watch: Watch) -> None:
         """It failed by itself: neither was it killed for a fault, nor taken back."""
         failed, stays = watch.ask(*watch.subject.hosts[:2])
         watch.until(RUNNING, [failed, stays])
@@ -261,7 +261,7 @@ class ClusterResourceManagerConformance:
         successor.until(ENDED, [granted[0]])
 
     def test_a_lost_host_takes_its_containers_and_comes_back(self, watch: Watch) -> None:
-        """They are taken back, which is nobody's fault; who asked for it meanwhile is served."""
+        """They are taken back, which is no failure; a request made meanwhile is served."""
         *others, victim = watch.subject.hosts
         lost, lives = watch.ask(victim, others[0])
         watch.until(RUNNING, [lost, lives])

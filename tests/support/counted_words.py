@@ -59,7 +59,7 @@ def has_processed(job: Job, total: int) -> bool:
 
 
 def local_state(job: Job) -> dict[str, int]:
-    """What the two directories hold, once nobody has them open."""
+    """What the two directories hold, once no process has them open."""
     found: dict[str, int] = {}
     for folder in sorted((job.folder / "stores").glob("*/counts/*")):
         store = RocksDbStore(folder, RocksDbMemory(1 << 23, 1))

@@ -74,7 +74,7 @@ ISOLATION_MS = 3_600_000
 
 
 class Cluster:
-    """One host, which grants what it is asked for at once."""
+    """One host, which grants each request at once."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[RequestId, Host | None, Mapping[str, str]]] = []
@@ -98,7 +98,7 @@ class Cluster:
 
     @property
     def next_request_id(self) -> int:
-        """Nobody has asked before."""
+        """There was no request before."""
         return 1
 
     def resources(self) -> tuple[ResourceReport, ...]:

@@ -1,6 +1,6 @@
 """What scenarios of failover share: a job with standbys, fed all the while, and its good end.
 
-A scenario arranges who runs where, breaks something, and ends with ``ends_well``: calm, an exact
+A scenario places the containers, breaks something, and ends with ``ends_well``: calm, an exact
 result, a sound history, nothing accepted from a zombie, no process that should not live. In between
 it asks what STANDBY's metrics have counted.
 """
@@ -79,7 +79,7 @@ class Feed:
     def stop(self) -> int:
         """How many records there are, now that no more come; each came once.
 
-        Whoever feeds waits for a broker that is away.
+        The feed waits for a broker that is away.
         """
         self._is_over.set()
         self._pool.shutdown()
@@ -101,7 +101,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Moment:
-    """What there was before a fault: the containers, and what metrics and others had told."""
+    """What there was before a fault: the containers, metrics, and the counts of other sources."""
 
     containers: Containers
     counted: Mapping[str, int]
@@ -109,7 +109,7 @@ class Moment:
 
 
 class Scenario:
-    """A job with standbys, whose output tells of each transaction; fed while it is in the block.
+    """A job with standbys, whose output shows each transaction; fed while it is in the block.
 
     Args:
         job: not submitted yet.
@@ -122,7 +122,7 @@ class Scenario:
         job.values |= {
             "job.container.count": "2",
             "job.hotstandby.enabled": "true",
-            "task.class": "probe_task:Told",
+            "task.class": "probe_task:Reports",
             "task.commit.ms": "500",
             "cluster-manager.container.lease.ms": str(LEASE_MS),
             "cluster-manager.container.retry.count": "100",
@@ -152,7 +152,7 @@ class Scenario:
         """No more input comes."""
         self.feed.stop()
 
-    # ------------------------------------------------------------------ who is where
+    # ------------------------------------------------------------------ places of containers
 
     @property
     def am_host(self) -> str:
@@ -204,10 +204,10 @@ class Scenario:
         return more_than(before.counted, counted(self.job))
 
     def told_since(self, before: Moment) -> dict[str, int]:
-        """What they must have counted since, by what else tells of it: where its course is chance.
+        """What the metrics must have counted since, from other sources: its course is chance.
 
         Each permit since then has followed an end. That was a failure, as is each launch that no
-        launcher came of; but a standby that ran, and whose place was chosen, has made way.
+        launcher came of; but a standby that ran, and whose place was chosen, stopped as ordered.
         """
         containers = self.recovers()
         told = Counter(more_than(before.told, _told_of(self.job)))
@@ -265,7 +265,7 @@ class Scenario:
         job.judge_history()
 
     def is_calm(self) -> None:
-        """No more input: all of it is counted and told once, all run, no standby is behind."""
+        """No more input: all of it is counted and reported once, all run, no standby is behind."""
         produced = self.feed.stop()
         self.recovers()
         self.job.expects(produced)
@@ -309,7 +309,7 @@ def more_than(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, in
 
 
 def _told_of(job: Job) -> dict[str, int]:
-    """What history and status tell of failovers, and of launches that no launcher came of."""
+    """The failovers and the failed launches, from history and status."""
     told = Counter(choices_in(job.history("failover-decided", "failover-ended")))
     status = job.get("v1/status")
     roles = {c["processor_id"]: c["role"] for c in status["containers"]}
@@ -320,9 +320,10 @@ def _told_of(job: Job) -> dict[str, int]:
 
 
 def choices_in(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """STANDBY's numbers of failovers; and how many standbys ran that were to make way.
+    """STANDBY's numbers of failovers; and how many standbys ran that had to stop for them.
 
-    Nobody after nobody is no further occurrence: only the list of those tried is another.
+    A second decision without a standby is no further occurrence: only its list of tried standbys
+    differs.
     """
     now: dict[str, str | None] = {}
     told = Counter[str]()
@@ -348,7 +349,7 @@ def told_once(job: Job, produced: int) -> None:
 
 
 def told_amiss(told: Iterable[tuple[str, int]], produced: int) -> dict[str, list[int]]:
-    """{key: what was told of it}, where that does not grow up to the key's last count."""
+    """{key: its reported counts}, where they do not grow up to the key's last count."""
     found: dict[str, list[int]] = {}
     for key, count in told:
         found.setdefault(key, []).append(count)
@@ -376,10 +377,10 @@ def has_no_strays(job: Job) -> None:
 
 
 def strays(job: Job) -> list[str]:
-    """The processes of the cluster that nobody should have left: each with its pid, node, command.
+    """The processes that should not be left in the cluster: each with its pid, node, command.
 
     What may live: daemons, the AM's container, the containers of launchers whose processors the AM
-    tells of, and the shells above these. A launcher has the child that the AM knows, and one spare.
+    lists, and the shells above these. A launcher has the child that the AM knows, and one spare.
     """
     status = job.get("v1/status")
     application, attempt = status["job"]["application"], status["job"]["attempt"]

@@ -30,7 +30,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.model.ids import ProcessorId
 
 STEPS = ("held", "ends", "first_batch", "fence", "write_marker")
-"""Each a question to Kafka; with the number of the time that it was asked, from 1."""
+"""Each is a request to Kafka; with the number of that request, from 1."""
 
 
 def _watched(name: str, reached: Callable[[object], None]) -> Callable[..., object]:

@@ -31,7 +31,7 @@ Fact = dict[str, Any]
 
 
 def stamped_by_the_broker(job: Job) -> None:
-    """From now on a batch of the job's topics tells when the broker took it, not when it was made.
+    """From now on a batch of the job's topics has the time when the broker took it.
 
     Shapes: a batch's ``timestamp_ms``, in ms since 1970.
     """
@@ -50,7 +50,7 @@ def stamped_by_the_broker(job: Job) -> None:
 
 
 def told(job: Job, event: str, incarnation: Incarnation) -> list[Fact]:
-    """What the histories of all nodes tell under that name of an incarnation, in order of time."""
+    """The events of that name of an incarnation in the histories of all nodes, in order of time."""
     wanted = (event, incarnation.processor_id, incarnation.epoch)
     found: list[Fact] = []
     for node in job.cluster.nodes:

@@ -46,7 +46,7 @@ def _alter(servers: str, operation: AlterConfigOpType) -> None:
 def send_late(
     servers: str, transactional_id: str, place: tuple[str, int], after: Batch, entry: bytes
 ) -> int:
-    """One more record of whoever wrote the batch ``after``, key and value ``entry``; its offset."""
+    """One more record of the writer of the batch ``after``, key and value ``entry``; its offset."""
     topic, partition = place
     records = _batch(after.producer_id, after.producer_epoch, 1, entry)
     body = b"".join(

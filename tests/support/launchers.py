@@ -80,7 +80,7 @@ while True: time.sleep(60)
 
 
 class Am:
-    """An AM that answers one fixed order, and remembers what it was told."""
+    """An AM that answers one fixed order, and remembers the reports it received."""
 
     def __init__(self) -> None:
         self.order = Order(OrderKind.WAIT, 50, 1000)
@@ -119,7 +119,7 @@ class Am:
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(10)
 
     def keeper_gone(self) -> None:
-        """Nobody renews leases any more."""
+        """No process renews leases any more."""
         asyncio.run_coroutine_threadsafe(self.keeper.stop(), self._loop).result(10)
 
     def orders(self, kind: OrderKind, incarnation: Incarnation | None = None) -> None:
@@ -148,7 +148,7 @@ class Am:
         return self.order
 
     async def started(self, message: Started) -> None:
-        """Nobody asks."""
+        """The tests do not use it."""
         del message
 
     async def stopped(self, message: Stopped) -> None:
@@ -156,7 +156,7 @@ class Am:
         self.reports.append(message)
 
     async def shutdown(self) -> None:
-        """Nobody asks."""
+        """The tests do not use it."""
 
     def status(self) -> Mapping[str, Any]:
         """There is none."""

@@ -29,7 +29,7 @@ class MetadataStoreConformance:
         raise AssertionError("each kind of store says how it is opened")
 
     @pytest.mark.parametrize("namespace", [*BYTES, *TEXT])
-    def test_what_is_put_is_read_back_at_once(self, open_store: OpenStore, namespace: str) -> None:
+    def test_a_value_is_read_back_at_once(self, open_store: OpenStore, namespace: str) -> None:
         """G28: read after write, several updates, after delete, and a key that is unknown."""
         store = open_store()
         assert store.get(namespace, "k") is None
@@ -86,7 +86,7 @@ class MetadataStoreConformance:
             store.delete(namespace, key)
         assert store.all(namespace) == {"empty": b""}
 
-    def test_what_is_flushed_is_seen_by_others(self, open_store: OpenStore) -> None:
+    def test_flushed_values_are_seen_by_others(self, open_store: OpenStore) -> None:
         """A value, its change and its deletion reach another client, also one opened later."""
         writer, reader = open_store(), open_store()
         writer.put("ours", "k", b"1")
@@ -99,7 +99,7 @@ class MetadataStoreConformance:
         writer.flush()
         assert reader.all("ours") == open_store().all("ours") == {"k": b"2"}
 
-    def test_of_two_writers_the_last_one_wins(self, open_store: OpenStore) -> None:
+    def test_the_last_of_two_writers_wins(self, open_store: OpenStore) -> None:
         """Each sees the same value in the end, and neither undoes the other's keys."""
         one, two = open_store(), open_store()
         for round_ in range(5):

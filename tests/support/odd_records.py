@@ -164,7 +164,7 @@ def _nearly_right(draw: st.DrawFn, kind: str) -> tuple[bytes, bytes]:
 def records(draw: st.DrawFn, types: tuple[str, ...] = ()) -> tuple[bytes, bytes | None]:
     """Key and value of a record, mostly of a form that its reader looks into.
 
-    ``types``: of one of these; by default of any type or namespace, also one that nobody knows.
+    ``types``: of one of these; by default of any type or namespace, also an unknown one.
     """
     known = types or (*MessageType, *Namespace, "set-nothing")
     kind = draw(st.sampled_from(known))

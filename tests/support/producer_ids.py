@@ -1,7 +1,7 @@
-"""Who wrote what into a topic: producer id and epoch of each record batch, from the broker itself.
+"""The writers of a topic: producer id and epoch of each record batch, from the broker itself.
 
-Clients are not told them, so the batches are read from the broker's log directory. Which producer
-id is whose, the transaction coordinator's own topic ``__transaction_state`` says.
+Clients do not receive them, so the batches are read from the broker's log directory. The
+transaction coordinator's own topic ``__transaction_state`` has the owner of each producer id.
 
 Format: Kafka's record batch of magic 2, and the records of ``__transaction_state`` (their key is a
 version and the transactional id; their value begins with a version and the producer id).
@@ -96,13 +96,13 @@ def transactional_ids(servers: str) -> dict[int, str]:
 def _ends(consumer: Consumer) -> dict[int, int]:
     """{partition: its end as it is now}, of those of the coordinators' that hold anything.
 
-    No reader is told of the end of one that a job writes into all the while.
+    A reader gets no end-of-partition event while a job writes into the partition.
     """
     partitions = consumer.list_topics(STATE_TOPIC, _POLL_S).topics[STATE_TOPIC].partitions
     ends = {}
     for partition in partitions:
         marks = consumer.get_watermark_offsets(TopicPartition(STATE_TOPIC, partition), _POLL_S)
-        assert marks is not None, f"{STATE_TOPIC} partition {partition} tells no end"
+        assert marks is not None, f"{STATE_TOPIC} partition {partition} has no end"
         low, high = marks
         if high > low:
             ends[partition] = high

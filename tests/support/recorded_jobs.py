@@ -1,4 +1,4 @@
-"""What a deployment leaves of a job in its coordinator stream, for tests of who reads it there."""
+"""What a deployment leaves of a job in its coordinator stream, for tests of its readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 
 
 def record_job(store: CoordinatorStreamStore, model: JobModel, version: int = 1) -> None:
-    """The stream has the model's configuration, its tasks and who has them; read to its head."""
+    """The stream has the model's configuration, its tasks and their owners; read to its head."""
     ConfigManager(store).replace(model.config, "job-runner")
     tasks = {name: c.processor_id for c in model.containers.values() for name in c.tasks}
     TaskAssignmentManager(store).write(tasks)

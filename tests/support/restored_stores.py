@@ -69,7 +69,7 @@ class RestoredStores:
         self.make_topic()
 
     def make_topic(self, partitions: int | None = None) -> None:
-        """The changelog exists, with nothing in it; of one partition for each task, if not told."""
+        """The changelog exists, with nothing in it; by default of one partition for each task."""
         TopicAdmin(self.system).create(
             self.topic, partitions or self.partitions, 1, {"cleanup.policy": "compact"}
         )
@@ -101,7 +101,8 @@ class RestoredStores:
     def open_transaction(self, partition: int = 0) -> Iterator[Callable[[], None]]:
         """Someone's transaction is open in a partition, and readers wait before it for its end.
 
-        Whoever restores now stands in mid-restore until what is given is called, or the block ends.
+        A restore stands still in the middle until the yielded function is called, or the block
+        ends.
         """
         producer = Producer(
             {"bootstrap.servers": self.servers, "transactional.id": f"open-{self.topic}"}

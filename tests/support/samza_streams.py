@@ -73,9 +73,9 @@ class Stream:
         return found
 
     def open(self, *, more: Mapping[str, str] = READ_COMMITTED) -> None:
-        """Samza reads the stream anew.
+        """Samza reads the stream from the start.
 
-        It asks how far once, and is told of a commit a little after the committer: our reader waits
+        It fetches the end once, and sees a commit a little after the committer: our reader waits
         for that (safety K1).
         """
         with self.store() as store:

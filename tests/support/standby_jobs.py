@@ -64,7 +64,7 @@ def records_read(container: dict[str, Any]) -> int:
 
 
 def becomes_calm(job: Job, scratch: Path) -> None:
-    """All is counted, nobody is behind, and each standby holds what its active does."""
+    """All is counted, no standby is behind, and each standby holds what its active does."""
     job.counts_all()
     heads = last_offsets(job.servers, f"{job.name}-counts", PARTITIONS)
     replicas = _replicas(job)
@@ -171,5 +171,5 @@ def published(job: Job) -> Published:
 
 
 def chosen(job: Job, active: str = "0") -> list[str | None]:
-    """Whose place the active was to take, choice after choice, by the history; None: nobody's."""
+    """The standby of each choice for the active, by the history; None: a choice of no standby."""
     return [e["standby"] for e in job.history("failover-decided") if e["active"] == active]

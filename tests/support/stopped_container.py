@@ -2,7 +2,7 @@
 
 ``python -m stopped_container``: as the product's own, but a file named by the environment says at
 which step of a transaction or of a commit something happens, and what. Nothing of this is in the
-product: it is handed a function that is told of each step.
+product: it receives a function that is called at each step.
 """
 
 from __future__ import annotations

@@ -95,10 +95,10 @@ class Backend:
         raise AssertionError(f"no launcher is in these tests: {message}")
 
     async def shutdown(self) -> None:
-        """Nobody asks for it."""
+        """The tests do not use it."""
 
     def status(self) -> Mapping[str, Any]:
-        """Nobody asks for it."""
+        """The tests do not use it."""
         return {}
 
 

@@ -45,7 +45,7 @@ class Count(BatchTask):
             name = key.decode()
             self.store.put(name, (self.store.get(name) or 0) + 1)
 
-class Told(Count):
+class Reports(Count):
     def init(self, context):
         super().init(context)
         self.changed = set()
@@ -204,7 +204,7 @@ class Job:
         return json.loads(self.get_text(path))
 
     def get_text(self, path: str, token: str | None = None) -> str:
-        """The text that the AM serves at ``path``, to who has no token or has this one."""
+        """The text that the AM serves at ``path`` to a client with this token, or without one."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         asked = urllib.request.Request(self.url + path, headers=headers)  # noqa: S310 - ours
         with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310 - ours
@@ -217,7 +217,7 @@ class Job:
         return token_path(self.environment, self.application_id).read_text(encoding="utf-8")
 
     def failures(self) -> list[dict[str, Any]]:
-        """The failures that the status tells the job's owner of, with the last lines of logs."""
+        """The failures in the status that the job's owner reads, with the last lines of logs."""
         told: list[dict[str, Any]] = json.loads(self.get_text("v1/status", self.token))["failures"]
         return told
 
@@ -330,7 +330,7 @@ def wait_for(condition: Callable[[], bool], job: Job, every_s: float = 0.2) -> N
             if condition():
                 return
         except (OSError, ValueError):
-            pass  # between two attempts nobody answers, or YARN's proxy does, in HTML
+            pass  # between two attempts there is no answer, or YARN's proxy answers in HTML
         if time.monotonic() > deadline:
             pytest.fail(f"{job.name} after {LIMIT_S:.0f} s: {job.application()}")
         time.sleep(every_s)

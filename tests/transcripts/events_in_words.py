@@ -43,7 +43,7 @@ _Match = re.Match[str]
 
 
 def event_of(line: str, settings: AllocatorSettings) -> Event:
-    """The event that ``line`` tells; ``settings`` are those in force.
+    """The event that ``line`` describes; ``settings`` are those in force.
 
     Raises:
         ValueError: no form of the language fits.
@@ -54,7 +54,7 @@ def event_of(line: str, settings: AllocatorSettings) -> Event:
             return build(match)
     match = re.fullmatch(r"settings (.+)", line)
     if match is None:
-        raise ValueError(f"no event of the allocator is told by {line!r}")
+        raise ValueError(f"{line!r} describes no event of the allocator")
     return SettingsChanged(settings_of(match[1], settings))
 
 
@@ -101,7 +101,7 @@ def _with_processor(model: JobModelPublished, word: str) -> JobModelPublished:
     """``0``: no host known; ``0 last on a``; ``0-0 of 0 last on b``: a standby of 0."""
     match = re.fullmatch(r"(\S+)(?: of (\S+))?(?: last on (\S+))?", word)
     if match is None:
-        raise ValueError(f"no processor of a model is told by {word!r}")
+        raise ValueError(f"{word!r} describes no processor of a model")
     processor, host = ProcessorId(match[1]), Host(match[3]) if match[3] else None
     if match[2]:
         model = replace(model, standbys={**model.standbys, processor: ProcessorId(match[2])})
@@ -189,12 +189,12 @@ def _timer(match: _Match) -> Event:
 
 def _stopped(match: _Match) -> Event:
     cause = StopCause(match["cause"])
-    return ContainerStopped(incarnation_of(match["who"]), cause, int(match["code"]))
+    return ContainerStopped(incarnation_of(match["name"]), cause, int(match["code"]))
 
 
 def _fences(match: _Match) -> Event:
     fenced = tuple(map(incarnation_of, _listed(match["fenced"])))
-    return FencesReported(incarnation_of(match["who"]), fenced)
+    return FencesReported(incarnation_of(match["name"]), fenced)
 
 
 _FORMS: tuple[tuple[str, Callable[[_Match], Event]], ...] = (
@@ -226,8 +226,8 @@ _FORMS: tuple[tuple[str, Callable[[_Match], Event]], ...] = (
     (r"silent launcher (\S+)", lambda m: LauncherSilent(ResourceId(m[1]))),
     (r"time is over: (?P<kind>[a-z-]+):(?P<key>\S+)", _timer),
     (r"started (\S+@\d+)", lambda m: ContainerStarted(incarnation_of(m[1]))),
-    (r"stopped (?P<who>\S+@\d+): (?P<cause>[a-z-]+), exit code (?P<code>-?\d+)", _stopped),
-    (r"(?P<who>\S+@\d+) has fenced (?P<fenced>.+)", _fences),
+    (r"stopped (?P<name>\S+@\d+): (?P<cause>[a-z-]+), exit code (?P<code>-?\d+)", _stopped),
+    (r"(?P<name>\S+@\d+) has fenced (?P<fenced>.+)", _fences),
     (r"the driver has fenced (\S+@\d+)", lambda m: FencedByDriver(incarnation_of(m[1]))),
     (r"shutdown: ([A-Z]+), (.+)", lambda m: ShutdownRequested(m[1], m[2])),
 )

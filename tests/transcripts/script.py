@@ -1,7 +1,7 @@
 """A transcript: a text whose ``>`` lines are played to the allocator, each answered below it.
 
-Lines that begin with two spaces are the answers: what the step decided, told by ``telling``. All
-other lines are for the reader and stay as they are. ``played`` makes the answers anew.
+Lines that begin with two spaces are the answers: what the step decided, in the text of ``telling``.
+All other lines are for the reader and stay as they are. ``played`` writes the answers again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def played(text: str) -> str:
     """``text`` with its answers recreated, every invariant checked after every step.
 
     Raises:
-        ValueError: a line that tells no event; the message has its number.
+        ValueError: a line that describes no event; the message has its number.
     """
     state = initial_state(SETTINGS)
     lines: list[str] = []

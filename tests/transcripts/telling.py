@@ -1,4 +1,4 @@
-"""What one step decided, told in lines: reasons, records, instructions, and who is where now."""
+"""The decision of one step in lines: reasons, records, instructions, and all places after it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _place(container: ContainerState, state: AllocatorState) -> str:
 
 
 def _incarnations(incarnations: tuple[Incarnation, ...]) -> str:
-    return " ".join(map(named, incarnations)) or "nobody"
+    return " ".join(map(named, incarnations)) or "none"
 
 
 def words_of(thing: Record | Instruction) -> str:
@@ -106,7 +106,7 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
     WriteFailover: lambda record: (
         f"failover of {record.active} (epoch {record.epoch}): {record.step.value}"
         + (f", place of {record.standby} on {record.host}" if record.standby else "")
-        + f", used {' '.join(record.used) or 'nobody'}"
+        + f", used {' '.join(record.used) or 'none'}"
     ),
     EndFailover: lambda record: f"failover of {record.active} is over",
     WriteLocality: lambda record: (
@@ -137,7 +137,7 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
     SetTimer: lambda order: f"timer {order.timer} in {order.delay_ms} ms",
     CancelTimer: lambda order: f"no timer {order.timer}",
     SuspectOurselves: lambda order: (
-        f"tell people: {', '.join(order.hosts)} silent at once, the fault may be the AM's"
+        f"warn: {', '.join(order.hosts)} silent at once, the fault may be the AM's"
     ),
     EndJob: lambda order: f"end the application {order.result.value}: {order.diagnostics}",
 }

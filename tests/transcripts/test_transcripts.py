@@ -1,7 +1,7 @@
 """Whole flows of HA-YARN and STANDBY as readable texts, beside the documents' words.
 
 After a change that was meant, ``python -m pytest tests/transcripts --rewrite`` writes the answers
-anew; the difference is then reviewed like any other.
+again; the difference is then reviewed like any other.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def test_a_difference_is_seen() -> None:
 
 
 @pytest.mark.parametrize("line", ["launcher r1", "model 1: 0 on a", "time is over: tea:1"])
-def test_a_line_that_tells_no_event_is_an_error(line: str) -> None:
+def test_a_line_that_describes_no_event_is_an_error(line: str) -> None:
     """With its number; only what the language knows is played."""
     with pytest.raises(ValueError, match="line 1: "):
         played(f"> {line}")

@@ -77,7 +77,7 @@ def test_a_plain_installation_has_what_the_product_imports_and_no_more() -> None
     assert _names(declared()) == imported | PYSPARK_ASKS_FOR
 
 
-def test_what_pyspark_asks_for_is_still_what_it_asks_for() -> None:
+def test_the_requirements_of_pyspark_are_unchanged() -> None:
     """Each distribution that is declared for pyspark alone is in pyspark's extra ``sql``."""
     assert closure(["pyspark[sql]"]) >= PYSPARK_ASKS_FOR
     assert not closure(["pyspark"]) & PYSPARK_ASKS_FOR

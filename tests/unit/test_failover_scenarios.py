@@ -11,7 +11,7 @@ _CHILD = "python -m homeport.container.incarnation.container_runner"
 
 
 def test_a_launcher_has_its_child_and_one_spare() -> None:
-    """Whoever is in no container that the AM knows, or is a second spare, nobody called for."""
+    """A process in no container that the AM knows, or a second spare, is a stray."""
     found = {
         1: ("nm1", "container_1_0001_02_000001", "driver"),
         2: ("nm1", "container_1_0001_01_000001", "driver"),
@@ -25,8 +25,8 @@ def test_a_launcher_has_its_child_and_one_spare() -> None:
     assert called_for(found, {"container_1_0001_02_000003": 5}, _AM) == {1, 3, 4, 5}
 
 
-def test_what_is_told_grows_up_to_the_last_count() -> None:
-    """Told twice, too little, too much, or nothing at all of a key."""
+def test_reported_counts_grow_up_to_the_last_count() -> None:
+    """Reported twice, too little, too much, or nothing at all of a key."""
     told = [("key 0", 1), ("key 1", 1), ("key 0", 2), ("key 1", 2)]
     assert told_amiss(told, 100) == {f"key {k}": [] for k in range(2, 50)}
     assert told_amiss([("key 0", 1), ("key 0", 1)], 1) == {"key 0": [1, 1]}
@@ -39,8 +39,8 @@ def _chosen(active: str, step: str, standby: str | None) -> dict[str, str | None
     return {"event": "failover-decided", "active": active, "step": step, "standby": standby}
 
 
-def test_what_a_history_tells_of_failovers() -> None:
-    """One to a standby that runs; one whose standby is lost, to nobody, tried twice; one anew."""
+def test_the_failovers_of_a_history_are_counted() -> None:
+    """One to a standby that runs; one whose standby is lost, to none, tried twice; a second one."""
     over: dict[str, str | None] = {"event": "failover-ended", "active": "0"}
     story = [
         _chosen("0", "standby", "0-0"),

@@ -36,7 +36,7 @@ def _wrote(producer_id: int, offset: int, epoch: int = 0, *, is_marker: bool = F
     return Batch(offset, offset, 0, producer_id, epoch, is_marker)
 
 
-def test_a_segment_tells_producer_and_epoch_of_each_batch() -> None:
+def test_a_segment_has_producer_and_epoch_of_each_batch() -> None:
     """Markers too, whose epoch shows a fence; what is not whole at the end is left out."""
     found = list(batches_of(SEGMENT))
     assert [(b.first, b.last, b.producer_id, b.producer_epoch, b.is_marker) for b in found] == [
@@ -51,7 +51,7 @@ def test_a_segment_tells_producer_and_epoch_of_each_batch() -> None:
     assert list(batches_of(SEGMENT + bytes(200))) == found
 
 
-def test_the_coordinators_topic_tells_whose_a_producer_id_is() -> None:
+def test_the_coordinators_topic_has_the_owner_of_a_producer_id() -> None:
     """Key and value of one of its records."""
     assert transactional_id_of(KEY) == "homeport.j.1.processor.0.2"
     assert producer_id_of(VALUE) == 1
@@ -72,7 +72,7 @@ def test_a_successor_that_came_after_its_fence_is_no_trespass() -> None:
     ],
 )
 def test_a_batch_after_the_successors_first_one_is_found(late: Batch, fault: str) -> None:
-    """Records as well as markers, and what nobody knows."""
+    """Records as well as markers, and those of an unknown writer."""
     writers = dict(WRITERS)
     before = [_wrote(0, 0, 1), _wrote(1, 1)]
     assert trespasses([*before, late], writers)[-1] == fault

@@ -18,7 +18,7 @@ MODULE_LINES = 500
 FUNCTION_LINES = 60
 FOLDER_MODULES = 20
 MACHINE_PATH = re.compile(r"(?<![\w.$}*-])/(?:work|root|home|Users)/(?!\.\.\.)[\w.-]")
-"""The home or working folder of somebody's machine; not the middle of a longer path or a URL."""
+"""The home or working folder of a developer's machine; not the middle of a longer path or a URL."""
 
 
 def _files() -> list[Path]:
@@ -145,7 +145,7 @@ def test_commands_are_executable() -> None:
 
 
 def test_no_path_of_a_machine() -> None:
-    """No file names the home or working folder of somebody's machine."""
+    """No file names the home or working folder of a developer's machine."""
     found = []
     for file in _files():
         text = file.read_bytes().decode("utf-8", errors="replace")
@@ -155,7 +155,7 @@ def test_no_path_of_a_machine() -> None:
     assert found == []
 
 
-def test_what_is_silenced_says_why() -> None:
+def test_each_silenced_error_has_a_reason() -> None:
     """Each noqa and each ignored type error names its rule, and is followed by a reason."""
     silenced = re.compile(r"# (?:noqa|type: ignore)\b")
     reasoned = re.compile(r"# (?:noqa: [A-Z0-9, ]+ - |type: ignore\[[a-z, -]+\] +# )\S")

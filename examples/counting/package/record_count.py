@@ -1,4 +1,4 @@
-"""The job: how many records each input partition has had, kept in a store and told as it grows.
+"""A job that counts the records of each input partition in a store and sends each new count.
 
 Counting is what shows a fault: a record processed twice, or never, makes a count wrong for good,
 where a sum that is written over may hide it. There is no pipeline, so no JVM starts.

@@ -36,7 +36,7 @@ def job_of_attempt(job: Job, attempt: int) -> dict[str, Any]:
 def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]) -> None:
     """SIGKILL of the AM: launchers and containers are gone, and YARN's next attempt goes on.
 
-    It waits for nobody: each launcher has told Kafka that its child has stopped.
+    The new attempt does not wait: each launcher has recorded in Kafka that its child has stopped.
     """
     job = make_job("orphan")
     job.produce(60)
@@ -59,9 +59,9 @@ def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]
 
 
 def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job]) -> None:
-    """Its NodeManager is dead and its JVM stands still, so that nobody ends it but the next rank.
+    """Its NodeManager is dead and its JVM stands still: only the next rank ends the attempt.
 
-    Driver, keeper and supervisor see the higher rank and go; they fence nobody on the way.
+    Driver, keeper and supervisor see the higher rank and go; they fence no incarnation on the way.
     """
     job = make_job("cut-off")
     job.produce(60)

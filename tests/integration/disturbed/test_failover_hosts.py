@@ -103,7 +103,8 @@ def test_the_hosts_of_an_active_and_of_its_standby_die(
     """The state comes from the changelog: the active could not be failed to a standby.
 
     Which of the two hosts is known to be silent first, is chance. Where it is the active's, its
-    standby is chosen, and the choice is lost: a standby that makes way is no failure.
+    standby is chosen, and the choice is lost: a standby that stops for its active container is no
+    failure.
     """
     with Scenario(make_network_job("one-pair")) as scenario:
         lost, also_lost, _ = scenario.arrange([("0",), ("0-0", "1"), ("1-0",)])
@@ -166,7 +167,7 @@ def test_all_hosts_fall_silent_at_once(make_network_job: MakeJob, faults: Faults
         faults.heal()
         scenario.succeeds(before, "0", "0-0", "1", "1-0")
         # Whose lease ends first is chance, and so is whether a standby is chosen that still runs
-        # (it makes way, and is no failure), or can be had. What happened is counted, all of it.
+        # (it stops, which is no failure), or can be had. What happened is counted, all of it.
         counted = scenario.counted_since(before)
         assert counted.pop("charged", 0) == 0
         assert counted == scenario.told_since(before)
@@ -175,7 +176,7 @@ def test_all_hosts_fall_silent_at_once(make_network_job: MakeJob, faults: Faults
 
 @pytest.mark.long
 def test_a_host_that_stood_still_comes_back(make_network_job: MakeJob, faults: Faults) -> None:
-    """Its containers end themselves as they wake up, its launchers are told to go."""
+    """Its containers end themselves as they wake up; the driver orders its launchers to exit."""
     with Scenario(make_network_job("paused")) as scenario:
         lost, _ = scenario.arrange([("0", "1-0"), ("0-0", "1")])
         before = scenario.moment()
@@ -184,7 +185,7 @@ def test_a_host_that_stood_still_comes_back(make_network_job: MakeJob, faults: F
         faults.pause(lost)
         scenario.succeeds(before, "0", "0-0", "1-0")
         assert all(alive(pid) for pid in (*old, *launchers))
-        # By themselves at first: nobody kills them, only deadline and fence are left.
+        # At first no process kills them: only deadline and fence are left.
         for pid in old:
             os.kill(pid, signal.SIGCONT)
         have_ended_themselves(scenario, before, "0", "1-0")
@@ -195,7 +196,7 @@ def test_a_host_that_stood_still_comes_back(make_network_job: MakeJob, faults: F
 
 
 @pytest.mark.long
-def test_a_node_manager_that_stands_still_at_a_start_holds_up_nobody_else(
+def test_a_node_manager_that_stands_still_at_a_start_delays_no_other_container(
     make_network_job: MakeJob, faults: Faults
 ) -> None:
     """It takes the order to start a container and never answers; Skein's AM waits for it a while.
@@ -204,13 +205,13 @@ def test_a_node_manager_that_stands_still_at_a_start_holds_up_nobody_else(
     still itself when that comes. A launcher that is killed on another host comes back meanwhile.
     """
     job = make_network_job("mute")
-    # What is asked of a NodeManager that stands still must not expire before it is granted.
+    # A request for the host of this NodeManager must not expire before it is granted.
     with Scenario(job, **{"cluster-manager.container.request.timeout.ms": "60000"}) as scenario:
         mute, other = scenario.arrange([("0", "1-0"), ("0-0", "1")])
         before = scenario.moment()
         faults.pause_manager(mute)
         os.kill(parent_of(before.containers["1-0"]["pid"]), signal.SIGKILL)
-        # Of 0, which runs on there, the AM hears: that host is not silent, and is asked.
+        # The AM hears 0, which runs on there: that host is not silent, and the AM requests it.
         wait_for(lambda: is_asked_of_yarn(job, mute), job, every_s=0.05)
         with standing_still(skein_am(job)):
             had = granted(job, mute)

@@ -86,7 +86,7 @@ def actives_run(job: Job, before: dict[str, dict[str, Any]], moved: list[str]) -
 
 
 def is_told(job: Job, homeless: set[str], lost: str) -> bool:
-    """Whether the status says who waits, and what is in the way on each host."""
+    """Whether the status shows the waiting containers, and the obstacle on each host."""
     waiting = job.get("v1/status")["waiting"]
     if waiting is None or waiting["hosts"].get(lost) != "is lost":
         return False

@@ -71,7 +71,7 @@ def node_of(cluster: LocalCluster, host: str) -> dict[str, Any]:
     return next(node for node in cluster.status()["nodes"] if node["host"] == host)
 
 
-def test_running_cluster_tells_how_to_use_it(cluster: LocalCluster) -> None:
+def test_running_cluster_shows_how_to_use_it(cluster: LocalCluster) -> None:
     """All nodes are RUNNING on own addresses, and the environment names what clients need."""
     status = cluster.status()
     assert status["state"] == "up"
@@ -358,7 +358,7 @@ def test_interrupted_up_leaves_nothing(name: str) -> None:
     assert Path(status["log_dir"], "kafka.log").is_file()
 
 
-def test_bad_java_home_is_one_line(name: str) -> None:
+def test_a_bad_java_home_gives_one_line(name: str) -> None:
     """A JAVA_HOME without Java is refused with the remedy, before anything starts."""
     result = dev_cluster("up", "--name", name, JAVA_HOME="/nonexistent")
     assert result.returncode == 1

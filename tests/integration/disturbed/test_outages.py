@@ -90,7 +90,7 @@ def test_a_coordinator_stream_goes_on_once_its_broker_is_back(broker: LocalClust
 
 @contextlib.contextmanager
 def standing_still(broker: LocalCluster) -> Iterator[None]:
-    """Inside the block the broker answers nobody and closes no connection, as behind a cut."""
+    """Inside the block the broker neither answers nor closes a connection, as behind a cut."""
     broker.pause_kafka()
     try:
         yield
@@ -98,7 +98,7 @@ def standing_still(broker: LocalCluster) -> Iterator[None]:
         broker.resume_kafka()
 
 
-def test_a_broker_that_stands_still_tells_no_end_of_a_stream(broker: LocalCluster) -> None:
+def test_a_broker_that_stands_still_gives_no_end_of_a_stream(broker: LocalCluster) -> None:
     """The library reports no error then: what it says must not be taken for the stream's end."""
     system = system_of(broker)
     TopicAdmin(system).create("still", 1, 1, {"cleanup.policy": "compact"})
@@ -110,7 +110,7 @@ def test_a_broker_that_stands_still_tells_no_end_of_a_stream(broker: LocalCluste
 
 
 @pytest.mark.long
-def test_a_broker_that_stands_still_tells_no_end_of_a_changelog(broker: LocalCluster) -> None:
+def test_a_broker_that_stands_still_gives_no_end_of_a_changelog(broker: LocalCluster) -> None:
     """Else a store would be ahead of its changelog, or have nothing to read of it."""
     system = system_of(broker)
     TopicAdmin(system).create("changes", 1, 1, {"cleanup.policy": "compact"})
@@ -121,10 +121,10 @@ def test_a_broker_that_stands_still_tells_no_end_of_a_changelog(broker: LocalClu
         soon(lambda: reader.ends([("changes", 0)]))
 
 
-def test_a_broker_that_is_silent_for_the_limit_is_told_once_and_not_before(
+def test_a_broker_that_is_silent_for_the_limit_is_reported_once_and_not_before(
     broker: LocalCluster,
 ) -> None:
-    """While it answers nothing is told, nor for a pause that is shorter than the limit."""
+    """There is no report while the broker answers, nor for a pause shorter than the limit."""
     told: queue.SimpleQueue[str] = queue.SimpleQueue()
     silence = Silence(4000)
     watch_kafka(system_of(broker), "any", silence, told.put)
@@ -146,7 +146,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_a_restarted_resource_manager_disturbs_nobody(make_job: Callable[[str], Job]) -> None:
+def test_a_restarted_resource_manager_disturbs_no_container(make_job: Callable[[str], Job]) -> None:
     """Same application, same processes; and a launcher that dies later gets a new container."""
     job = make_job("managed")
     job.produce(300)
@@ -174,7 +174,7 @@ def reads_its_stream(job: Job) -> bool:
 
 
 def test_a_job_goes_on_after_a_minute_without_kafka(make_job: Callable[[str], Job]) -> None:
-    """Within the isolation limit nobody ends; beyond it leases run out, and all come back.
+    """Within the isolation limit no container ends; beyond it leases run out, and all come back.
 
     Nothing is charged to the retry keys, the driver stays, and run-job refuses meanwhile.
     """
@@ -220,7 +220,7 @@ def test_a_job_goes_on_after_a_minute_without_kafka(make_job: Callable[[str], Jo
 def test_a_job_whose_kafka_went_away_after_its_submission_comes_up(
     make_job: Callable[[str], Job],
 ) -> None:
-    """AM, containers and run-job itself wait for Kafka; nobody has to submit again."""
+    """AM, containers and run-job itself wait for Kafka; the job needs no second submission."""
     job = make_job("early")
     job.produce(500)
     submitting = job.submitting()
@@ -252,7 +252,7 @@ def until_submitted(submitting: subprocess.Popen[str]) -> None:
     pytest.fail("".join(said))
 
 
-def test_of_two_submissions_at_one_instant_one_is_refused(make_job: Callable[[str], Job]) -> None:
+def test_one_of_two_simultaneous_submissions_is_refused(make_job: Callable[[str], Job]) -> None:
     """In one line, by its own claim or by YARN's word; the other runs as if it had been alone."""
     job = make_job("twice")
     job.produce(500)

@@ -15,10 +15,10 @@ LEASE_S = 6.0
 STANDSTILL_S = 3 * LEASE_S
 """How long that fault lasts."""
 NOBODY_EXPIRES_S = 2 * LEASE_S
-"""Within it whoever is not renewed would be gone: nothing else shows that nobody is."""
+"""Within this time a lease without renewals runs out: if none does, all were renewed."""
 
 
-def test_a_driver_that_is_killed_ten_times_disturbs_nobody(make_job: Callable[[str], Job]) -> None:
+def test_ten_killed_drivers_disturb_no_container(make_job: Callable[[str], Job]) -> None:
     """Same port, same model, same containers in the same epochs; not one record twice."""
     job = make_job("undriven")
     job.produce(500)
@@ -65,13 +65,13 @@ def test_a_driver_that_hangs_is_replaced(make_job: Callable[[str], Job]) -> None
     job.kill()
 
 
-def test_without_keeper_or_launcher_for_a_while_nobody_is_lost(
+def test_no_container_is_lost_without_keeper_or_launcher_for_a_while(
     make_job: Callable[[str], Job],
 ) -> None:
-    """SIGKILL of the keeper: nobody expires. Of a launcher: its child dies with it, and only that.
+    """SIGKILL of the keeper ends no lease; SIGKILL of a launcher ends its child only.
 
-    Home is asked while the lease runs on; the permit comes afterwards. Then a launcher stops for
-    three leases: its child ends by itself before a successor runs.
+    The driver requests the home host while the lease runs on; the permit comes afterwards. Then a
+    launcher stops for three leases: its child ends by itself before a successor runs.
     """
     job = make_job("leased")
     job.produce(100)

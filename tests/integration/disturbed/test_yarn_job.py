@@ -59,7 +59,7 @@ def test_a_job_runs_stops_and_comes_home(make_job: Callable[[str], Job]) -> None
 
 
 def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Job]) -> None:
-    """Two retries, the last after a rest, then FAILED: status, YARN and ``wait`` tell the cause.
+    """Two retries, the last after a rest, then FAILED: status, YARN and ``wait`` show the cause.
 
     The last lines of the log are for the job's owner; YARN and ``wait`` say where the log is.
     """
@@ -91,7 +91,7 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
         assert "a fault of the task" not in told
 
 
-def test_a_fault_that_only_the_am_can_see_is_told_at_once(make_job: Callable[[str], Job]) -> None:
+def test_a_fault_that_only_the_am_sees_is_reported_at_once(make_job: Callable[[str], Job]) -> None:
     """The application fails in its first attempt, and ``run-job`` says why in one line."""
     job = make_job("misshapen")
     job.produce(1)
@@ -131,13 +131,13 @@ def _what_if(job: Job, host: str) -> dict[str, tuple[str, str]]:
 
 
 def _without_reports(containers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What the allocator knows: what a container and its launcher tell comes when it comes."""
+    """What the allocator knows: reports of a container and its launcher come at any time."""
     unheard = {"report": None, "spare": None}
     return {processor: {**told, **unheard} for processor, told in containers.items()}
 
 
 def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
-    """Command, events and numbers tell of the move, each from the driver's own reasons."""
+    """Command, events and metrics show the move, each from the driver's own reasons."""
     wait_for(lambda: job.containers()[moved]["recovery"]["is_over"], job)
     told = job.operator("explain", moved, "--last=100").stdout
     assert f"last recovery: elsewhere, {lost} to {host}, launcher-silent at " in told
@@ -156,8 +156,8 @@ def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
     )
     events = job.get(f"v1/events?processor={moved}")["events"]
     kinds = [r["kind"] for e in events for r in e["reasons"] if r["processor_id"] == moved]
-    # The host was lost with all that it ran: not charged, and another one is asked at once. Skein's
-    # word of the grant may be later than the launcher's own.
+    # The host was lost with all that it ran: not charged, and the driver requests another one at
+    # once. Skein may report the grant later than the launcher checks in.
     assert [k for k in kinds if k != "launcher-awaited"][-5:] == [
         "not-charged",
         "other-host-asked",
@@ -175,7 +175,8 @@ def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
 def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[str], Job]) -> None:
     """Its processor runs elsewhere once its launcher has been silent; the others go on.
 
-    The host is lost from then on: long before YARN says so another one is asked.
+    The host is lost from then on: the driver requests another one long before YARN reports the
+    loss.
     """
     job = make_job("moving")
     job.produce(600)
@@ -206,7 +207,7 @@ def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[s
 
 
 def test_a_kill_without_a_token_is_yarns(make_job: Callable[[str], Job], tmp_path: Path) -> None:
-    """Who has not the job's token cannot stop it in order: YARN kills it, and that is said."""
+    """Without the job's token the tool cannot stop it: YARN kills it, and the tool says so."""
     job = make_job("tokenless")
     job.produce(1)
     job.run()

@@ -25,7 +25,7 @@ from homeport.job_coordinator.model.outcomes import RestoreKind
 
 
 def _dies_and_comes_home(job: Job, victim: str) -> None:
-    """Its process is killed: it runs again on its host, and nobody else is touched."""
+    """Its process is killed: it runs again on its host, and no other container is touched."""
     job.settled()
     before = job.containers()
     os.kill(before[victim]["pid"], signal.SIGKILL)
@@ -82,7 +82,7 @@ def test_standbys_run_follow_and_take_over(make_job: Callable[[str], Job], tmp_p
 
 
 def _is_told(job: Job, moved: str, lost: str, refuge: str) -> None:
-    """The failover is over, and each of its phases is told, of which all together are the whole."""
+    """The failover is over; the status shows each of its phases, and they add up to the whole."""
     wait_for(lambda: job.containers()[moved]["recovery"]["is_over"], job)
     container = job.containers()[moved]
     recovery = container["recovery"]
@@ -127,7 +127,7 @@ def _a_node_dies(job: Job, scratch: Path) -> None:
             assert parent_of(pids[active]) == launchers[active]
             assert kinds(after[active]) <= {RestoreKind.NONE.value, RestoreKind.TAIL.value}
         are_apart(after)
-        # That its standby was ordered to make way is no failure.
+        # The order that stops its standby is no failure.
         roles = list(gone.values())
         told = Published(roles.count("active"), roles.count("standby"), failovers=len(moved))
         assert published(job) == told

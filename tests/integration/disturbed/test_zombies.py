@@ -1,4 +1,4 @@
-"""What stood still and wakes up late writes nothing: told by the broker's own log.
+"""A process that stood still and wakes up late writes nothing; the broker's own log shows it.
 
 The proof is in the batches of output, changelog and checkpoint topic: each names the producer that
 wrote it, and after the first batch of a successor there is none of an earlier incarnation.
@@ -37,7 +37,7 @@ class Watched:
         self.job = job
         self.produced = 0
         job.values |= {
-            "task.class": "probe_task:Told",
+            "task.class": "probe_task:Reports",
             "task.hang.ms": str(HANG_MS),
             "cluster-manager.container.lease.ms": str(int(1000 * LEASE_S)),
             "cluster-manager.container.retry.count": "100",
@@ -91,7 +91,7 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_who_wakes_up_late_has_nothing_accepted(make_job: Callable[[str], Job]) -> None:
+def test_a_process_that_wakes_up_late_writes_nothing(make_job: Callable[[str], Job]) -> None:
     """SIGKILL, or SIGSTOP for three leases, of container and launcher; then of a whole node."""
     job = make_job("zombies")
     watched = Watched(job)
@@ -193,7 +193,7 @@ def pause_a_node(watched: Watched) -> None:
             watched.is_succeeded(processor, victim["epoch"])
         stand_still(began, signal.SIGSTOP)
         assert all(alive(v["pid"]) for v in victims.values())
-        # By themselves at first: nobody kills them, only their own deadline and the fence are left.
+        # At first no process kills them: only their own deadline and the fence are left.
         watched.wake(*(v["pid"] for v in victims.values()))
     finally:
         job.cluster.resume_node(node)

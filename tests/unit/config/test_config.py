@@ -36,7 +36,7 @@ def test_a_number_without_a_default_is_required() -> None:
         key.read(Config())
 
 
-def test_what_is_of_another_type_stays_as_it_is() -> None:
+def test_a_value_of_another_type_stays_unchanged() -> None:
     """Values that mean the same become the same text; what means nothing is only trimmed."""
     number = IntKey(name="n", meaning="m", source="s", liveness=Liveness.LIVE)
     truth = BoolKey(name="b", meaning="m", source="s", liveness=Liveness.LIVE, default=True)

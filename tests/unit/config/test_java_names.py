@@ -19,8 +19,8 @@ def test_names_go_both_ways(kind: Kind) -> None:
         assert java_names.java_name(kind, java) == java
 
 
-def test_what_is_not_in_the_table_has_no_name() -> None:
-    """Neither a Java class that nobody knows, nor a class of the user's own."""
+def test_a_class_outside_the_table_has_no_short_name() -> None:
+    """Neither an unknown Java class, nor a class of the user's own."""
     assert java_names.short_name(Kind.SERDE, "my.serdes:Avro") is None
     assert java_names.short_name(Kind.SERDE, "org.acme.AvroSerde") is None
     assert java_names.java_name(Kind.SERDE, "rocksdb") is None

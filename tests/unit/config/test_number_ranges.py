@@ -53,7 +53,7 @@ def test_every_number_has_a_range_that_java_has_too() -> None:
 
 
 @pytest.mark.parametrize("key", BY_WHAT_KEEPS_A_JOB_OPERABLE, ids=lambda key: key.name)
-def test_what_the_driver_waits_by_is_bounded(key: IntKey) -> None:
+def test_the_waiting_times_of_the_driver_are_bounded(key: IntKey) -> None:
     """The largest value is taken; one more is refused, with the remedy."""
     most = BY_WHAT_KEEPS_A_JOB_OPERABLE[key]
     assert key.read(Config({key.name: str(most)})) == most
@@ -64,7 +64,7 @@ def test_what_the_driver_waits_by_is_bounded(key: IntKey) -> None:
 
 
 @pytest.mark.parametrize("text", HUGE, ids=lambda text: text[:12])
-def test_what_is_no_number_of_the_range_is_refused_in_a_short_line(text: str) -> None:
+def test_a_number_outside_its_range_is_refused_in_a_short_line(text: str) -> None:
     """Key, value, rule, remedy; of a long value its beginning."""
     for key in NUMBERS:
         name = _name(key)
@@ -77,7 +77,7 @@ def test_what_is_no_number_of_the_range_is_refused_in_a_short_line(text: str) ->
 
 
 def _fault(call: Callable[[], object]) -> str:
-    """What a user is told; empty where nothing is wrong."""
+    """The error for the user; empty where nothing is wrong."""
     try:
         call()
     except ConfigError as error:
@@ -99,7 +99,7 @@ def _read(key: Key, config: Config) -> object:
 
 @pytest.mark.search
 @given(TEXTS)
-def test_whatever_is_written_is_a_value_of_the_range_or_a_configuration_error(text: str) -> None:
+def test_any_text_is_a_value_of_the_range_or_a_configuration_error(text: str) -> None:
     """Checked, read and put into its plain form: no other exception."""
     for key in keys.ALL:
         name = _name(key)
@@ -154,7 +154,7 @@ def test_a_configuration_is_valid_or_has_one_fault(text: str) -> None:
         ("transaction.timeout.ms", 1_000, 2**31 - 1),
     ],
 )
-def test_what_we_count_by_of_a_producer_has_librdkafkas_range(
+def test_producer_keys_that_homeport_reads_have_librdkafkas_range(
     name: str, least: int, most: int
 ) -> None:
     """A submission is refused, where a container's producer would have been."""

@@ -109,7 +109,7 @@ SHOWN_KEYS = [
 
 
 @pytest.mark.parametrize("key", SECRET_KEYS)
-def test_a_key_that_names_a_secret_is_one(key: str) -> None:
+def test_a_key_with_the_name_of_a_secret_is_secret(key: str) -> None:
     """Passwords, secrets, tokens, keys of clouds and JAAS texts are secret in whatever spelling."""
     assert is_secret(key)
     assert is_secret(key.upper())
@@ -121,7 +121,7 @@ def test_other_keys_are_shown(key: str) -> None:
     assert not is_secret(key)
 
 
-def test_no_key_of_ours_is_taken_for_a_secret() -> None:
+def test_no_declared_key_counts_as_a_secret() -> None:
     """Every declared key is shown: none of them holds a secret itself."""
     assert [key.name for key in keys.ALL if is_secret(key.name)] == []
 
@@ -190,7 +190,7 @@ def test_masking_keeps_keys_and_hides_values() -> None:
 
 
 def test_an_error_never_has_a_secrets_value() -> None:
-    """Neither its line nor its fields, whoever raises it."""
+    """Neither its line nor its fields, wherever it is raised."""
     error = ConfigError("systems.k.consumer.sasl.password", "hunter2", "it is bad", "mend it")
     assert str(error) == "systems.k.consumer.sasl.password = '********': it is bad; mend it"
     assert error.value == MASK

@@ -102,7 +102,7 @@ def test_good_classes_are_loaded() -> None:
         ("checked_job:Unfinished", "define process_batch"),
     ],
 )
-def test_a_bad_task_class_is_told_in_one_line(
+def test_a_bad_task_class_is_reported_in_one_line(
     name: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line names key and value, and the exit code is 1."""
@@ -118,7 +118,7 @@ def test_a_bad_task_class_is_told_in_one_line(
     ("name", "words"),
     [("checked_job:Good", "this is the class"), ("checked_job:two", "called with one: missing")],
 )
-def test_a_bad_pipeline_is_told_in_one_line(
+def test_a_bad_pipeline_is_reported_in_one_line(
     name: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It must take exactly one frame."""
@@ -129,7 +129,7 @@ def test_a_bad_pipeline_is_told_in_one_line(
 
 
 def test_an_own_serde_is_an_object_of_its_class() -> None:
-    """What its methods do wrong is told as of any serde; bytes are all that it may make."""
+    """Faults of its methods are reported as of any serde; bytes are all that it may make."""
     own = load_serde("stores.s.msg.serde", "checked_job:Hex")
     assert (own.to_bytes("01"), own.from_bytes(b"\x01")) == (b"\x01", "01")
     with pytest.raises(TypeError, match="'checked_job:Hex' made NoneType, not bytes"):
@@ -165,7 +165,7 @@ def test_a_serde_that_exits_has_failed_and_says_nothing_of_the_bytes() -> None:
         ('avro {"type":"nothing"}', "it is no Avro schema (UnknownType"),
     ],
 )
-def test_a_bad_serde_is_told_in_one_line(
+def test_a_bad_serde_is_reported_in_one_line(
     name: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line names the key that asks for it, and the exit code is 1."""

@@ -44,7 +44,7 @@ def _view(over: Mapping[str, str], mode: TaskMode = TaskMode.ACTIVE) -> Containe
     return ContainerJob.of(JobModel(config, {ProcessorId("0"): container}), ProcessorId("0"))
 
 
-def test_it_knows_which_systems_a_transaction_reaches() -> None:
+def test_the_job_knows_which_systems_a_transaction_reaches() -> None:
     """Those with the brokers of the checkpoints; input may come from anywhere.
 
     So may outputs go anywhere where they are no part of the transaction.
@@ -59,7 +59,7 @@ def test_it_knows_which_systems_a_transaction_reaches() -> None:
     assert [serde.name for serde in view.serdes(view.stores[0])] == ["string", "json"]
 
 
-def test_what_a_container_cannot_do_is_refused() -> None:
+def test_an_unsupported_configuration_is_refused() -> None:
     """Each with its key."""
     for over, key in (
         ({"stores.s.changelog": "elsewhere.log"}, r"stores\.s\.changelog"),
@@ -80,7 +80,7 @@ def _with_standby(over: Mapping[str, str]) -> JobModel:
     return JobModel(Config({**KEYS, **over}), containers)
 
 
-def test_a_standby_needs_only_what_it_follows() -> None:
+def test_a_standby_needs_only_the_systems_it_follows() -> None:
     """R35: stores with a changelog, and the systems of these: inputs are not its matter."""
     model = _with_standby({"stores.scratch.factory": "rocksdb"} | _SCRATCH)
     view = ContainerJob.of(model, ProcessorId("0-0"))

@@ -52,7 +52,7 @@ def test_a_broker_alone_keeps_everything_once() -> None:
     assert found[2]["controller.quorum.voters"] == "1@127.70.3.1:9093,2@127.70.3.2:9093"
 
 
-def test_the_cluster_is_asked_for_the_brokers_that_take_work() -> None:
+def test_the_brokers_that_take_work_come_from_the_cluster() -> None:
     """Key 60, version 0, tagged header; no authorized operations, no tags."""
     header = bytes.fromhex("00000015 003c 0000 00000001 0008") + b"homeport" + b"\0"
     assert describe_cluster_request() == header + b"\0\0"
@@ -63,7 +63,7 @@ def test_the_cluster_is_asked_for_the_brokers_that_take_work() -> None:
     assert brokers_in(bytes.fromhex("00000000 00000001 00 00000000 000d 00 00")) == frozenset()
 
 
-def test_the_quorum_is_asked_for_its_leader() -> None:
+def test_the_leader_comes_from_the_quorum() -> None:
     """Key 55, version 0, tagged header; partition 0 of the metadata. An error names no leader."""
     request = describe_quorum_request()
     assert request[4:8] == bytes.fromhex("0037 0000")

@@ -44,7 +44,7 @@ def test_missing_program_is_named_with_its_package(
     )
 
 
-def test_user_without_the_right_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_the_right_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line, with what does without."""
     monkeypatch.setattr(network, "_found", lambda name: f"/sbin/{name}")
     with unprivileged(), pytest.raises(ClusterError, match=r"only root .* or on loopback addr"):

@@ -139,7 +139,7 @@ def test_the_fewest_moves_are_the_fewest(sizes: list[int], containers: int) -> N
     assert fewest_moves(sizes, containers) == _fewest_by_trying(sizes, containers)
 
 
-def test_the_served_model_has_the_size_asked_for() -> None:
+def test_the_served_model_has_the_requested_size() -> None:
     """Containers, tasks of each, and bytes of configuration."""
     model = model_of(20, 3, 50_000)
     assert len(model.containers) == 20

@@ -14,7 +14,7 @@ BOOTED_MS = 1_700_000_000_000
 TASK = "Partition 0"
 INPUT = "kafka.in.0"
 OWNERS = "a task's owners have stopped before the next is permitted"
-ONLY_CHANGED = "a new JobModel stops only whom it changes"
+ONLY_CHANGED = "a new JobModel stops only the containers that it changes"
 THEIR_TASKS = "containers have the tasks of their JobModel"
 
 
@@ -99,7 +99,7 @@ class History:
         self.event(at, "launcher", "child-stopped", key, host, cause="killed")
 
     def revoked(self, at: int, key: tuple[str, int]) -> None:
-        """The keeper has told the driver that the lease has run out."""
+        """The keeper has reported to the driver that the lease has run out."""
         self.event(at, "driver", "revoked", key, pid=1)
 
     def judge(self, *options: str) -> int:
@@ -141,7 +141,7 @@ def test_a_sound_run_is_green(history: History, capsys: pytest.CaptureFixture[st
 def test_unknown_events_and_torn_last_lines_are_no_faults(
     history: History, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """SIGKILL tears the last line of a file, and later versions tell more."""
+    """SIGKILL tears the last line of a file, and later versions write more."""
     history.event(700, "keeper", "something-new", ("0", 2))
     assert history.judge() == 0
     path = next(path for path in history.lines if path.name.startswith("container-nm1-0-2"))
@@ -155,7 +155,7 @@ def test_unknown_events_and_torn_last_lines_are_no_faults(
 def test_damaged_lines_are_found(
     history: History, capsys: pytest.CaptureFixture[str], damage: str
 ) -> None:
-    """A line that is no event, before the end of a file, is told with its place."""
+    """A line that is no event, before the end of a file, is reported with its place."""
     path = next(iter(history.lines))
     history.lines[path].insert(0, damage)
     assert history.judge() == 1
@@ -201,8 +201,8 @@ def test_a_zombie_that_is_fenced_is_no_second_writer(history: History) -> None:
     assert history.judge() == 0
 
 
-def test_a_commit_told_late_is_no_fault(history: History) -> None:
-    """A container that stood still between its commit and telling it had committed in time."""
+def test_a_commit_reported_late_is_no_fault(history: History) -> None:
+    """A container that stood still between its commit and its report had committed in time."""
     fields: dict[str, Any] = {"first": {TASK: {INPUT: 30}}, "offsets": {TASK: {INPUT: 39}}}
     history.event(640, "container", "transaction-ending", ("0", 2), **fields)
     history.revoked(640, ("0", 2))
@@ -388,7 +388,7 @@ def test_an_owner_that_was_fenced_but_not_awaited_is_found(
 
 
 def test_an_owner_that_a_new_attempt_has_waited_for_is_no_fault(history: History) -> None:
-    """Nobody had told of its stop: the driver says so, and that the time was over."""
+    """No process had reported its stop: the driver says so, and that the time was over."""
     history.event(640, "driver", "hold-back-over", ("0", 1), pid=1, unheard=["0@2"])
     history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
     history.stop(700, ("0", 2))

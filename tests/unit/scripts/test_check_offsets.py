@@ -24,10 +24,10 @@ def history(tmp_path: Path) -> History:
     return history
 
 
-def test_after_a_reset_of_the_state_the_input_is_read_anew(
+def test_after_a_reset_of_the_state_the_input_is_read_again(
     history: History, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From wherever it was told to; a driver that tells of the same reset again excuses nothing."""
+    """From any configured place; a second record of the same reset excuses nothing."""
     history.event(640, "driver", "state-reset", ("0", 3), submission=2)
     history.start(650, ("0", 3), fences=[("0", 2)])
     history.transaction(700, ("0", 3), (0, 9))
@@ -40,7 +40,7 @@ def test_after_a_reset_of_the_state_the_input_is_read_anew(
 
 
 @pytest.mark.parametrize(("anew", "code"), [(INPUT, 0), ("kafka.other.0", 1)])
-def test_an_input_that_was_begun_anew_is_read_from_anywhere(
+def test_an_input_that_starts_again_is_read_from_anywhere(
     history: History, anew: str, code: int
 ) -> None:
     """The partitions of that input alone."""
@@ -70,7 +70,7 @@ def test_offsets_that_do_not_go_on_are_found(
 def test_a_partition_may_stand_while_another_of_its_task_moves(
     history: History, stood: int, code: int
 ) -> None:
-    """Its last committed offset is told again; an earlier one is not where it stood."""
+    """Its last committed offset is reported again; an earlier one is not where it stood."""
     history.start(650, ("0", 3), fences=[("0", 2)])
     fields: dict[str, Any] = {
         "first": {TASK: {"kafka.b.0": 0}},

@@ -1,4 +1,4 @@
-"""The outside judge of what a driver tells of recoveries."""
+"""The outside judge of what a driver reports of recoveries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_recovery_is_whole_and_over_when_its_container_has_fenced(
     *,
     is_sound: bool,
 ) -> None:
-    """Its phases are the whole of it, none goes back, and the driver does not tell it too soon."""
+    """Its phases are the whole of it, none goes back, and the driver's report is not too early."""
     history.event(at, "driver", "recovered", ("0", 2), pid=1, **told)
     assert history.judge() == (0 if is_sound else 1)
     found = broken(capsys.readouterr().out)

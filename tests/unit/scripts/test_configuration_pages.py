@@ -49,7 +49,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
             assert not table.startswith("|") or len(set(rows)) == 1
 
 
-def test_what_is_not_as_generated_is_found() -> None:
+def test_a_page_that_differs_from_the_generated_one_is_found() -> None:
     """A page that differs, with its line; one that is missing; one that no keys give any more."""
     wanted = {"docs/a.md": "one\ntwo\n", "docs/b.md": "b\n", "docs/c.md": "c\n"}
     there = {"docs/a.md": "one\n2\n", "docs/c.md": "c\n", "docs/configuration/old.md": ""}

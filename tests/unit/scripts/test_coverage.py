@@ -14,7 +14,7 @@ from coverage_main import mirrors_of, pure_modules
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_what_is_measured_is_what_the_tree_calls_pure() -> None:
+def test_the_measured_packages_are_the_pure_ones() -> None:
     """The allocator among it, with the folders that mirror the packages."""
     modules = pure_modules()
     assert "homeport.appmaster.allocation" in modules

@@ -51,13 +51,13 @@ def _failover() -> list[tuple[int, str, str, str | None, int | None]]:
     ]
 
 
-def test_a_failover_is_told_moment_by_moment(tmp_path: Path) -> None:
+def test_a_failover_is_shown_moment_by_moment(tmp_path: Path) -> None:
     """Each once, by time, from the end of the lease to the first commit; the last store counts."""
     found = moments(_history(tmp_path, *_failover()), LOST, KILLED_MS)
     assert [(moment.at_ms, moment.name) for moment in found] == [
         (13_600, "the lease has run out"),
         (13_610, "failover decided"),
-        (13_700, "the standby is told to stop"),
+        (13_700, "the standby is ordered to stop"),
         (14_100, "the standby has stopped"),
         (14_200, "successor permitted"),
         (14_300, "permit is at the launcher"),
@@ -71,7 +71,7 @@ def test_a_failover_is_told_moment_by_moment(tmp_path: Path) -> None:
     assert first_output_ms(found) == 16_500
 
 
-def test_what_was_before_the_kill_and_of_others_is_not_told(tmp_path: Path) -> None:
+def test_events_before_the_kill_and_of_others_are_not_shown(tmp_path: Path) -> None:
     """Neither the lost one's own commits, nor another processor's moments."""
     others = [
         (9_000, "driver", "stop-ordered", "1-0", 1),
@@ -84,8 +84,8 @@ def test_what_was_before_the_kill_and_of_others_is_not_told(tmp_path: Path) -> N
     assert first_output_ms([]) is None
 
 
-def test_of_several_successors_the_one_that_committed_is_told(tmp_path: Path) -> None:
-    """The epochs in between failed; until one commits, the first of them is told."""
+def test_of_several_successors_the_one_that_committed_is_shown(tmp_path: Path) -> None:
+    """The epochs in between failed; until one commits, the first of them is shown."""
     failed = [
         (13_600, "driver", "revoked", "1", 3),
         (13_700, "driver", "permit-granted", "1", 4),
@@ -124,7 +124,7 @@ def test_only_the_tail_is_no_store_in_full(kinds: list[str], *, is_right: bool) 
         (["--prewarm"], "--prewarm goes with --fail-host only"),
     ],
 )
-def test_what_does_not_combine_is_refused(
+def test_options_that_do_not_combine_are_refused(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In one line that says what to leave out, before anything is set up."""

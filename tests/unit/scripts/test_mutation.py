@@ -65,8 +65,8 @@ def test_a_statement_has_these_mutants(statement: str, changes: list[str]) -> No
     assert sorted(_in_function(statement)) == sorted(changes)
 
 
-def test_of_a_whole_condition_the_boundary_is_left() -> None:
-    """That it is the opposite is noticed by whoever notices that it is always, and never, true."""
+def test_a_whole_condition_is_changed_at_its_boundary_and_to_constants() -> None:
+    """A test that notices that it is always, and never, true also notices its opposite."""
     assert sorted(_in_function("if a < b: x = a")) == [
         "a < b → (a <= b)",
         "a < b → False",
@@ -112,7 +112,7 @@ def test_every_mutant_of_a_real_module_compiles_and_differs() -> None:
         assert ast.dump(ast.parse(mutant.applied(source))) != unchanged, str(mutant)
 
 
-def test_a_mutant_of_a_condition_is_noticed_by_who_runs_its_line() -> None:
+def test_a_mutant_of_a_condition_is_noticed_by_tests_that_run_its_line() -> None:
     """Not by those alone that run its block: the lines are those of the statement's head."""
     source = "def f(a):\n    if (\n        a\n    ):\n        x = 1\n"
     found = {str(m): (m.first, m.last) for m in mutants_of(source)}

@@ -48,7 +48,7 @@ def test_archive_and_container_agree_on_the_jvm() -> None:
 
 
 def test_the_command_of_a_jvm_is_kept_without_what_a_start_says() -> None:
-    """Heap, scratch folder and flags are said anew each time."""
+    """Heap, scratch folder and flags are given again each time."""
     started = ["/j/bin/java", "-cp", "/s/jars/*", "-Xmx1g", "--add-opens=a=B", "-XX:X", "-Dk=1"]
     started += ["-Djava.io.tmpdir=/t", "org.apache.spark.deploy.SparkSubmit", "--conf", "a=b", "s"]
     kept = spark_archive._lasting(started, "-XX:X -Dk=1", "/t")
@@ -77,7 +77,7 @@ def test_java_version_is_read_from_the_release_file(
 def test_set_up_goes_on_without_the_programs_of_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are asked of apt; where it has nothing, one line says what will be left out."""
+    """The set-up requests them from apt; where it has none, one line says what will be left out."""
     apt = tmp_path / "apt-get"
     apt.write_text('#!/bin/sh\n[ "$1" = update ]\n', encoding="utf-8")
     apt.chmod(0o755)
@@ -103,7 +103,7 @@ def test_set_up_goes_on_without_the_programs_of_a_network(
     ],
 )
 def test_closing_line_is_recognised(line: str, *, is_closing: bool) -> None:
-    """CI tells pytest's last line from every other line of its output."""
+    """CI distinguishes pytest's last line from every other line of its output."""
     assert bool(ci_main._CLOSING.match(line)) is is_closing
 
 

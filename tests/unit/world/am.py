@@ -194,7 +194,7 @@ class Heartbeat:
         self._child.has_told_end = True
 
     def tell_cause(self, cause: str) -> None:
-        """Nobody asks for it."""
+        """The world does not use it."""
 
     def _beat(self) -> None:
         while True:
@@ -225,7 +225,7 @@ class Cluster:
         return self.attempts[-1]
 
     def lose_node_manager(self, host: str) -> None:
-        """The NodeManager of that host is gone: what runs there runs on, and nobody kills it."""
+        """The NodeManager of that host is gone: its containers run on unharmed."""
         self.hosts[Host(host)] = False
 
     def _child(self) -> _Child:

@@ -217,11 +217,11 @@ class Chaos:
         self._next_attempt()
 
     def _people_rescale(self) -> None:
-        """Somebody changes the number of containers; perhaps to what it is."""
+        """An operator changes the number of containers; perhaps to what it is."""
         self._scene.configure("job.container.count", self._random.choice("12"))
 
     def _people_move(self) -> None:
-        """Somebody moves or restarts a container; perhaps one that there is not."""
+        """An operator moves or restarts a container; perhaps one that does not exist."""
         self._moves += 1
         request = PlacementRequest(
             f"move {self._moves}",

@@ -9,7 +9,7 @@ from tests.unit.world.clock import Process
 
 
 class PermitPipe:
-    """The launcher's end of a child's standard input; ``permitted`` is told what was written."""
+    """The launcher's end of a child's standard input; ``permitted`` receives what was written."""
 
     def __init__(self, permitted: Callable[[str], None]) -> None:
         self.text = ""
@@ -21,7 +21,7 @@ class PermitPipe:
         self.text += data.decode()
 
     def close(self) -> None:
-        """What was written is whole: whoever waits for it may read it."""
+        """What was written is whole: its reader may read it."""
         if self.text and not self.is_closed:
             self._permitted(self.text)
         self.is_closed = True

@@ -2,8 +2,8 @@
 
 Every process runs ordinary blocking code, the product's own wherever it can, in threads of which
 one at a time has the turn. It gives the turn back only where it waits: for the clock, for a
-condition, or for an answer. So a schedule is exact and repeats itself: whoever is due first goes
-first, and of two that are due together the one that was due earlier.
+condition, or for an answer. So a schedule is exact and repeats itself: the thread that is due first
+goes first, and of two that are due together the one that was due earlier.
 
 A process can be stopped (SIGSTOP), woken up (SIGCONT) and killed, at any point that it passes.
 """
@@ -24,7 +24,7 @@ Body = Callable[[], object]
 
 _JOIN_S = 5.0
 _TURN_S = 60.0
-"""Of real time: whoever computes longer will do so for ever."""
+"""Of real time: a thread that computes longer never ends."""
 _ENDLESS = 20_000
 """More turns than any world takes at one instant."""
 _ROUTINE = (
@@ -35,7 +35,7 @@ _ROUTINE = (
     "v1/lease",
     "answered",
 )
-"""What is asked again and again would drown the story."""
+"""Calls that repeat again and again would drown the story."""
 
 
 class Killed(BaseException):
@@ -70,7 +70,7 @@ class _Stop:
 
 
 class Clock:
-    """The time, in ms, and who is due when. ``story`` tells what was done, for people."""
+    """The time, in ms, and when each thread is due. ``story`` lists what was done, for people."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000
@@ -184,7 +184,7 @@ class Clock:
             thread.give_turn(self.now_ms, None)
 
     def at(self, delay_ms: float, action: Callable[[], None]) -> None:
-        """``action`` is done that much later, by nobody's thread."""
+        """``action`` is done that much later, by no process's thread."""
         due = _Due(self.now_ms + round(delay_ms), next(self._numbers), action)
         heapq.heappush(self._queue, due)
 
@@ -203,13 +203,13 @@ class Clock:
         due = heapq.heappop(self._queue)
         self._at_once = self._at_once + 1 if due.at_ms <= self.now_ms else 0
         if self._at_once > _ENDLESS:
-            raise StuckError(self.told("somebody goes on for ever without any time passing"))
+            raise StuckError(self.told("a thread goes on for ever without any time passing"))
         self.now_ms = max(self.now_ms, due.at_ms)
         due.action()
         self._settle()
 
     def _settle(self) -> None:
-        """Whoever waits for what now holds is due."""
+        """Each thread whose condition now holds is due."""
         if self.failure is not None:
             failure, self.failure = self.failure, None
             raise failure
@@ -225,7 +225,7 @@ def _whole(ms: float) -> int:
 
 
 def _taken() -> threading.Lock:
-    """A lock that waits for its first release: whoever has the turn releases the next one's."""
+    """A lock that waits for its first release, by the thread that has the turn before."""
     lock = threading.Lock()
     lock.acquire()
     return lock

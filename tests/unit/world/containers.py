@@ -77,7 +77,7 @@ class Hosts:
         self.environments: dict[Process, Mapping[str, str]] = {}
         self.stores: dict[Process, list[ModelRocksDb]] = {}
         self.on_start: Callable[[Process], None] = lambda _: None
-        """Is told of every child that a launcher starts."""
+        """Called with every child that a launcher starts."""
         self._parents: dict[Process, Process] = {}
         self.handles: dict[int, Process] = {}
         self._frozen: dict[str, int] = {}
@@ -195,7 +195,7 @@ class Hosts:
         self.on_start(process)
 
     def _popen_witness(self, host: str, stdin: int) -> Popen:
-        """A stop witness, in a session of its own: it outlives whoever starts it."""
+        """A stop witness, in a session of its own: it outlives the process that starts it."""
         brief = stop_witness.Brief.from_json(os.pread(stdin, _BRIEF_BYTES, 0))
         own = brief.incarnation
         process = self.clock.process(f"witness of {own.processor_id}@{own.epoch}", host)

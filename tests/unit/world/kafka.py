@@ -30,7 +30,7 @@ class UnknownTopicError(Exception):
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes: an id with its epoch; a plain idempotent producer has no id."""
+    """A writer: an id with its epoch; a plain idempotent producer has no id."""
 
     transactional_id: str | None
     epoch: int = 0
@@ -144,7 +144,7 @@ class Broker:
     def init(self, transactional_id: str) -> Writer:
         """A new epoch of the id: every older holder is fenced and what it had open is aborted.
 
-        ``is_ending`` tells when the markers are written, as the client waits for.
+        ``is_ending`` says when the markers are written, as the client waits for.
         """
         state = self._ids.setdefault(transactional_id, _Id())
         if state.open is not None:
@@ -226,5 +226,5 @@ class Broker:
             open_ = state.open
             if open_ is not None and self._clock.now_ms - open_.began_ms >= open_.timeout_ms:
                 self._end(state, commit=False)
-                state.epoch += 1  # whoever took too long is fenced
+                state.epoch += 1  # a writer that took too long is fenced
         self._clock.at(SWEEP_MS, self._sweep)

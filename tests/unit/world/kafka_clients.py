@@ -2,7 +2,7 @@
 
 Only what the product calls is here. Every request passes a point named for it before it leaves and
 another one ("... answered") when its answer is there; an instant of the clock lies in between. A
-broker that is away answers nobody: the call ends with its time limit.
+broker that is away does not answer: the call ends with its time limit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DEFAULT_REQUEST_S = 60.0
 
 @dataclass
 class Network:
-    """Who reaches the brokers.
+    """The processes that reach the brokers.
 
     ``cut``: processes and hosts, by name, that do not. ``deaf``: {process: words of the requests
     whose answers it does not get}. ``mute``: {process: words of the requests that get nowhere}.
@@ -221,7 +221,7 @@ class ModelConsumer:
         return at.position < end or (self._tells_end and at.told_end < end)
 
     def _fetch(self, process: Process | None) -> None:
-        """An end is told once, when the position has reached it; also of an empty range."""
+        """An end is reported once, when the position has reached it; also of an empty range."""
         for place, at in self._assigned.items():
             if not self._may_fetch(process) or not self._has_news(place, at):
                 continue

@@ -1,4 +1,4 @@
-"""The network between launchers, containers and the AM: who answers where, and what gets lost."""
+"""The network between launchers, containers and the AM: servers, and lost messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Request:
 
 @dataclass
 class Server:
-    """Who answers at one address: the process that listens, and what waits there for it."""
+    """The server of one address: the process that listens, and what waits there for it."""
 
     process: Process
     inbox: deque[Request] = field(default_factory=deque)
@@ -57,7 +57,7 @@ class Links:
         A request that is not answered in time may still be carried out, later.
 
         Raises:
-            UnavailableError: nobody listens there, or no answer came in time.
+            UnavailableError: no process listens there, or no answer came in time.
         """
         clock = self.clock
         here = clock.current.process if clock.current else None
@@ -66,7 +66,7 @@ class Links:
         end_ms = clock.now_ms + timeout_s * 1000
         server = self.servers.get(url)
         if server is None or not server.process.is_alive:
-            raise UnavailableError(f"{words}: nobody listens at {url}")
+            raise UnavailableError(f"{words}: no process listens at {url}")
         if not self._passes(here, server.process):
             clock.sleep(timeout_s * 1000)
             raise UnavailableError(f"{words}: {url} is not reached")

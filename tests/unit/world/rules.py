@@ -22,10 +22,10 @@ RULES = {
     "A1": "a higher submission outranks, then application, then attempt; one id per rank",
     "A2": "own init, head, rank written, lower ids initialised, head again, then act",
     "A3": "a driver that hangs is restarted; beats come from long work too",
-    "A4": "a new attempt expires nobody before G + L + M, but those with a set-stopped",
+    "A4": "a new attempt expires no lease before G + L + M, but those with a set-stopped",
     "L1": "only the keeper's answer is evidence that a lease is over, for good",
     "L2": "renewals end with a higher rank, or when Kafka was not heard within G",
-    "L3": "record flushed, keeper knows, then the launcher is told run; new is LATER, not NO",
+    "L3": "record flushed, keeper knows, then the launcher gets run; new is LATER, not NO",
     "L4": "a keeper that is new or late gives everyone L + M first",
     "L5": "when most hosts fall silent at once, the fault is taken to be here",
     "C1": "the launcher counts from sending, the AM's side from answering, plus M",
@@ -65,10 +65,9 @@ UNBUILT = {
 
 @dataclass(frozen=True)
 class Schedule:
-    """A story told twice: with the rule it ends well, without it the judges find ``verdict``.
+    """A schedule runs twice: with the rule it ends well, without it the judges find ``verdict``.
 
-    ``removed`` takes the rule out of the product (or out of what mirrors it here), for the time of
-    one telling.
+    ``removed`` takes the rule out of the product (or out of what mirrors it here), for one run.
     """
 
     rule: str

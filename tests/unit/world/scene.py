@@ -2,10 +2,10 @@
 
 What is real in this world: the product. Drivers run ``application_master.main``, keepers
 ``lease_keeper.main``, launchers ``launcher.main`` and containers ``StreamContainer``, whole. What
-is a model: the clock and who has the turn (``clock``), the brokers (``kafka``) and the library on
-top of them (``kafka_clients``), the network (``links``), YARN (``yarn``), supervisors (``am``), the
-disk below RocksDB (``containers``), threads and event loops (``stand_ins``). Everything is exact
-and repeats itself; a second of the world takes some milliseconds.
+is a model: the clock and the turns of threads (``clock``), the brokers (``kafka``) and the library
+on top of them (``kafka_clients``), the network (``links``), YARN (``yarn``), supervisors (``am``),
+the disk below RocksDB (``containers``), threads and event loops (``stand_ins``). Everything is
+exact and repeats itself; a second of the world takes some milliseconds.
 
 How a schedule is written (``schedules/*.py``; the groups are files)::
 
@@ -90,14 +90,14 @@ class Scene:
         self.until(lambda: counted(self.world) == self.produced, "the input is counted")
 
     def configure(self, key: str, value: str) -> None:
-        """Somebody has written a key into the coordinator stream, with the writer tool."""
+        """An operator has written a key into the coordinator stream, with the writer tool."""
         self.world.write(wire.set_config(key, value), WRITER_SOURCE)
 
     def until(self, condition: Condition, what: str, limit_ms: int = 60_000) -> None:
         """Time passes until this is so.
 
         Raises:
-            UnsafeError: it is not so within the limit: somebody is hidden or blocked.
+            UnsafeError: it is not so within the limit: a process is hidden or blocked.
         """
         try:
             self.clock.run_until(condition, limit_ms)

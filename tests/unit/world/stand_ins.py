@@ -65,7 +65,7 @@ class WorldLoop(asyncio.BaseEventLoop):
         def work() -> None:
             try:
                 value = func(*args)
-            except Exception as error:  # noqa: BLE001 - handed on to whoever waits
+            except Exception as error:  # noqa: BLE001 - handed on to the waiting caller
                 self._done.append(lambda error=error: done(None, error))  # type: ignore[misc]  # lambda
             else:
                 self._done.append(lambda: done(value, None))

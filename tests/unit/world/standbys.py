@@ -61,7 +61,7 @@ def _hold_place(container: StreamContainer) -> bool:
 
 
 def watch_places(scene: Scene, replica_of: Mapping[str, str]) -> None:
-    """Who is started beside another of its group, on one host, is noted from now on.
+    """From now on each start beside another of its group, on one host, is noted.
 
     One that stands still may wake up later, and ends then, as its lease is over.
 
@@ -83,7 +83,7 @@ def watch_places(scene: Scene, replica_of: Mapping[str, str]) -> None:
 
 
 def judge_places(scene: Scene) -> None:
-    """Nobody was ever on a host together with another of its group (Invariant-1, Invariant-2)."""
+    """No container was ever on a host with another of its group (Invariant-1, Invariant-2)."""
     for fact in scene.world.facts_of("together"):
         verdict = f"{fact.fields['other']} still ran when {fact.who} was started there"
         require(scene.world, holds=False, verdict=verdict)

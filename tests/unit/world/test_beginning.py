@@ -11,12 +11,12 @@ AWAY_MS = 300_000
 
 
 @pytest.mark.parametrize("words", ["init ", "commit ", "ask the end of __samza_coordinator"])
-def test_nobody_is_permitted_before_the_job_coordinator_is_initialised(words: str) -> None:
+def test_there_is_no_permit_before_the_job_coordinator_is_initialised(words: str) -> None:
     """COORD: "started only after initializing the Job Coordinator from the Coordinator Stream".
 
     A driver dies with its only container, whose launcher lives and asks. The next driver stands
-    still before each step of its start: it permits nobody before it answers with the JobModel that
-    the permit names.
+    still before each step of its start: it permits no container before it answers with the JobModel
+    that the permit names.
     """
     with World(1, 1) as world:
         scene = Scene(world)
@@ -48,8 +48,8 @@ def test_nobody_is_permitted_before_the_job_coordinator_is_initialised(words: st
         scene.judge()
 
 
-def test_no_launcher_is_asked_for_before_there_is_a_model() -> None:
-    """The first driver stands before it publishes: YARN is asked for nothing, nobody is served."""
+def test_no_launcher_is_requested_before_there_is_a_model() -> None:
+    """The first driver stands before it publishes: YARN gets no request, no launcher is served."""
     with World(1, 1) as world:
         scene = Scene(world)
         attempt = scene.attempt()
@@ -81,7 +81,7 @@ def test_a_driver_that_begins_while_kafka_is_away_waits_for_it() -> None:
 
 
 def test_the_second_driver_of_an_attempt_does_not_wait_for_lower_ranks_again() -> None:
-    """The first has: it has permitted somebody, whose own record took the witnessed one's place.
+    """The first has waited: it has permitted 0@2, whose record took the place of the stop of 0@1.
 
     0@1 stopped with its attempt, and said so. 0@2, of the next one, stops while no driver runs.
     """

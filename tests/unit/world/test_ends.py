@@ -1,7 +1,7 @@
-"""Who of a retired processor has stopped, when the driver that told it to is dead by then.
+"""The stop of a retired processor is recorded, even if the driver that ordered it is dead.
 
-Nobody comes after it whose permit would tell: without a record, every later attempt and submission
-waits for it for as long as it could run on unseen (safety A4).
+It has no successor with a permit that would show the stop: without a record, every later attempt
+and submission waits for it for as long as it could run on unseen (safety A4).
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ RETIRED = Incarnation(ProcessorId("1"), 1)
 
 
 def stops_in_order(scene: Scene, child: Process) -> None:
-    """While nobody answers; its launcher tells the next driver."""
+    """While no driver answers; its launcher reports to the next driver."""
     scene.until(lambda: not child.is_alive, "1@1 has stopped")
 
 
 def loses_its_launcher(scene: Scene, child: Process) -> None:
-    """Nobody tells: its lease runs out."""
+    """No process reports it: its lease runs out."""
     scene.hosts.launcher_of(child).kill()
     child.kill()
 
 
 def retired_without_a_driver(scene: Scene, ends: Callable[[Scene, Process], None]) -> Attempt:
-    """One container is left of two; the driver dies when it has told the other one to stop."""
+    """One container is left of two; the driver dies when it has ordered the other one to stop."""
     attempt = scene.attempt()
     scene.until(lambda: scene.started() == 2, "both have started")
     child = scene.hosts.child("1@1")
     scene.configure("job.container.count", "1")
-    scene.until(lambda: scene.has_fact("driver:stop-ordered", "1@1"), "it is told to stop")
+    scene.until(lambda: scene.has_fact("driver:stop-ordered", "1@1"), "it is ordered to stop")
     attempt.driver.kill()
     ends(scene, child)
     scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
@@ -53,10 +53,10 @@ def stops(scene: Scene) -> dict[Incarnation, str]:
 
 
 @pytest.mark.parametrize("ends", [stops_in_order, loses_its_launcher])
-def test_one_that_stopped_while_no_driver_ran_is_recorded_by_the_next(
+def test_a_stop_while_no_driver_ran_is_recorded_by_the_next_driver(
     ends: Callable[[Scene, Process], None],
 ) -> None:
-    """As soon as it is known, so that an attempt that dies then leaves nobody to wait for."""
+    """At once, so that an attempt that dies then leaves no incarnation to wait for."""
     with World(2, 2) as world:
         scene = Scene(world)
         retired_without_a_driver(scene, ends)
@@ -66,9 +66,7 @@ def test_one_that_stopped_while_no_driver_ran_is_recorded_by_the_next(
 
 
 @pytest.mark.parametrize("ends", [stops_in_order, loses_its_launcher])
-def test_the_next_submission_does_not_wait_for_it(
-    ends: Callable[[Scene, Process], None],
-) -> None:
+def test_the_next_submission_does_not_wait_for_it(ends: Callable[[Scene, Process], None]) -> None:
     """The job ends in order after that, by a third driver; the next one places at once."""
     with World(2, 2) as world:
         scene = Scene(world)

@@ -1,8 +1,8 @@
 """A whole failover by the product's own driver, keeper and launchers, which die at every point.
 
-The host of the active is lost: the standby is told to stop, the active is permitted on the launcher
-that the standby leaves, and the standby is placed elsewhere (STANDBY, part 3, A; design 7). Three
-hosts, one active container with one standby.
+The host of the active is lost: the standby is ordered to stop, the active is permitted on the
+launcher that the standby leaves, and the standby is placed elsewhere (STANDBY, part 3, A; design
+7). Three hosts, one active container with one standby.
 """
 
 from __future__ import annotations
@@ -118,14 +118,14 @@ def world() -> World:
 def test_the_active_takes_the_standbys_place_on_its_launcher(world: World) -> None:
     """Records first: the step that decides it writes all that the next driver needs.
 
-    No launcher is asked for on the standby's host: the one that is there is given another child.
+    No launcher is requested on the standby's host: the one that is there gets another child.
     """
     with world:
         found = pair(world)
         scene = found.scene
         its_launcher = scene.hosts.launcher_of(scene.hosts.child("0-0@1"))
         found.lose_home()
-        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is told to stop")
+        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is ordered to stop")
         recorded = found.recorded()
         assert recorded is not None
         assert (recorded.epoch, recorded.standby, recorded.host) == (1, STANDBY, found.place)
@@ -140,7 +140,7 @@ def test_the_active_takes_the_standbys_place_on_its_launcher(world: World) -> No
 
 
 def test_the_history_has_each_failover_from_its_choice_to_its_end(world: World) -> None:
-    """Who takes whose place, where, and why; and that it is over."""
+    """Which takes which place, where, and why; and that it is over."""
     with world:
         found = pair(world)
         found.lose_home()
@@ -155,7 +155,7 @@ def test_the_history_has_each_failover_from_its_choice_to_its_end(world: World) 
         assert ended.at_ms > decided.at_ms
 
 
-def test_the_standby_with_the_least_lag_is_taken_as_launchers_tell() -> None:
+def test_the_standby_with_the_least_reported_lag_is_taken() -> None:
     """Of two that run; the other one goes on. Source: STANDBY, part 3, A.2; design 7."""
     lags = {"0-0": 900, "0-1": 3}
 
@@ -221,7 +221,7 @@ def test_a_standby_beside_its_active_is_seen_by_the_judge(world: World) -> None:
             judge_places(scene)
 
 
-def test_the_history_is_told_whose_standby_each_is(world: World) -> None:
+def test_the_history_names_the_active_of_each_standby(world: World) -> None:
     """What it is judged by: ``scripts/check-history``, Invariants 1 and 2."""
     with world:
         pair(world)
@@ -240,7 +240,7 @@ def fact(what: str, who: str) -> Moment:
 
 
 MOMENTS: dict[str, Moment] = {
-    "the standby is told to stop": fact("driver:stop-ordered", "0-0@1"),
+    "the standby is ordered to stop": fact("driver:stop-ordered", "0-0@1"),
     "the standby has stopped": lambda found: not found.scene.hosts.child("0-0@1").is_alive,
     "the active is permitted": fact("driver:permit-granted", "0@2"),
     "the active has begun": fact("launcher:child-started", "0@2"),
@@ -253,7 +253,7 @@ MOMENTS: dict[str, Moment] = {
 @pytest.mark.search
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_the_next_driver_goes_on_whenever_this_one_dies(world: World, moment: str) -> None:
-    """By its records, and what it finds running; nobody is started a second time for it."""
+    """By its records, and what it finds running; no container is started a second time for it."""
     with world:
         found = pair(world)
         found.lose_home()
@@ -311,7 +311,7 @@ def test_the_job_ends_and_the_next_submission_goes_on(world: World) -> None:
         found = pair(world)
         scene = found.scene
         found.lose_home()
-        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is told to stop")
+        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is ordered to stop")
         world.write(JobEndManager.message(JobEnd(1, JobResult.KILLED.value, "")), "homeport")
         found.attempt.driver.kill()
         scene.until(lambda: not found.attempt.supervisor.is_alive, "the job has ended")
@@ -326,7 +326,7 @@ def test_the_host_that_the_active_goes_to_is_lost_too(world: World) -> None:
         found = pair(world)
         scene = found.scene
         found.lose_home()
-        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is told to stop")
+        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is ordered to stop")
         found.attempt.driver.kill()
         scene.cluster.lose_node_manager(found.place)
         for process in scene.hosts.of(found.place):
@@ -350,7 +350,7 @@ def test_the_model_changes() -> None:
         found = pair(world)
         scene = found.scene
         found.lose_home()
-        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is told to stop")
+        scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is ordered to stop")
         scene.configure("job.container.count", "2")
         found.attempt.driver.kill()
         scene.until(lambda: scene.has_fact("driver:model-change"), "the model changes")

@@ -78,7 +78,7 @@ def test_a_placement_request_beyond_all_bounds_is_refused(fields: dict[str, obje
         scene.judge()
 
 
-def test_a_request_whose_key_has_no_room_for_an_answer_goes_away() -> None:
+def test_a_request_with_a_key_too_long_for_an_answer_is_dropped() -> None:
     """Its uuid is all of a record: no answer could be found under it."""
     with World() as world:
         scene = Scene(world)
@@ -93,7 +93,7 @@ def test_a_request_whose_key_has_no_room_for_an_answer_goes_away() -> None:
         scene.judge()
 
 
-def test_what_an_older_driver_began_with_a_number_beyond_all_bounds_is_ended() -> None:
+def test_an_action_with_a_number_beyond_all_bounds_is_ended() -> None:
     """Its IN_PROGRESS is in the stream: the next driver answers FAILED, and goes on."""
     with World() as world:
         scene = Scene(world)
@@ -166,7 +166,7 @@ _OTHERS = (*(t for t in MessageType if t not in _AS_TODAY), *Namespace)
 @pytest.mark.search
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(_OTHERS), min_size=1, max_size=8))
-def test_whatever_is_written_into_the_stream_the_driver_lives(
+def test_the_driver_survives_any_record_of_the_stream(
     written: list[tuple[bytes, bytes | None]],
 ) -> None:
     """It reads the records as they come, and the next driver finds them at its start.

@@ -70,7 +70,7 @@ def test_an_overtaken_reset_can_write_nothing_more() -> None:
 
 
 def test_no_driver_starts_on_the_rest_of_a_state() -> None:
-    """It ends with the one line that says how to finish the reset; nobody is started."""
+    """It ends with the one line that says how to finish the reset; no container is started."""
     with World() as world:
         scene = Scene(world)
         with world.stream() as stream:
@@ -84,8 +84,8 @@ def test_no_driver_starts_on_the_rest_of_a_state() -> None:
         scene.until(lambda: scene.started() == 1, "the container has started")
 
 
-def test_a_reset_that_cannot_read_who_ran_touches_nothing() -> None:
-    """A damaged epoch may hide somebody who still writes: it is told, and no reset has begun."""
+def test_a_reset_that_cannot_read_the_epochs_touches_nothing() -> None:
+    """A damaged epoch may hide a writer that still runs: it is reported, and no reset has begun."""
     with World() as world:
         scene = Scene(world)
         a_zombie_in_mid_transaction(scene)

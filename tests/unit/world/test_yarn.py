@@ -106,7 +106,7 @@ def outstanding(yarn: Yarn) -> list[RequestId]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_calls_that_fail_leave_no_container_that_nobody_knows(seed: int) -> None:
+def test_calls_that_fail_leave_no_unknown_container(seed: int) -> None:
     """A call fails before or after it takes effect; its repetition leads to one container."""
     dice = Random(seed)  # noqa: S311 - repeatable, not secret
     subject = Subject()
@@ -154,7 +154,7 @@ def scene() -> Iterator[Scene]:
 
 
 def asked(attempt: Attempt) -> list[Host | None]:
-    """The hosts that were asked for, in order; None: any."""
+    """The requested hosts, in order; None: any."""
     return [c.wanted for c in attempt.yarn.containers.values()]
 
 
@@ -175,8 +175,8 @@ def test_a_full_home_is_left_for_a_host_with_room(scene: Scene) -> None:
     assert outstanding(attempt.yarn) == [3]
 
 
-def test_what_is_preempted_comes_back(scene: Scene) -> None:
-    """The cluster took it back: it is asked for again, at home."""
+def test_a_preempted_container_comes_back(scene: Scene) -> None:
+    """The cluster took it back: it is requested again, at home."""
     attempt = scene.working()
     attempt.yarn.end(RequestId(1))
     scene.work()

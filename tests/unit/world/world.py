@@ -138,7 +138,7 @@ class World:
             self.broker.append(("in", partition), Writer(None), key, str(number).encode(), 0)
 
     def ensure(self, spec: TopicSpec) -> None:
-        """The topic is there, as a request of whoever runs."""
+        """The topic is there, by a request of the running process."""
 
         def act() -> None:
             if spec.name not in self.broker.topic_ids:
@@ -147,7 +147,7 @@ class World:
         self.network.request(f"create {spec.name}", _ADMIN_S, act)
 
     def delete(self, name: str) -> None:
-        """The topic is gone, as a request of whoever runs."""
+        """The topic is gone, by a request of the running process."""
         self.network.request(f"delete {name}", _ADMIN_S, lambda: self.broker.delete(name))
 
     def write(self, message: CoordinatorStreamMessage, source: str) -> None:
@@ -171,7 +171,7 @@ class World:
                     self.patch.setattr(module, name, replaced[id(value)])
 
     def note(self, what: str, who: object = None, /, **fields: object) -> None:
-        """A fact for the judges, told in the story too."""
+        """A fact for the judges, also for the story."""
         self.facts.append(Fact(self.clock.now_ms, what, who, fields))
         told = ", ".join(f"{name}={value}" for name, value in fields.items())
         self.clock.tell(f"* {what} {who or ''} {told}".rstrip())

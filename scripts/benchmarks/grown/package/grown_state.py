@@ -49,7 +49,7 @@ class GrownState(BatchTask):
             self._done[partition] = offset
 
     def end_transaction(self, collector: MessageCollector) -> None:
-        """Tells how far it has come."""
+        """Sends the offset that each partition has reached."""
         for partition, offset in self._done.items():
             collector.send(OUTPUT, b"%d" % offset, partition=partition)
         self._done.clear()

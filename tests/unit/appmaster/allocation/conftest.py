@@ -278,7 +278,7 @@ def releases(*resources: str) -> tuple[Instruction, ...]:
 
 
 def remembers_failure(processor: str) -> tuple[Instruction, ...]:
-    """The retry window of this processor begins (anew)."""
+    """The retry window of this processor begins, or begins again."""
     timer = retry_window_timer(ProcessorId(processor))
     return (SetTimer(timer, SETTINGS.retry_window_ms),)
 

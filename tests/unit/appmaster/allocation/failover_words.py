@@ -24,7 +24,7 @@ MADE_WAY = stopped("0-0", 1, StopCause.ORDERED, 143)
 
 
 def waits() -> tuple[Instruction, ...]:
-    """The active waits for its standby to make way."""
+    """The active waits for the stop of its standby."""
     return (SetTimer(standby_stop_timer(ZERO), SETTINGS.stop_timeout_ms),)
 
 
@@ -40,7 +40,7 @@ def chooses(
     epoch: int = 1,
     step: FailoverStep = FailoverStep.STANDBY,
 ) -> tuple[Record, ...]:
-    """What the stream is told before the standby is touched; ``used``: before, in this failover."""
+    """The records before the standby is touched; ``used``: standbys of this failover so far."""
     return (
         WriteFailover(ZERO, epoch, standby, host, step, tuple(sorted((*used, standby)))),
         DeleteLocality(standby),

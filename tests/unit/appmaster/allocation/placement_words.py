@@ -1,4 +1,4 @@
-"""Short words for operators' commands: what is asked, what is answered, what follows."""
+"""Short names for operators' commands: the request, the answer, what follows."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Watched:
         self.ended += self.recoveries.decided(state, event, decision, times)
 
     def tells(self, at_ms: int, processor: str, kind: ReasonKind) -> None:
-        """A decision of which only this is told."""
+        """A decision with this reason only."""
         reason = Reason(kind, ProcessorId(processor), Host("a"))
         decision = Decision(self.machine.state, (), (), (reason,))
         self.note(at_ms, ShutdownRequested(), decision)

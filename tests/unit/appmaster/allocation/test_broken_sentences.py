@@ -1,4 +1,4 @@
-"""Each sentence of the invariants is told of a state that breaks it, and of no other."""
+"""Each sentence of the invariants is reported for a state that breaks it, and for no other."""
 
 from __future__ import annotations
 
@@ -160,14 +160,14 @@ SENTENCES: list[tuple[str, Break]] = [
 
 
 @pytest.mark.parametrize(("sentence", "broken"), SENTENCES, ids=[s[:40] for s, _ in SENTENCES])
-def test_a_broken_sentence_is_told(pair: AllocatorState, sentence: str, broken: Break) -> None:
+def test_a_broken_sentence_is_reported(pair: AllocatorState, sentence: str, broken: Break) -> None:
     """With the state; the sound one is silent."""
     check(pair)
     found = told(broken(pair))
     assert sentence.replace("0 is retired", "retired processor 0 is there only") in found
 
 
-def test_a_table_that_is_filed_wrongly_is_told(pair: AllocatorState) -> None:
+def test_a_table_that_is_filed_wrongly_is_reported(pair: AllocatorState) -> None:
     """A row that its facets do not find is a bug of the table's."""
     lost = pair.containers.followed_by(
         pair.containers.rows_by_key, Containers().filing, pair.containers.order
@@ -175,7 +175,7 @@ def test_a_table_that_is_filed_wrongly_is_told(pair: AllocatorState) -> None:
     assert "every row is found by its facets" in told(replace(pair, containers=lost))
 
 
-def test_a_start_beside_its_standby_is_told(machine: Machine) -> None:
+def test_a_start_beside_its_standby_is_reported(machine: Machine) -> None:
     """Invariant-2 is looked at in the step of the permit."""
     before = pair_running(machine, {"0": "a", "0-0": "b"}).state
     waits = changed(before, "0", phase=P.ASSIGNED, resource_id=ResourceId("r9"))
@@ -187,7 +187,7 @@ def test_a_start_beside_its_standby_is_told(machine: Machine) -> None:
 
 
 def test_a_retired_processor_is_not_permitted(pair: AllocatorState) -> None:
-    """Nor is a version taken back, a number used twice, or a processor told to run twice."""
+    """Nor is a version taken back, a number used twice, or a processor permitted twice."""
     retired = changed(pair, "0", phase=P.STOPPING, is_retired=True)
     with pytest.raises(InvariantViolation) as caught:
         check_step(retired, changed(retired, "0", epoch=2), "a permit")
@@ -220,7 +220,7 @@ def _action(processor: str, step_: PlacementStep, uuid: str = "u1") -> Placement
     return Placement(request, step=step_, resource_id=ResourceId("r9"))
 
 
-def test_what_operators_asked_is_accounted_for(pair: AllocatorState) -> None:
+def test_operators_requests_are_accounted_for(pair: AllocatorState) -> None:
     """One action per group, each reservation and each kept launcher on behalf of one."""
     both = (
         _action("0", PlacementStep.RESERVING),
@@ -236,7 +236,7 @@ def test_what_operators_asked_is_accounted_for(pair: AllocatorState) -> None:
     assert "a launcher is kept on behalf of an action" in told(state)
 
 
-def test_loads_that_are_not_as_counted_are_told(pair: AllocatorState) -> None:
+def test_loads_that_are_not_as_counted_are_reported(pair: AllocatorState) -> None:
     """What is derived is compared with a look at every row."""
     wrong = Occupancy(pair.containers, pair.resources, pair.early, Map(), Map({C: 7}))
     assert "as a look at every row finds them" in told(replace(pair, occupancy=wrong))
@@ -247,8 +247,8 @@ def test_loads_that_are_not_as_counted_are_told(pair: AllocatorState) -> None:
     )
 
 
-def test_a_start_before_a_former_owner_has_stopped_is_told(machine: Machine) -> None:
-    """Its tasks were another's, who still runs (design 5)."""
+def test_a_start_before_a_former_owner_has_stopped_is_reported(machine: Machine) -> None:
+    """The former owner of its tasks still runs (design 5)."""
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
     machine.run("0", "r0", "a", 1)
     owner = (Predecessor(inc("0", 1)),)

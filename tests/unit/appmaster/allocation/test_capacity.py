@@ -1,4 +1,4 @@
-"""Room decides who is asked; a cluster too small for a container is not asked, and ends the job."""
+"""Room decides which host is requested; a cluster too small for a container ends the job."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def sized(machine_with: MachineWith) -> Machine:
     return machine_with(container_memory_mb=1024, container_cores=2)
 
 
-def test_what_hosts_have_is_held_against_one_container() -> None:
+def test_the_size_of_each_host_is_compared_with_one_container() -> None:
     """To the last MB and core; of lost hosts only their size counts."""
     a, b, c, d = (report(h) for h in "abcd")
     a = replace(a, free_memory_mb=1024, free_cores=2)
@@ -80,8 +80,8 @@ def test_what_hosts_have_is_held_against_one_container() -> None:
     assert few_cores.small == frozenset()
 
 
-def test_of_other_hosts_one_with_room_is_asked(sized: Machine) -> None:
-    """A full one last; home is asked though it be full, as the state is there."""
+def test_of_other_hosts_one_with_room_is_requested(sized: Machine) -> None:
+    """A full host comes last; home is requested even if it is full, as the state is there."""
     sized.feed(model({"0": "a"}))
     hosts = observed(report("a", free_mb=0), report("b", free_mb=0), report("c"))
     assert sized.feed(hosts) == asks(1, "a")
@@ -89,7 +89,7 @@ def test_of_other_hosts_one_with_room_is_asked(sized: Machine) -> None:
     assert sized.feed(expired(2)) == (CancelRequest(RequestId(2)), *asks(3, "b"))
 
 
-def test_a_host_that_is_too_small_is_never_asked(sized: Machine) -> None:
+def test_a_host_that_is_too_small_is_never_requested(sized: Machine) -> None:
     """Not even as home: its state was that of a smaller container."""
     sized.feed(model({"0": "a"}))
     decision = sized.decide(observed(report("a", 512), report("b")))
@@ -99,7 +99,7 @@ def test_a_host_that_is_too_small_is_never_asked(sized: Machine) -> None:
     assert sized.feed(expired(1)) == (CancelRequest(RequestId(1)), *asks(2, None))
 
 
-def test_nobody_asks_while_no_live_host_is_large_enough(sized: Machine) -> None:
+def test_there_is_no_request_while_no_live_host_is_large_enough(sized: Machine) -> None:
     """What is outstanding is withdrawn, for any host too: the refusal would end Skein's AM."""
     large, small = report("a"), report("b", 512)
     sized.feed(model({"0": "a", "1": "b"}), observed(large, small))
@@ -121,7 +121,7 @@ def test_nobody_asks_while_no_live_host_is_large_enough(sized: Machine) -> None:
     assert sized.feed(observed(large, small)) == (*asks(4, None), *asks(5, None))
 
 
-def test_a_launcher_that_comes_of_a_withdrawn_request_is_told_to_go(sized: Machine) -> None:
+def test_a_launcher_of_a_withdrawn_request_must_exit(sized: Machine) -> None:
     """Granted when the large host was there, and being ended since; one of a living request is not.
 
     What an earlier driver asked for is of no request that this one has cancelled.
@@ -167,15 +167,15 @@ def test_a_large_host_that_comes_or_is_only_lost_saves_the_job(sized: Machine) -
     sized.stale(TimerFired(TOO_SMALL))
 
 
-def test_who_runs_needs_no_room(sized: Machine) -> None:
-    """The job goes on as it is, whatever the ResourceManager tells of the hosts' sizes."""
+def test_a_running_container_needs_no_room(sized: Machine) -> None:
+    """The job goes on as it is, whatever host sizes the ResourceManager reports."""
     sized.feed(model({"0": "a"}), observed(report("a")))
     sized.run("0", "r1", "a", request=1)
     assert sized.feed(observed(report("a", 512))) == ()
     assert sized.state.phase is JobPhase.ACTIVE
 
 
-def test_what_is_not_known_counts_as_room(machine: Machine) -> None:
+def test_unknown_sizes_count_as_room(machine: Machine) -> None:
     """Hosts without reports, and a size that is not known."""
     assert machine.feed(model({"0": None}), live("a")) == asks(1, "a")
     requests = machine.feed(observed(report("a", 0, 0)))
@@ -183,7 +183,7 @@ def test_what_is_not_known_counts_as_room(machine: Machine) -> None:
     assert machine.phase("0") is P.REQUESTED
 
 
-def test_without_reports_what_was_known_stays(sized: Machine) -> None:
+def test_without_reports_the_known_sizes_stay(sized: Machine) -> None:
     """As when a loss of hosts is tried out: the others have no more room for that."""
     sized.feed(model({"0": "a"}), observed(report("a", free_mb=0), report("b", free_mb=0)))
     assert sized.state.room.full == {"a", "b"}

@@ -1,4 +1,4 @@
-"""What a launcher is told, by what it says and who needs it."""
+"""The order to a launcher depends on its report and on the containers that need it."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ def test_a_permit_is_repeated_the_same_until_the_child_runs(machine: Machine) ->
     assert machine.feed(check_in("r1", "a", running=inc("0", 1))) == ()
 
 
-def test_a_launcher_that_has_lost_its_started_child_is_told_to_run_it_again(
-    machine: Machine,
-) -> None:
+def test_a_launcher_that_has_lost_its_started_child_must_run_it_again(machine: Machine) -> None:
     """It answers ``stopped``, as it has run this epoch: a lost report of the stop heals."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r1", "a", 1)
@@ -80,7 +78,7 @@ def test_a_launcher_that_has_lost_its_started_child_is_told_to_run_it_again(
 def test_a_grant_goes_to_the_processor_that_is_at_home_there(machine: Machine) -> None:
     """By reported host, not by request: the one whose request it was asks again."""
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
-    machine.feed(expired(1))  # 0 could not go home; b is asked for 1, so it waits for its turn
+    machine.feed(expired(1))  # 0 could not go home; b is requested for 1, so 0 waits for its turn
     assert machine.container("0").wanted == "b"
     machine.feed(allocated(2))  # now 0 asks for b with request 3
     taken = machine.feed(check_in("r3", "b", request=3))
@@ -92,7 +90,7 @@ def test_a_grant_goes_to_the_processor_that_is_at_home_there(machine: Machine) -
     )
 
 
-def test_of_those_at_home_there_the_one_whose_request_it_was_comes_first(machine: Machine) -> None:
+def test_of_containers_at_home_there_the_one_with_the_request_comes_first(machine: Machine) -> None:
     """Else the first by id."""
     machine.deploy({"0": "a", "1": "a"}, "a")
     machine.feed(allocated(1))
@@ -100,11 +98,12 @@ def test_of_those_at_home_there_the_one_whose_request_it_was_comes_first(machine
     assert machine.feed(check_in("r9", "a"))[-1:] == permits("r9", "0", 1)
 
 
-def test_a_launcher_of_a_cancelled_request_is_told_to_go(machine: Machine) -> None:
-    """It checked in while Skein was told to end it: a permit would be lost with it.
+def test_a_launcher_of_a_cancelled_request_must_exit(machine: Machine) -> None:
+    """It checked in while Skein had the order to end it: a permit would be lost with it.
 
-    So it is whether the request expired, its container was served by another, or the launcher had
-    been given up as silent; as often as it asks, and until the end of its container is told.
+    The same holds if the request expired, if another launcher served its container, or if the
+    launcher was given up as silent. Each check-in gets this order until the end of its container is
+    reported.
     """
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
     machine.feed(expired(1), allocated(2))
@@ -121,7 +120,7 @@ def test_a_launcher_of_a_cancelled_request_is_told_to_go(machine: Machine) -> No
 
 
 def test_a_cancelled_request_is_forgotten_with_its_container(machine: Machine) -> None:
-    """Its end is told once: of no request more is kept than of one that was served."""
+    """Its end is reported once; after that nothing of the request is kept."""
     machine.deploy({"0": "a"}, "a", "b")
     machine.feed(expired(1))
     assert list(machine.state.cancelled) == [1]
@@ -130,21 +129,21 @@ def test_a_cancelled_request_is_forgotten_with_its_container(machine: Machine) -
     machine.stale(ResourceEnded(RequestId(1)))
 
 
-def test_one_that_is_queued_is_served_before_one_that_asks(machine: Machine) -> None:
+def test_a_queued_container_is_served_before_one_with_a_request(machine: Machine) -> None:
     """It has nothing to cancel, and has waited without a chance of its own."""
     machine.deploy({"0": None, "1": None}, "a")
     assert machine.phases == (P.REQUESTED, P.QUEUED)
     assert machine.feed(check_in("r9", "z"))[-1:] == permits("r9", "1", 1)
 
 
-def test_a_launcher_that_reports_another_host_than_asked_serves_its_asker(machine: Machine) -> None:
-    """Where nobody is at home: the one whose request it was."""
+def test_a_launcher_that_reports_another_host_serves_its_request(machine: Machine) -> None:
+    """Where no container is at home: the one whose request it was."""
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
     machine.feed(check_in("r2", "z", request=2))
     assert machine.phases == (P.REQUESTED, P.STARTING)
 
 
-def test_a_child_that_nobody_should_run_is_stopped(machine: Machine) -> None:
+def test_a_child_that_no_launcher_should_run_is_stopped(machine: Machine) -> None:
     """Of a foreign processor, an old epoch, or beside the one that is permitted."""
     machine.deploy({"0": "a"}, "a")
     assert machine.feed(check_in("rx", "a", running=inc("9", 1))) == stops("rx", "9", 1)
@@ -158,7 +157,7 @@ def test_a_child_that_nobody_should_run_is_stopped(machine: Machine) -> None:
 def test_a_check_in_sent_before_the_stop_was_reported_starts_nothing_twice(
     machine: Machine,
 ) -> None:
-    """The launcher is told to stop what it no longer runs, and answers so; that is stale."""
+    """The launcher gets an order to stop what it no longer runs, and reports so; that is stale."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r1", "a", 1)
     machine.feed(stopped("0", 1))
@@ -179,7 +178,7 @@ def test_a_child_of_the_current_epoch_is_adopted_by_a_new_driver(machine: Machin
 
 
 def test_a_launcher_that_was_given_up_and_comes_back_is_not_adopted(machine: Machine) -> None:
-    """Its lease is over, and YARN has been told to end it: its child is stopped, then it goes."""
+    """Its lease is over, and YARN has the order to end it: its child is stopped, then it exits."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r1", "a", 1)
     machine.feed(LauncherSilent(ResourceId("r1")))
@@ -201,7 +200,7 @@ def test_it_is_not_adopted_when_it_has_a_successor(machine: Machine) -> None:
         assert machine.feed(back) == stops("r1", "0", 1)
 
 
-def test_nor_while_its_successors_successor_waits(machine: Machine) -> None:
+def test_it_is_not_adopted_while_a_later_epoch_waits(machine: Machine) -> None:
     """The processor runs nowhere just now, but an epoch came after: the old one must not go on."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r1", "a", 1)
@@ -225,7 +224,7 @@ def test_adoption_frees_a_launcher_that_was_set_aside(machine: Machine) -> None:
     assert machine.container("1").resource_id == "r2"
 
 
-def test_at_the_end_a_launcher_without_a_child_is_told_to_exit(machine: Machine) -> None:
+def test_at_the_end_a_launcher_without_a_child_must_exit(machine: Machine) -> None:
     """While the job ends, and after it, also one that was not known."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r1", "a", 1)

@@ -1,4 +1,4 @@
-"""Home is asked for as soon as YARN says that a container ended there; the permit waits."""
+"""Home is requested as soon as YARN reports that a container ended there; the permit waits."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_launcher_is_there_when_the_evidence_comes(ended: Machine) -> None:
 
 
 @pytest.mark.parametrize("is_granted", [True, False])
-def test_what_is_still_asked_is_taken_over(ended: Machine, *, is_granted: bool) -> None:
+def test_a_pending_early_request_is_taken_over(ended: Machine, *, is_granted: bool) -> None:
     """The evidence comes first: not asked twice, and its timer goes on."""
     if is_granted:
         ended.feed(allocated(2))
@@ -66,7 +66,7 @@ def test_what_is_still_asked_is_taken_over(ended: Machine, *, is_granted: bool) 
 
 
 @pytest.mark.parametrize("is_granted", [True, False])
-def test_without_room_it_is_asked_once_and_nothing_is_charged(
+def test_without_room_it_is_requested_once_and_nothing_is_charged(
     ended: Machine, *, is_granted: bool
 ) -> None:
     """The evidence has it placed as ever."""
@@ -79,26 +79,24 @@ def test_without_room_it_is_asked_once_and_nothing_is_charged(
 
 
 def test_a_launcher_that_lives_takes_it_back(ended: Machine) -> None:
-    """YARN erred: what was asked for is withdrawn."""
+    """YARN erred: the request is withdrawn."""
     assert ended.feed(check_in("r0", "a", inc("0", 1))) == cancels(2, "expiry")
     assert not ended.state.early
 
 
-def test_a_host_that_is_lost_meanwhile_is_not_asked(ended: Machine) -> None:
+def test_a_host_that_is_lost_meanwhile_is_not_requested(ended: Machine) -> None:
     """Home lives no longer."""
     assert ended.feed(live("b")) == cancels(2, "expiry")
 
 
-def test_its_end_that_was_no_failure_withdraws_it(ended: Machine) -> None:
+def test_an_end_without_failure_withdraws_the_early_request(ended: Machine) -> None:
     """Finished while YARN reported: nothing is to be started."""
     told = ended.feed(stopped("0", 1, StopCause.FINISHED, 0))
     assert told[:2] == cancels(2, "expiry")
     assert ended.phase("0") is P.FINISHED
 
 
-def test_a_report_that_comes_late_does_not_wait_for_a_launcher_that_is_gone(
-    ended: Machine,
-) -> None:
+def test_a_report_that_comes_late_does_not_wait_for_a_launcher_that_is_gone(ended: Machine) -> None:
     """The launcher's word is evidence; YARN's that it is gone as well."""
     ended.feed(stopped("0", 1))
     assert ended.phase("0") is P.REQUESTED
@@ -106,7 +104,7 @@ def test_a_report_that_comes_late_does_not_wait_for_a_launcher_that_is_gone(
     ended.stale(LauncherSilent(ResourceId("r0")))
 
 
-def test_the_end_of_the_job_withdraws_it(ended: Machine) -> None:
+def test_the_end_of_the_job_withdraws_the_early_request(ended: Machine) -> None:
     """Nothing is left armed."""
     assert ended.feed(ShutdownRequested())[-2:] == cancels(2, "expiry")
     assert not ended.state.timers
@@ -119,7 +117,7 @@ def test_silence_after_an_end_that_was_reported_says_nothing_of_the_host(ended: 
     assert ended.container("0").wanted == "a"
 
 
-def test_a_launcher_that_yarn_has_ended_is_given_to_nobody(machine: Machine) -> None:
+def test_a_launcher_that_yarn_has_ended_is_given_to_no_container(machine: Machine) -> None:
     """Its processor finished; another that waits for the same home does not wait for it."""
     machine.deploy({"0": "a", "1": "a"}, "a", "b")
     machine.run("0", "r0", "a", 1)

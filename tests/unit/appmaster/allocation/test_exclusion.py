@@ -58,8 +58,8 @@ def test_a_silent_host_is_lost_now_and_what_it_ran_is_not_charged(lost: Machine)
     assert lost.container("0").wanted == "c"
 
 
-def test_a_host_with_a_launcher_that_speaks_is_not_silent(machine: Machine) -> None:
-    """All of its launchers must have fallen silent; with the last one, who asks there leaves."""
+def test_a_host_with_a_launcher_that_checks_in_is_not_silent(machine: Machine) -> None:
+    """All of its launchers must have fallen silent; with the last one the requests there end."""
     machine.deploy({"0": "a", "1": "a"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)
     machine.feed(check_in("r1", "a", request=2))
@@ -72,7 +72,7 @@ def test_a_host_with_a_launcher_that_speaks_is_not_silent(machine: Machine) -> N
     assert {machine.container(p).wanted for p in "01"} == {"b", "c"}
 
 
-def test_a_launcher_that_was_told_to_go_says_nothing_of_its_host(machine: Machine) -> None:
+def test_a_launcher_with_an_order_to_exit_says_nothing_of_its_host(machine: Machine) -> None:
     """A released launcher exits, and so falls silent."""
     machine.deploy({"0": "a"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)
@@ -83,7 +83,7 @@ def test_a_launcher_that_was_told_to_go_says_nothing_of_its_host(machine: Machin
 
 
 def test_an_exclusion_ends_with_a_check_in(lost: Machine) -> None:
-    """Safety P3: whoever checks in from there, even a launcher of no use."""
+    """Safety P3: any launcher that checks in from there, even one of no use."""
     assert lost.feed(check_in("r9", "a"))[:2] == (
         CancelTimer(silence_timer(A)),
         CancelTimer(exclusion_timer(A)),
@@ -101,7 +101,7 @@ def test_an_exclusion_ends_when_the_rm_calls_the_host_lost(lost: Machine) -> Non
 
 @pytest.mark.parametrize("comes", [True, False])
 def test_after_a_while_one_launcher_is_sent_to_probe(lost: Machine, *, comes: bool) -> None:
-    """Safety P3: it ends the exclusion, or the host is excluded anew and nobody is charged."""
+    """Safety P3: it ends the exclusion, or the host is excluded again and nothing is charged."""
     lost.feed(exclusion_over("a"))
     assert excluded(lost) == [Exclusion(A, is_probed=True)]
     assert lost.feed(expired(2)) == (*cancels(2), *asks(3, "a"))
@@ -134,7 +134,7 @@ def test_only_one_probe_is_sent(machine: Machine) -> None:
 
 
 def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
-    """Safety L5: what was excluded is let in again, no host is excluded, and the log says so."""
+    """Safety L5: what was excluded is let in again, no other is excluded, and the log says so."""
     machine.deploy({"0": "a", "1": "b", "2": "c"}, "a", "b", "c", "d")
     for number, host in enumerate("abc"):
         machine.run(str(number), f"r{number}", host, number + 1)
@@ -146,7 +146,9 @@ def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
     assert machine.container("2").wanted == "c"
 
 
-def test_one_after_the_other_is_not_at_once(machine: Machine) -> None:
+def test_hosts_that_fall_silent_one_after_the_other_are_no_fault_of_the_am(
+    machine: Machine,
+) -> None:
     """A host that fell silent a while ago counts no more."""
     machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)
@@ -157,7 +159,7 @@ def test_one_after_the_other_is_not_at_once(machine: Machine) -> None:
     assert excluded(machine) == [Exclusion(A), Exclusion(B)]
 
 
-def test_half_is_not_more_than_half_and_one_host_says_nothing() -> None:
+def test_half_of_the_hosts_or_a_single_host_is_no_fault_of_the_am() -> None:
     """Safety L5, as a rule."""
     hosts = [Host(f"nm{n}") for n in range(1, 5)]
     assert not suspects_itself(hosts[:2], hosts)
@@ -166,7 +168,7 @@ def test_half_is_not_more_than_half_and_one_host_says_nothing() -> None:
 
 
 def test_the_only_host_is_never_excluded(machine_with: MachineWith) -> None:
-    """No other host is there: it counts as one that lives; a lease is not charged (safety C6)."""
+    """There is no other host: it counts as a live one; a lease is not charged (safety C6)."""
     machine = machine_with(retry_count=8)
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", 1)

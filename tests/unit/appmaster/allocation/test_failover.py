@@ -77,7 +77,7 @@ def triple(machine: Machine) -> Machine:
 # --- the flow of the document
 
 
-def test_an_active_that_stops_goes_on_at_its_launcher_and_nothing_befalls_its_standby(
+def test_an_active_that_stops_goes_on_at_its_launcher_and_its_standby_runs_on(
     pair: Machine,
 ) -> None:
     """S5: "container will be re-spawned -- problem solved"; no failover is written."""
@@ -88,10 +88,8 @@ def test_an_active_that_stops_goes_on_at_its_launcher_and_nothing_befalls_its_st
     assert pair.container("0-0") == standby
 
 
-def test_home_is_asked_first_and_when_it_answers_nothing_befalls_the_standby(
-    pair: Machine,
-) -> None:
-    """S5: its host lives, so a launcher there is asked for; the standby runs on."""
+def test_home_is_requested_first_and_when_it_answers_the_standby_runs_on(pair: Machine) -> None:
+    """S5: its host lives, so a launcher there is requested; the standby runs on."""
     ended = ResourceEnded(RequestId(1), ResourceId("r0"), "killed")
     assert pair.feed(ended)[-2:] == asks(3, "a")
     standby = pair.container("0-0")
@@ -99,7 +97,7 @@ def test_home_is_asked_first_and_when_it_answers_nothing_befalls_the_standby(
     assert (pair.container("0-0"), pair.container("0").failover) == (standby, None)
 
 
-def test_when_home_expires_the_standby_makes_way_and_leaves_its_launcher(pair: Machine) -> None:
+def test_when_home_expires_the_standby_stops_and_leaves_its_launcher(pair: Machine) -> None:
     """S6: records first, then the stop. Its launcher is reused: no request, no full host."""
     pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"))
     decision = pair.decide(expired(3))
@@ -112,7 +110,7 @@ def test_when_home_expires_the_standby_makes_way_and_leaves_its_launcher(pair: M
     assert news(pair, started("0", 2)) == (EndFailover(ZERO),)
 
 
-def test_who_makes_way_is_known_until_its_active_runs(pair: Machine) -> None:
+def test_the_standby_that_stops_is_known_until_its_active_runs(pair: Machine) -> None:
     """Its launcher may begin what the active's start will need; at any other stop it must not."""
     assert not makes_way(pair.state, inc("0-0", 1).processor_id)
     pair.feed(TAKEN_BACK)
@@ -122,10 +120,11 @@ def test_who_makes_way_is_known_until_its_active_runs(pair: Machine) -> None:
     assert not makes_way(pair.state, inc("0-0", 1).processor_id)
 
 
-def test_what_the_cluster_took_back_is_failed_over_at_once(pair: Machine) -> None:
+def test_a_preempted_active_fails_over_at_once(pair: Machine) -> None:
     """S4: -100, -101, -102: the old host is not tried, and nothing is charged.
 
-    The standby, whose stop was ordered and is not charged either, is placed anew under Invariant-1.
+    The standby, whose stop was ordered and is not charged either, is placed again under
+    Invariant-1.
     """
     decision = pair.decide(TAKEN_BACK)
     assert decision.records == chooses(FIRST, B)
@@ -138,8 +137,8 @@ def test_what_the_cluster_took_back_is_failed_over_at_once(pair: Machine) -> Non
     assert pair.container("0").failures == pair.container("0-0").failures == 0
 
 
-def test_who_makes_way_does_not_go_where_its_active_was_cut_off_from_kafka(pair: Machine) -> None:
-    """It would end there likewise: a failure of a standby that nobody needed."""
+def test_a_standby_does_not_go_where_its_active_was_cut_off_from_kafka(pair: Machine) -> None:
+    """It would end there likewise: an unnecessary failure of a standby."""
     records = news(pair, stopped("0", 1, StopCause.CUT_OFF, 73))
     assert records == chooses(FIRST, B)
     assert pair.feed(MADE_WAY) == (*waits_no_more(), *asks(3, "c"))
@@ -161,13 +160,13 @@ def test_a_launch_that_fails_at_home_leads_to_the_standby(pair: Machine) -> None
 
 
 def test_a_surplus_launcher_elsewhere_is_not_preferred_to_a_standby(pair: Machine) -> None:
-    """S12: the state is at the standby's. Nobody seeks the surplus then."""
+    """S12: the state is at the standby's. No container needs the surplus then."""
     pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"), check_in("r9", "c"))
     assert pair.feed(expired(3)) == (*cancels(3), *stops("r1", "0-0", 1), *waits(), *releases("r9"))
 
 
 def test_a_first_start_has_no_state_to_fail_over_to(machine: Machine) -> None:
-    """Nobody knows of a home, nor has it ever run: another host, not the standby's place."""
+    """It has no known home, and has never run: another host, not the standby's place."""
     machine.feed(job({"0": None, "0-0": None}), live("a", "b", "c"))
     assert [machine.container(p).wanted for p in ("0", "0-0")] == ["a", "b"]
     machine.run("0-0", "r2", "b", 2)
@@ -185,8 +184,10 @@ def test_the_last_host_of_a_standby_that_does_not_run_is_next(pair: Machine) -> 
     assert pair.phases == (P.REQUESTED, P.REQUESTED)
 
 
-def test_what_a_standby_asks_for_elsewhere_is_not_its_actives_affair(machine: Machine) -> None:
-    """It goes on; and so does whoever is queued behind it there."""
+def test_a_standbys_request_for_another_host_is_not_affected_by_its_active(
+    machine: Machine,
+) -> None:
+    """It goes on, and so does each request that is queued behind it there."""
     machine.feed(job({"0": None, "0-0": "b"}), live("b"), check_in("r1", "b", request=1))
     assert machine.feed(live("a", "b")) == asks(2, "a")
     machine.feed(ResourceEnded(RequestId(1), ResourceId("r1"), "killed"))
@@ -203,7 +204,7 @@ def test_a_launcher_that_was_set_aside_for_the_standby_serves_the_active(pair: M
     assert pair.feed(check_in("r1", "b")) == permits("r1", "0", 2, (inc("0", 1),))
 
 
-def test_where_no_standby_can_be_taken_any_other_host_is(pair: Machine) -> None:
+def test_without_a_usable_standby_any_other_host_is_requested(pair: Machine) -> None:
     """S16: no standby runs, and none is known to have run anywhere that lives."""
     pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c"))
     records = news(pair, TAKEN_BACK)
@@ -211,9 +212,7 @@ def test_where_no_standby_can_be_taken_any_other_host_is(pair: Machine) -> None:
     assert pair.container("0").phase is P.REQUESTED
 
 
-def test_a_standby_that_runs_on_the_home_of_its_active_is_the_one_to_take(
-    machine: Machine,
-) -> None:
+def test_a_standby_that_runs_on_the_home_of_its_active_is_the_one_to_take(machine: Machine) -> None:
     """S10: 0 is offered the host that 0-0 runs on: a failover to that one, whatever its lag."""
     machine.feed(job({"0": "b", "0-0": "b", "0-1": "c"}, p0=1, **{"p0-0": 1, "p0-1": 1}))
     machine.feed(check_in("r1", "b", inc("0-0", 1)), check_in("r2", "c", inc("0-1", 1)))
@@ -243,7 +242,7 @@ def test_the_standby_with_the_least_lag_is_taken(
 
 
 def test_a_lag_is_that_of_one_incarnation_of_a_standby(triple: Machine) -> None:
-    """It is unknown again with the next permit; of an active, or of nobody, nothing is kept."""
+    """The next permit makes it unknown; that of an active or an unknown processor is dropped."""
     triple.stale(LagsReported({ZERO: 3}), LagsReported({ProcessorId("9"): 3}), LagsReported({}))
     triple.feed(LagsReported({FIRST: 4}))
     triple.stale(LagsReported({FIRST: 4}))
@@ -269,7 +268,7 @@ def test_the_next_standby_is_taken_when_the_first_ones_host_does_not_answer(
 
 
 def test_the_standbys_launcher_may_be_gone_when_it_has_stopped(pair: Machine) -> None:
-    """YARN says so before the evidence is in: a launcher is asked for there at once (safety P2)."""
+    """YARN says so before the evidence is in: a launcher there is requested at once (safety P2)."""
     pair.feed(TAKEN_BACK)
     assert pair.feed(ResourceEnded(RequestId(2))) == asks(3, "b")
     pair.feed(MADE_WAY)
@@ -312,7 +311,7 @@ def test_an_active_that_fails_before_it_has_started_goes_on_where_it_is(pair: Ma
     assert news(pair, started("0", 3)) == (EndFailover(ZERO),)
 
 
-def test_when_nothing_else_is_left_a_failover_begins_anew(pair: Machine) -> None:
+def test_when_nothing_else_is_left_a_failover_begins_again(pair: Machine) -> None:
     """The only live host has the standby that was used already: its place is taken once more."""
     pair.feed(TAKEN_BACK, MADE_WAY)
     pair.run("0-0", "r3", "a", 3)
@@ -320,7 +319,7 @@ def test_when_nothing_else_is_left_a_failover_begins_anew(pair: Machine) -> None
     assert news(pair, LauncherSilent(ResourceId("r1"))) == chooses(FIRST, A)
 
 
-def test_what_a_standby_merely_asks_for_is_the_actives_when_nothing_else_is_left(
+def test_the_active_gets_the_host_that_its_standby_requests_as_the_last_choice(
     pair: Machine,
 ) -> None:
     """A standby is never in the way of its active, but where it may still run."""

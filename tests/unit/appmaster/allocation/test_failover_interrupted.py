@@ -124,55 +124,57 @@ def test_an_active_that_is_given_up_fails_over_no_more(machine_with: MachineWith
     assert machine.phase("0") is P.FAILED
 
 
-def test_an_active_whose_finish_is_told_late_fails_over_no_more(pair: Machine) -> None:
+def test_an_active_whose_finish_is_reported_late_fails_over_no_more(pair: Machine) -> None:
     """Its launcher said so to the AM after the cluster took it back."""
     pair.feed(TAKEN_BACK)
     assert news(pair, stopped("0", 1, StopCause.FINISHED, 0))[0] == EndFailover(ZERO)
 
 
 def test_a_driver_hears_of_a_finish_before_it_has_found_the_standby(machine: Machine) -> None:
-    """The job ends when all that an earlier driver left running is found: somebody must stop it."""
+    """The job ends when all that an earlier driver left running is found and stopped."""
     machine.feed(job({"0": "a", "0-0": "b"}, p0=1, **{"p0-0": 1}))
     assert machine.feed(stopped("0", 1, StopCause.FINISHED, 0)) == ()
     machine.feed(check_in("r1", "b", inc("0-0", 1)))
     assert machine.feed(live("a", "b")) == stops("r1", "0-0", 1)
 
 
-def test_a_choice_that_is_stopping_already_is_not_told_twice(machine: Machine) -> None:
+def test_a_choice_that_is_stopping_already_gets_no_second_order(machine: Machine) -> None:
     """A model has overtaken the standby: its stop is waited for as that of any."""
     machine.feed(replace(interrupted(), floors={FIRST: 2}))
     machine.feed(check_in("r1", "b", inc("0-0", 1)), live("b", "c"))
     assert machine.phases[:2] == (P.FAILING_OVER, P.STOPPING)
 
 
-def test_a_standbys_last_host_that_cannot_be_asked_by_name_is_no_choice(
+def test_a_standbys_last_host_that_cannot_be_requested_by_name_is_no_choice(
     machine_with: MachineWith,
 ) -> None:
-    """It joined after the submission, and nobody of ours runs there."""
+    """It joined after the submission, and no container of the job runs there."""
     machine = machine_with(strict_hosts=(A, C))
     machine.feed(job({"0": "a", "0-0": "z"}, p0=1, **{"p0-0": 1}), live("c", "z"))
     assert machine.container("0").failover == Failover(FailoverStep.OTHER_HOST)
     assert machine.container("0").wanted == "c"
 
 
-def test_any_other_host_is_asked_one_after_the_other(pair: Machine) -> None:
+def test_other_hosts_are_requested_one_after_the_other(pair: Machine) -> None:
     """Once it is known that no standby can be taken, that is not written with each request."""
     pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c", "d"), TAKEN_BACK)
     assert pair.container("0").wanted == "d"
     assert news(pair, expired(4)) == ()
 
 
-def test_what_its_active_asks_for_is_given_up_where_a_standby_is_found(machine: Machine) -> None:
+def test_an_active_gives_up_its_request_for_a_host_where_a_standby_is_found(
+    machine: Machine,
+) -> None:
     """Its message was long on its way: the active takes its place as of any that runs at home."""
     machine.feed(job({"0": "b", "0-0": None}, p0=1, **{"p0-0": 1}), live("b", "c"))
     assert machine.container("0").wanted == "b"
     assert news(machine, check_in("r1", "b", inc("0-0", 1))) == chooses(FIRST, B)
 
 
-def test_an_active_waits_where_a_launcher_is_set_aside_for_its_standby_and_no_host_can_be_asked(
+def test_an_active_waits_for_its_standbys_reserved_launcher_if_no_host_can_be_requested(
     machine_with: MachineWith,
 ) -> None:
-    """Then the standby starts there, and makes way."""
+    """Then the standby starts there, and stops for the active."""
     machine = machine_with(strict_hosts=(A,))
     machine.feed(job({"0": "a", "0-0": None}), live("a", "z"))
     machine.run("0", "r0", "a", 1)

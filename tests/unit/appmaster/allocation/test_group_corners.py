@@ -1,4 +1,4 @@
-"""Groups in situations that come about seldom: who is chosen, who steps aside, who is put right."""
+"""Rare situations of groups: which container is chosen, steps aside or is corrected."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_best_standby_that_may_be_taken_is_chosen() -> None:
 
 
 def test_a_standbys_last_host_that_had_no_room_is_not_chosen(machine: Machine) -> None:
-    """Both ran on a, which has no room: the active goes elsewhere, failed to nobody."""
+    """Both ran on a, which has no room: the active goes elsewhere, without a standby."""
     machine.feed(group({"0": "a", "0-0": "a"}, p0=1), live("a", "b", "c"))
     machine.feed(expired(request_of(machine, "0")))
     (record,) = (r for r in machine.records if isinstance(r, WriteFailover))
@@ -66,7 +66,7 @@ def test_a_standbys_last_host_that_had_no_room_is_not_chosen(machine: Machine) -
     assert machine.container("0").wanted in {"b", "c"}
 
 
-def test_who_was_failed_to_nobody_goes_on_without_a_new_record(machine: Machine) -> None:
+def test_a_failover_without_a_standby_goes_on_without_a_new_record(machine: Machine) -> None:
     """Its requests expire, one host after the other; what the stream says stays."""
     machine.feed(group({"0": "a", "0-0": None}, p0=1), live("a", "b", "c"))
     for _ in range(3):
@@ -86,8 +86,8 @@ def test_a_standby_that_stops_already_is_waited_for(machine: Machine) -> None:
     assert machine.container("0").resource_id == "r-0-0"
 
 
-def test_who_asks_where_its_active_is_found_asks_no_more(machine: Machine) -> None:
-    """A driver that starts anew finds the active on the host that it has asked for its standby."""
+def test_a_standby_withdraws_its_request_for_the_host_of_its_active(machine: Machine) -> None:
+    """A new driver finds the active on the host that it has requested for its standby."""
     machine.feed(group({"0": "a", "0-0": "b"}, p0=1), live("a", "b", "c"))
     machine.feed(check_in("r1", "b", running=inc("0", 1)))
     assert (machine.phase("0"), machine.container("0").home) == (P.RUNNING, "b")
@@ -166,7 +166,7 @@ def test_a_launchers_own_fault_is_charged_with_what_yarn_says(machine: Machine) 
 
 
 def test_an_early_request_is_granted_once(machine: Machine) -> None:
-    """The second word of it is stale; and when none comes of it, nobody is charged."""
+    """The second report of it is stale; a grant that is not used is not charged."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", 1)
     assert machine.feed(ResourceEnded(request_id=RequestId(1))) == asks(2, "a")

@@ -21,7 +21,7 @@ def launcher(name: str, host: Host) -> ResourceState:
     return ResourceState(ResourceId(name), host, None)
 
 
-def test_candidates_are_live_untried_and_can_be_asked_by_name() -> None:
+def test_candidates_are_live_untried_and_can_be_requested_by_name() -> None:
     """In the order of their names."""
     tried = replace(ZERO, tried=(A,))
     assert host_search.candidate_hosts(SETTINGS, (C, B, A), (), tried) == (B, C)
@@ -30,7 +30,7 @@ def test_candidates_are_live_untried_and_can_be_asked_by_name() -> None:
     assert host_search.candidate_hosts(strict, (C, B, A), (), tried) == (C,)
 
 
-def test_home_is_best_then_the_first_of_the_ranked_that_is_near_nobody_of_the_group() -> None:
+def test_home_is_best_then_the_first_ranked_host_apart_from_the_group() -> None:
     """None where there is no candidate."""
     ranked = (C, B, A)
     assert host_search.best_host(ranked, B, {A, B}.__contains__) == B
@@ -40,7 +40,7 @@ def test_home_is_best_then_the_first_of_the_ranked_that_is_near_nobody_of_the_gr
     assert host_search.best_host(ranked, A, set[Host]().__contains__) is None
 
 
-def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_asked() -> None:
+def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_requested() -> None:
     """At home always; else on the chosen host, else on the least loaded; never instead of home."""
     at_a, at_b, at_c = launcher("r1", A), launcher("r2", B), launcher("r3", C)
     assert host_search.best_launcher((at_b, at_a), A, A, {}) == at_a

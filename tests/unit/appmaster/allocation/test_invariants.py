@@ -1,4 +1,4 @@
-"""Each broken sentence is found, and the story told."""
+"""Each broken sentence is found, with its story."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def broken(state: AllocatorState) -> str:
     return str(caught.value)
 
 
-def test_a_sound_state_is_silent_and_the_story_is_told_of_another(sound: AllocatorState) -> None:
+def test_a_sound_state_gives_no_error_and_another_gives_its_story(sound: AllocatorState) -> None:
     """What was broken, after what, and the whole state."""
     check(sound)
     check_step(sound, sound, "nothing")
@@ -103,8 +103,8 @@ def test_sharing(sound: AllocatorState) -> None:
     assert "number has not been used" in broken(replace(sound, next_request_id=2))
 
 
-def test_what_was_cancelled(sound: AllocatorState) -> None:
-    """Nobody waits for it, and no launcher is kept for its sake."""
+def test_the_invariants_of_cancelled_requests(sound: AllocatorState) -> None:
+    """No container waits for it, and no launcher is kept for its sake."""
     story = broken(replace(sound, cancelled=Bag([RequestId(1), RequestId(2)])))
     assert "nobody waits for a request that was cancelled: 2" in story
     assert "came of no cancelled request: r0" in story
@@ -127,7 +127,7 @@ def test_the_job(sound: AllocatorState) -> None:
 
 
 def test_idle_launchers(sound: AllocatorState) -> None:
-    """Kept only while somebody seeks."""
+    """Kept only while a container needs a launcher."""
     done = {"phase": ContainerPhase.FINISHED, "request_id": None, "wanted": None}
     nobody_seeks = changed(changed(sound, "1", **done), "2", **done)
     assert "r9 is kept idle only while" in broken(replace(nobody_seeks, timers=Bag()))
@@ -171,7 +171,7 @@ def test_a_resource_of_another_is_no_business_of_a_container(sound: AllocatorSta
     assert sound.container(ProcessorId("0")) is not None
 
 
-def test_what_a_step_changed_is_enough_to_find_what_it_broke(sound: AllocatorState) -> None:
+def test_the_changed_rows_are_enough_to_find_a_broken_invariant(sound: AllocatorState) -> None:
     """The rows that are named, and those that they concern; rows that are not named are not."""
 
     def story(after: AllocatorState, **changes: str) -> str:
@@ -197,7 +197,7 @@ def test_what_a_step_changed_is_enough_to_find_what_it_broke(sound: AllocatorSta
     assert "while evidence is awaited" in story(replace(sound, early=early), early="0")
 
 
-def test_a_timer_of_nobody_is_found_among_those_of_all(sound: AllocatorState) -> None:
+def test_a_timer_without_an_owner_is_found_among_all_timers(sound: AllocatorState) -> None:
     """Whether it came without a need, or went in spite of one, of what changed or of others."""
 
     def story(after: AllocatorState, *processors: str) -> str:

@@ -98,7 +98,7 @@ def test_the_model_is_published_once(running: Machine) -> None:
 def test_a_failure_is_charged_and_the_same_launcher_runs_the_next(
     running: Machine, cause: StopCause
 ) -> None:
-    """At once on its next poll; nothing is asked of YARN."""
+    """At once on its next poll; no request goes to YARN."""
     assert running.feed(stopped("0", 1, cause, 137)) == remembers_failure("0")
     assert running.phase("0") is P.ASSIGNED
     assert running.feed(check_in("r0", "a")) == permits("r0", "0", 2, (inc("0", 1),))
@@ -106,7 +106,7 @@ def test_a_failure_is_charged_and_the_same_launcher_runs_the_next(
 
 
 @pytest.mark.parametrize("cause", [StopCause.ORDERED, StopCause.SIGNALLED, StopCause.LEASE_LOST])
-def test_a_stop_that_is_nobodys_failure_is_not_charged(
+def test_a_stop_that_is_no_failure_is_not_charged(
     machine_with: MachineWith, cause: StopCause
 ) -> None:
     """A stray SIGTERM, a lost lease or an old order never retires a processor, retries or not."""
@@ -134,7 +134,7 @@ def test_a_container_whose_host_is_cut_off_from_kafka_goes_elsewhere_uncharged(
     assert machine.container("0").wanted in {"a", None}
 
 
-def test_an_only_host_that_is_cut_off_is_asked_again(machine: Machine) -> None:
+def test_an_only_host_that_is_cut_off_is_requested_again(machine: Machine) -> None:
     """There is no other one."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", 1)
@@ -143,7 +143,7 @@ def test_an_only_host_that_is_cut_off_is_asked_again(machine: Machine) -> None:
     assert machine.container("0").failures == 0
 
 
-def test_a_launcher_whose_end_yarn_has_told_needs_no_word_to_go(machine: Machine) -> None:
+def test_a_launcher_whose_end_yarn_has_reported_needs_no_order_to_exit(machine: Machine) -> None:
     """Its child was cut off, and is waited for, when the launcher is gone."""
     machine.deploy({"0": "a"}, "a", "b")
     machine.run("0", "r0", "a", 1)
@@ -161,7 +161,7 @@ def test_a_container_may_fail_while_it_starts(machine: Machine) -> None:
     assert (machine.phase("0"), machine.container("0").home) == (P.ASSIGNED, "gone")
 
 
-def test_finished_is_for_good_and_the_launcher_goes(running: Machine) -> None:
+def test_finished_is_final_and_the_launcher_exits(running: Machine) -> None:
     """Nothing restarts it; reported twice: stale."""
     assert running.feed(stopped("0", 1, StopCause.FINISHED, 0)) == releases("r0")
     assert running.phase("0") is P.FINISHED
@@ -169,7 +169,7 @@ def test_finished_is_for_good_and_the_launcher_goes(running: Machine) -> None:
     assert running.feed(check_in("r0", "a")) == releases("r0")
 
 
-def test_a_late_word_that_it_finished_counts_before_a_successor_is_permitted(
+def test_a_late_report_that_it_finished_counts_before_a_successor_is_permitted(
     running: Machine,
 ) -> None:
     """Its launcher fell silent after the end of its tasks; after a permit it would be stale."""
@@ -192,7 +192,7 @@ def test_a_stop_reported_twice_is_stale(running: Machine) -> None:
 
 
 def test_a_silent_launcher_is_a_stop_and_its_skein_container_is_ended(running: Machine) -> None:
-    """Not charged, as its host is lost: another is asked; the permit lists the lost one."""
+    """Not charged, as its host is lost: another is requested; the permit lists the lost one."""
     silent = LauncherSilent(ResourceId("r0"))
     lost = (*cancels(1), *falls_silent("a"), *excludes("a"))
     assert running.feed(silent) == (*lost, *asks(3, "c"))
@@ -209,7 +209,7 @@ def test_a_container_on_a_lost_host_is_not_charged(running: Machine) -> None:
     assert running.container("0").failures == 0
 
 
-def test_skeins_word_is_no_evidence_of_a_stop(running: Machine) -> None:
+def test_skeins_report_is_no_evidence_of_a_stop(running: Machine) -> None:
     """Safety P1: the container's end counts when its launcher has been silent, too."""
     assert running.feed(ResourceEnded(request_id=RequestId(1))) == asks(3, "a")
     assert running.phase("0") is P.RUNNING
@@ -258,7 +258,7 @@ def test_retries_are_counted_within_the_window_and_then_the_job_fails(running: M
 
 
 def test_failures_are_forgotten_after_the_window(running: Machine) -> None:
-    """Each failure begins the window anew; at its end the count is zero."""
+    """Each failure begins the window again; at its end the count is zero."""
     for _ in range(3):
         for _ in range(2):
             epoch = running.container("0").epoch
@@ -330,7 +330,7 @@ def test_launches_that_never_succeed_fail_the_job_too(machine: Machine) -> None:
 
 
 def test_a_permit_lists_every_incarnation_that_no_later_one_has_fenced(running: Machine) -> None:
-    """Those that never started fenced nobody; one that started has fenced those of its permit."""
+    """One that never started has fenced none; one that started has fenced those of its permit."""
     running.feed(stopped("0", 1), check_in("r0", "a"))
     running.feed(stopped("0", 2), check_in("r0", "a"))
     assert running.permits[-2:] == (
@@ -353,12 +353,12 @@ def test_a_list_stays_small_however_long_a_container_fails(machine_with: Machine
     assert machine.records[-1] == records_epoch("0", 41)
 
 
-def test_one_that_nobody_saw_stop_stays_listed_until_it_is_reported(
+def test_an_incarnation_without_evidence_of_a_stop_stays_listed_until_it_is_reported(
     machine_with: MachineWith,
 ) -> None:
     """It may wake up and begin again after the driver's fence: only a later one's report drops it.
 
-    A report drops nobody but those it names, and comes too late for nobody.
+    A report drops those it names only, and is never too late.
     """
     machine = machine_with(retry_count=-1)
     machine.deploy({"0": "a"}, "a")
@@ -375,8 +375,8 @@ def test_one_that_nobody_saw_stop_stays_listed_until_it_is_reported(
     assert machine.permits[-1].fence == (inc("0", 40),)
 
 
-def test_the_stream_tells_the_first_permit_whom_to_fence(machine: Machine) -> None:
-    """Its lists, and always the last incarnation, whom nobody can have fenced yet."""
+def test_the_first_permit_lists_incarnations_from_the_stream(machine: Machine) -> None:
+    """Its lists, and always the last incarnation, which no other can have fenced yet."""
     zero, one = ProcessorId("0"), ProcessorId("1")
     before = (inc("0", 3), inc("0", 4), inc("9", 2))
     epochs = {zero: 4, one: 1}
@@ -462,7 +462,7 @@ def test_a_shutdown_before_the_model_ends_the_job_at_once(machine: Machine) -> N
 def test_the_job_does_not_end_before_it_is_known_what_an_earlier_driver_left_running(
     machine_with: MachineWith,
 ) -> None:
-    """The result stands at once; who is found after it is stopped, with evidence, before the end.
+    """The result stands at once; a container found later is stopped, with evidence, before the end.
 
     A random schedule found the end ordered while 1@1, of which a new driver had not heard, ran on.
     """
@@ -480,7 +480,7 @@ def test_the_job_does_not_end_before_it_is_known_what_an_earlier_driver_left_run
 
 
 def test_the_first_result_stands_while_the_end_waits(machine_with: MachineWith) -> None:
-    """Others fail, or somebody ends the job in order, before the hosts are known: FAILED stays."""
+    """Others fail, or an operator ends the job, before the hosts are known: FAILED stays."""
     machine = machine_with(retry_count=0)
     machine.feed(model({"0": "a", "1": "b", "2": "c"}, p0=1, p1=1, p2=1))
     for number, host in (("0", "a"), ("1", "b"), ("2", "c")):

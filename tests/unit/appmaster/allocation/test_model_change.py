@@ -1,4 +1,4 @@
-"""A new JobModel while the job runs: who stops, who waits for whom, who goes, who stays."""
+"""A new JobModel while the job runs: which stop, which wait for others, which go, which stay."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ SHRUNK = change(2, {"0": "a"}, {"0": (1, 2)}, {"0": (inc("0", 1), inc("1", 1))},
 # --- growing
 
 
-def test_losers_stop_gainers_ask_and_nobody_else_is_touched(running: Machine) -> None:
+def test_losers_stop_gainers_request_and_no_other_container_is_touched(running: Machine) -> None:
     """2 asks for the host of the task that it gets; 1 runs on under the version of its permit."""
     before = running.container("1")
     assert running.feed(GROWN) == (*stops("r0", "0", 1), *asks(3, "a"))
@@ -109,7 +109,7 @@ def test_losers_stop_gainers_ask_and_nobody_else_is_touched(running: Machine) ->
 
 
 def test_the_permit_waits_for_the_stop_of_the_former_owner(running: Machine) -> None:
-    """A launcher is held meanwhile; the permits name the new version and list who is to be fenced.
+    """A launcher is held meanwhile; the permits have the new version and the list of fences.
 
     The loser goes on at its launcher, uncharged.
     """
@@ -141,7 +141,7 @@ def test_a_stop_that_a_model_ordered_is_never_charged(running: Machine, cause: S
     assert (running.phase("0"), running.container("0").failures) == (P.ASSIGNED, 0)
 
 
-def test_one_that_starts_is_stopped_too(machine: Machine) -> None:
+def test_a_starting_container_is_stopped_too(machine: Machine) -> None:
     """Its permit was overtaken: if it has not begun, it never will."""
     machine.deploy({"0": "a"}, "a")
     machine.feed(check_in("r0", "a", request=1))
@@ -157,7 +157,7 @@ def test_one_that_starts_is_stopped_too(machine: Machine) -> None:
 
 
 def test_a_lost_launcher_is_evidence_and_the_loser_asks_again(running: Machine) -> None:
-    """The keeper's word, told as silence: not charged; its gainer goes on before it."""
+    """The keeper reports it as silence: not charged; its gainer goes on before it."""
     running.feed(GROWN, check_in("r2", "a", request=3))
     orders = running.feed(LauncherSilent(ResourceId("r0")))
     assert running.container("0").failures == 0
@@ -166,8 +166,8 @@ def test_a_lost_launcher_is_evidence_and_the_loser_asks_again(running: Machine) 
     assert running.feed(check_in("r2", "a")) == permits("r2", "2", 1, (inc("0", 1),), 2)
 
 
-def test_what_yarn_says_is_no_evidence(running: Machine) -> None:
-    """The loser's YARN container ended: the gate stays shut until somebody has waited for it."""
+def test_a_report_of_yarn_is_no_evidence(running: Machine) -> None:
+    """The loser's YARN container ended: the gate stays shut without evidence of the stop."""
     running.feed(GROWN, check_in("r2", "a", request=3), ResourceEnded(RequestId(1)))
     assert running.phase("0") is P.STOPPING
     assert running.feed(check_in("r2", "a")) == ()
@@ -188,8 +188,8 @@ def test_fences_are_known_of_all_lists(running: Machine) -> None:
 # --- shrinking
 
 
-def test_a_retired_one_stops_and_its_launcher_goes(running: Machine) -> None:
-    """Both stop; who stays is permitted when both have, whichever was first."""
+def test_a_retired_container_stops_and_its_launcher_exits(running: Machine) -> None:
+    """Both stop; the one that stays is permitted when both have, whichever was first."""
     assert running.feed(SHRUNK) == (*stops("r1", "1", 1), *stops("r0", "0", 1))
     running.feed(stopped("0", 1, ORDERED, 0))
     assert running.feed(check_in("r0", "a")) == ()
@@ -201,8 +201,8 @@ def test_a_retired_one_stops_and_its_launcher_goes(running: Machine) -> None:
     running.stale(stopped("1", 1, ORDERED, 0))
 
 
-def test_the_launcher_of_a_retired_one_serves_who_seeks(running: Machine) -> None:
-    """With its next check-in; what was asked of YARN meanwhile is taken back."""
+def test_the_launcher_of_a_retired_processor_serves_a_waiting_container(running: Machine) -> None:
+    """With its next check-in; the request to YARN is withdrawn."""
     running.feed(change(2, {"0": "a", "2": "b"}, {"0": (1, 1)}, {"2": (inc("1", 1),)}, "2"))
     assert running.phases == (P.RUNNING, P.STOPPING, P.REQUESTED)
     assert running.feed(stopped("1", 1, ORDERED, 0)) == ()
@@ -213,8 +213,8 @@ def test_the_launcher_of_a_retired_one_serves_who_seeks(running: Machine) -> Non
 
 
 @pytest.mark.parametrize("how", ["silent", "ended"])
-def test_a_retired_one_that_is_lost_is_gone(running: Machine, how: str) -> None:
-    """Nobody asks for it again."""
+def test_a_retired_container_that_is_lost_is_forgotten(running: Machine, how: str) -> None:
+    """It is not requested again."""
     silent = LauncherSilent(ResourceId("r1"))
     ended = ResourceEnded(RequestId(2), ResourceId("r1"))
     orders = running.feed(SHRUNK, silent if how == "silent" else ended)
@@ -223,7 +223,7 @@ def test_a_retired_one_that_is_lost_is_gone(running: Machine, how: str) -> None:
     assert running.records[-1] == WriteStop(inc("1", 1), "lease-lost")
 
 
-def test_a_retired_one_that_waits_goes_at_once(machine: Machine) -> None:
+def test_a_retired_container_that_waits_is_dropped_at_once(machine: Machine) -> None:
     """Whatever it waits for is taken back; an idle launcher too. What had a permit has stopped."""
     machine.deploy({"0": "a", "1": "b", "2": "c", "3": "c"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)
@@ -236,7 +236,7 @@ def test_a_retired_one_that_waits_goes_at_once(machine: Machine) -> None:
     assert [c.processor_id for c in machine.state.containers] == ["0"]
 
 
-def test_a_retired_one_that_returns_goes_on(running: Machine) -> None:
+def test_a_retired_container_that_returns_goes_on(running: Machine) -> None:
     """5 -> 2 -> 5 before it has stopped: it must stop all the same, and keeps its launcher."""
     running.feed(SHRUNK)
     back = change(3, {"0": "a", "1": "b"}, {"0": (1, 3), "1": (1, 3)}, {"1": (inc("1", 1),)}, "1")
@@ -246,7 +246,7 @@ def test_a_retired_one_that_returns_goes_on(running: Machine) -> None:
     assert running.feed(check_in("r1", "b")) == permits("r1", "1", 4, (inc("1", 1),), 3)
 
 
-def test_one_that_returns_later_goes_on_above_all_its_epochs(running: Machine) -> None:
+def test_a_processor_that_returns_later_goes_on_above_all_its_epochs(running: Machine) -> None:
     """It has stopped, and was forgotten; the stream has not."""
     running.feed(SHRUNK, stopped("1", 1, ORDERED, 0))
     back = change(3, {"0": "a", "1": "b"}, {"0": (1, 3), "1": (1, 3)}, {"1": (inc("1", 1),)}, "1")
@@ -286,13 +286,13 @@ def test_the_same_version_again_is_stale_and_an_older_one_a_bug(running: Machine
 
 
 def test_a_job_that_ends_is_not_changed(running: Machine) -> None:
-    """The result stands, and all that runs has been told to stop."""
+    """The result stands, and all that runs has an order to stop."""
     running.feed(ShutdownRequested())
     running.stale(GROWN)
 
 
 def test_the_end_waits_for_all_that_stop(running: Machine) -> None:
-    """In mid-change: the retired one too; it is told again, and leaves nothing behind."""
+    """In mid-change: the retired one too; it gets the order again, and leaves nothing behind."""
     running.feed(SHRUNK)
     orders = running.feed(ShutdownRequested())
     assert set(orders) == {*stops("r0", "0", 1), *stops("r1", "1", 1)}
@@ -357,8 +357,8 @@ RESTARTED = change(
 )
 
 
-def test_a_driver_in_mid_change_finds_whom_to_stop(machine: Machine) -> None:
-    """The loser and the retired one are found running: told to stop, and waited for."""
+def test_a_driver_in_mid_change_finds_the_containers_to_stop(machine: Machine) -> None:
+    """The loser and the retired one are found running: ordered to stop, and waited for."""
     machine.feed(RESTARTED)
     assert machine.feed(check_in("r0", "a", inc("0", 1))) == stops("r0", "0", 1)
     assert machine.feed(check_in("r1", "b", inc("1", 1))) == stops("r1", "1", 1)
@@ -371,8 +371,8 @@ def test_a_driver_in_mid_change_finds_whom_to_stop(machine: Machine) -> None:
     assert machine.feed(check_in("r0", "a")) == permits("r0", "0", 3, fence[:1], 2)
 
 
-def test_a_retired_one_that_has_stopped_meanwhile_is_not_waited_for(machine: Machine) -> None:
-    """Its launcher says so, or somebody else; the second word is stale, as one of a stranger is."""
+def test_a_retired_container_that_has_stopped_is_not_waited_for(machine: Machine) -> None:
+    """Its launcher or another process says so; a second report is stale, as is a stranger's."""
     machine.feed(RESTARTED)
     assert machine.feed(stopped("1", 1, ORDERED, 0)) == ()
     assert not machine.state.retired
@@ -381,21 +381,21 @@ def test_a_retired_one_that_has_stopped_meanwhile_is_not_waited_for(machine: Mac
     machine.stale(stopped("1", 1, ORDERED, 0))
 
 
-def test_a_retired_one_without_a_lease_is_not_waited_for(machine: Machine) -> None:
-    """The keeper says so, as nobody has found its launcher."""
+def test_a_retired_container_without_a_lease_is_not_waited_for(machine: Machine) -> None:
+    """The keeper says so, as the driver has not found its launcher."""
     machine.feed(RESTARTED)
     assert machine.feed(RetiredStopped(inc("1", 1), "lease-lost")) == ()
     assert not machine.state.retired
 
 
 def test_a_child_with_another_epoch_than_the_retired_one_is_stopped(machine: Machine) -> None:
-    """As any child that nobody should run."""
+    """As any child that no launcher should run."""
     machine.feed(RESTARTED)
     assert machine.feed(check_in("r1", "b", inc("1", 7))) == stops("r1", "1", 7)
     assert machine.state.container(ProcessorId("1")) is None
 
 
-def test_who_was_not_found_is_permitted_above_the_raised_epoch(machine: Machine) -> None:
+def test_a_container_not_found_is_permitted_above_the_raised_epoch(machine: Machine) -> None:
     """It has stopped in the meantime."""
     machine.feed(RESTARTED, live("a", "b"))
     assert machine.feed(check_in("r0", "a", request=1)) == (

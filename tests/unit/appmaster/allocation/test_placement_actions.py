@@ -1,4 +1,4 @@
-"""Whom to ask, in which order, and for how long."""
+"""Which hosts are requested, in which order, and for how long."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.unit.appmaster.allocation.conftest import (
 )
 
 
-def test_nothing_is_asked_before_both_model_and_hosts_are_known(machine: Machine) -> None:
+def test_nothing_is_requested_before_both_model_and_hosts_are_known(machine: Machine) -> None:
     """Model alone: nothing; the first observation of hosts starts the placing."""
     assert machine.feed(model({"0": "a"})) == ()
     assert machine.phase("0") is P.QUEUED
@@ -38,7 +38,7 @@ def test_nothing_is_asked_before_both_model_and_hosts_are_known(machine: Machine
     assert machine.phase("0") is P.REQUESTED
 
 
-def test_before_the_hosts_are_known_nobody_is_taken_from_home(machine: Machine) -> None:
+def test_before_the_hosts_are_known_no_container_leaves_its_home(machine: Machine) -> None:
     """A new driver finds a launcher left over elsewhere: it is idle until home has been asked."""
     machine.feed(model({"0": "a"}, p0=1))
     assert machine.feed(check_in("rb", "b", request=7)) == ()
@@ -46,7 +46,7 @@ def test_before_the_hosts_are_known_nobody_is_taken_from_home(machine: Machine) 
     assert machine.phase("0") is P.REQUESTED
 
 
-def test_nobody_is_permitted_before_there_is_a_model(machine: Machine) -> None:
+def test_there_is_no_permit_before_there_is_a_model(machine: Machine) -> None:
     """COORD: containers are started only after the job coordinator has been initialised.
 
     Nor is anything asked for, whatever an earlier driver's launchers say and whatever ends.
@@ -69,7 +69,7 @@ def test_hosts_may_be_known_first(machine: Machine) -> None:
     assert machine.feed(model({"0": "a"})) == asks(1, "a")
 
 
-def test_each_processor_is_asked_for_at_home(machine: Machine) -> None:
+def test_each_processor_is_requested_at_home(machine: Machine) -> None:
     """Host affinity: a strict request at the last host of each."""
     assert machine.deploy({"0": "b", "1": "a"}, "a", "b", "c") == (*asks(1, "b"), *asks(2, "a"))
 
@@ -94,11 +94,11 @@ def test_without_host_affinity_last_hosts_are_not_used(machine_with: MachineWith
 
 
 def test_a_home_that_is_not_live_counts_as_expired_at_once(machine: Machine) -> None:
-    """The last host is gone: the best other host is asked without waiting."""
+    """The last host is gone: the best other host is requested without waiting."""
     assert machine.deploy({"0": "gone"}, "a", "b") == asks(1, "a")
 
 
-def test_hosts_without_a_service_of_their_own_are_not_asked_by_name(
+def test_hosts_without_a_service_of_their_own_are_not_requested_by_name(
     machine_with: MachineWith,
 ) -> None:
     """A host that joined after the submission is reached by ``any`` only."""
@@ -134,16 +134,16 @@ def test_the_best_other_host_is_the_least_loaded(machine: Machine) -> None:
     assert machine.feed(expired(3)) == (*cancels(3), *asks(4, "d"))
 
 
-def test_of_equally_loaded_hosts_one_that_can_be_asked_at_once_is_best(machine: Machine) -> None:
+def test_of_equally_loaded_hosts_one_without_a_queue_is_best(machine: Machine) -> None:
     """The host of a container that runs, rather than queueing behind a request."""
     machine.deploy({"0": "a", "1": "b", "2": "gone"}, "a", "b")
-    assert machine.container("2").wanted == "a"  # both are asked: the first by name
+    assert machine.container("2").wanted == "a"  # both are requested: the first by name
     machine.run("1", "r2", "b", 2)
     assert machine.container("2").wanted == "b"
     assert machine.phase("2") is P.REQUESTED
 
 
-def test_expiry_tells_of_the_host_so_those_queued_for_it_do_not_wait_in_turn(
+def test_expiry_is_about_the_host_so_requests_queued_for_it_do_not_wait_in_turn(
     machine: Machine,
 ) -> None:
     """No room at home for the first: the second goes on at once as well."""
@@ -173,7 +173,7 @@ def test_requests_anywhere_outlive_a_lost_host(machine: Machine) -> None:
 
 
 def test_allocation_disarms_the_expiry_and_limits_the_check_in(machine: Machine) -> None:
-    """After RUNNING the launcher has a time of its own to check in; told twice: stale."""
+    """After RUNNING the launcher has a time of its own to check in; a second report is stale."""
     machine.deploy({"0": "a"}, "a")
     assert machine.feed(allocated(1)) == (
         *disarms(1, "expiry"),
@@ -182,7 +182,7 @@ def test_allocation_disarms_the_expiry_and_limits_the_check_in(machine: Machine)
     machine.stale(allocated(1), allocated(7), expired(1))
 
 
-def test_a_launcher_that_never_checks_in_is_a_failure_and_the_next_host_is_asked(
+def test_a_launcher_that_never_checks_in_is_a_failure_and_the_next_host_is_requested(
     machine: Machine,
 ) -> None:
     """Check-in limit: cancelled, counted against the retry keys, asked elsewhere."""
@@ -197,7 +197,7 @@ def test_a_launcher_that_never_checks_in_is_a_failure_and_the_next_host_is_asked
 
 
 def test_a_container_that_ends_before_its_launcher_checks_in_is_a_failure(machine: Machine) -> None:
-    """Skein's word is enough for a request: nothing to cancel, the next host is asked."""
+    """Skein's report is enough for a request: nothing to cancel, the next host is requested."""
     machine.deploy({"0": "a"}, "a", "b")
     ended = ResourceEnded(request_id=RequestId(1))
     assert machine.feed(ended) == (
@@ -209,14 +209,14 @@ def test_a_container_that_ends_before_its_launcher_checks_in_is_a_failure(machin
 
 
 def test_a_failed_launch_anywhere_starts_no_new_round(machine: Machine) -> None:
-    """No host is known to blame: any host is asked again."""
+    """No host is known to blame: any host is requested again."""
     machine.deploy({"0": None})
     ended = ResourceEnded(request_id=RequestId(1))
     assert machine.feed(ended)[-2:] == asks(2, None)
 
 
-def test_a_surplus_launcher_is_kept_while_somebody_waits_for_home(machine: Machine) -> None:
-    """Nobody is torn from home by a stranger's launcher; it is taken when home expires (A7)."""
+def test_a_surplus_launcher_is_kept_while_a_container_waits_for_home(machine: Machine) -> None:
+    """No container leaves home for a stranger's launcher; it is used when home expires (A7)."""
     machine.deploy({"0": "a"}, "a", "b")
     assert machine.feed(check_in("r9", "b")) == ()
     assert machine.feed(check_in("r9", "b")) == ()
@@ -225,8 +225,8 @@ def test_a_surplus_launcher_is_kept_while_somebody_waits_for_home(machine: Machi
     assert machine.feed(check_in("r9", "b")) == permits("r9", "0", 1)
 
 
-def test_a_surplus_launcher_is_released_when_nobody_waits_any_more(machine: Machine) -> None:
-    """A4: what is not needed goes, and is told so as often as it asks."""
+def test_a_surplus_launcher_is_released_when_no_container_waits_any_more(machine: Machine) -> None:
+    """A4: an unneeded launcher exits; each of its check-ins gets this order."""
     machine.deploy({"0": "a"}, "a", "b")
     machine.feed(check_in("r9", "b"))
     assert machine.feed(check_in("r1", "a", request=1)) == (

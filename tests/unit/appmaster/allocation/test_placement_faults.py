@@ -61,7 +61,7 @@ from tests.unit.appmaster.allocation.placement_words import (
 
 
 def test_c3_an_expiry_leaves_the_container_untouched(machine: Machine) -> None:
-    """C3: 10 ms, and the host never delivers: FAILED; who runs goes on."""
+    """C3: 10 ms, and the host never delivers: FAILED; a running container goes on."""
     running(machine)
     timer = SetTimer(expiry_timer(RequestId(3)), 10)
     assert machine.feed(wants(expiry=10)) == (*asks(3, "h3")[:1], timer)
@@ -81,7 +81,7 @@ def test_c3_an_expiry_leaves_the_container_untouched(machine: Machine) -> None:
     ],
     ids=["never came", "refused", "ended"],
 )
-def test_a_reservation_that_comes_to_nothing_fails(
+def test_a_reservation_without_a_launcher_fails(
     machine: Machine, ending: tuple[Event, ...], story: str
 ) -> None:
     """Why is said; the container runs on, and nothing is charged."""
@@ -162,7 +162,7 @@ def test_a_restart_that_is_given_up_fails(machine_with: MachineWith) -> None:
     assert "0@2 on h1: failed" in said(machine)
 
 
-def test_where_no_host_can_be_asked_any_is_a_bad_request(machine_with: MachineWith) -> None:
+def test_where_no_host_can_be_requested_any_is_a_bad_request(machine_with: MachineWith) -> None:
     """As where all hosts joined after the submission."""
     machine = machine_with(strict_hosts=())
     machine.deploy({"0": "h1"}, "h1")
@@ -196,7 +196,7 @@ def test_a_bad_request_is_answered_at_once(
     assert taken(machine) == ["u1"]
 
 
-def test_of_many_only_the_number_is_told(machine: Machine) -> None:
+def test_an_answer_counts_the_names_that_it_omits(machine: Machine) -> None:
     """An answer is one line."""
     machine.deploy({str(n): None for n in range(30)}, *(f"h{n}" for n in range(30)))
     machine.feed(wants("x"), wants("0", "x", uuid="u2"))
@@ -244,13 +244,15 @@ def test_a_destination_that_is_lost_ends_the_reservation(machine: Machine) -> No
     assert answers(machine)[-1] is FAILED
 
 
-def test_no_model_no_answer(machine: Machine) -> None:
-    """Whoever reads requests before the job has begun reads them again."""
+def test_without_a_model_there_is_no_answer(machine: Machine) -> None:
+    """A driver that reads requests before the job has begun reads them again."""
     machine.stale(wants())
     assert machine.records == ()
 
 
-def test_a_container_that_fails_while_its_launcher_comes_takes_it(machine: Machine) -> None:
+def test_a_container_that_fails_during_its_reservation_uses_the_new_launcher(
+    machine: Machine,
+) -> None:
     """The failure is charged as ever; whatever wait it leads to ends with the reserved launcher."""
     running(machine).feed(wants())
     machine.feed(LauncherSilent(ResourceId("r1")))
@@ -302,7 +304,7 @@ def test_a_model_change_in_a_move_is_followed(machine: Machine) -> None:
 
 
 def test_the_jobs_end_answers_all(machine: Machine) -> None:
-    """FAILED, in every step; also what is asked later."""
+    """FAILED, in every step; also for later requests."""
     running(machine).feed(wants(), wants(to="h4", uuid="u2", at=2))
     machine.feed(wants("1", "h4", uuid="u3"), check_in("r3", "h3", request=3))
     told = machine.feed(ShutdownRequested())

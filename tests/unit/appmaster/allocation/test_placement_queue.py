@@ -1,4 +1,4 @@
-"""Who is queued keeps its turn, and is placed anew where its situation has changed."""
+"""A queued container keeps its turn, and is placed again where its situation has changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_first_in_the_queue_asks_when_the_host_is_free_again(machine: Machin
     assert [machine.container(p).wanted for p in "012"] == ["a", "a", "a"]
 
 
-def test_a_launcher_that_is_left_is_taken_by_one_that_waits_elsewhere(machine: Machine) -> None:
+def test_a_leftover_launcher_serves_a_container_that_waits_elsewhere(machine: Machine) -> None:
     """A retired processor has stopped on a; 2, whose home had no room, is queued for b."""
     machine.deploy({"0": "a", "1": "c", "2": "c"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)
@@ -37,7 +37,7 @@ def test_a_launcher_that_is_left_is_taken_by_one_that_waits_elsewhere(machine: M
     assert machine.container(queued[0]).resource_id == "r0"
 
 
-def test_nobody_moves_to_a_free_host_that_is_no_better(machine: Machine) -> None:
+def test_no_container_moves_to_a_free_host_that_is_no_better(machine: Machine) -> None:
     """A is served, and more loaded than b, where 2 waits; 2 waits on."""
     machine.deploy({"0": "a", "1": "a", "2": "b", "3": "b"}, "a", "b")
     machine.feed(allocated(1), check_in("r0", "a", request=1))

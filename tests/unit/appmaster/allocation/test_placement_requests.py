@@ -1,4 +1,4 @@
-"""An operator moves and restarts containers: the scenarios of reference 14.4, and who waits."""
+"""An operator moves and restarts containers: the scenarios of reference 14.4, and what waits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from tests.unit.appmaster.allocation.placement_words import (
 
 
 def test_c1_reserved_first_stopped_second(machine: Machine) -> None:
-    """C1: 0 moves to h3; nobody else is touched; preferred requests 3, SUCCEEDED."""
+    """C1: 0 moves to h3; no other container is touched; preferred requests 3, SUCCEEDED."""
     running(machine)
     assert machine.feed(wants()) == asks(3, "h3")
     assert settled(machine, "0") == ("h1", P.RUNNING)
@@ -101,8 +101,8 @@ def test_other_containers_are_moved_at_the_same_time(machine: Machine) -> None:
     assert answers(machine, "u2") == [BEGUN]
 
 
-def test_a_reserved_launcher_waits_and_is_nobody_elses(machine: Machine) -> None:
-    """It polls, is told to wait, and a container that needs one does not get it."""
+def test_a_reserved_launcher_waits_and_serves_no_other_container(machine: Machine) -> None:
+    """It checks in, gets the order to wait, and a container that needs one does not get it."""
     running(machine).feed(wants(), check_in("r3", "h3", request=3))
     assert machine.feed(check_in("r3", "h3")) == ()
     machine.feed(LauncherSilent(ResourceId("r2")))
@@ -110,7 +110,7 @@ def test_a_reserved_launcher_waits_and_is_nobody_elses(machine: Machine) -> None
     assert machine.phase("0") is P.STOPPING
 
 
-def test_c5_who_was_given_up_is_placed(machine_with: MachineWith) -> None:
+def test_c5_a_container_that_was_given_up_is_placed(machine_with: MachineWith) -> None:
     """C5: 1 gave up, the job goes on; moved to h3 it runs there, and is given up no more."""
     machine = running(machine_with(retry_count=0, fail_job_after_retries=False))
     machine.feed(stopped("1", 1))
@@ -125,8 +125,8 @@ def test_c5_who_was_given_up_is_placed(machine_with: MachineWith) -> None:
     assert settled(machine, "0") == ("h1", P.RUNNING)
 
 
-def test_who_was_given_up_is_restarted(machine_with: MachineWith) -> None:
-    """Reference 17.10, mended: it is placed anew, at home first; a reservation may still fail."""
+def test_a_container_that_was_given_up_is_restarted(machine_with: MachineWith) -> None:
+    """Reference 17.10, mended: it is placed again, at home first; a reservation may still fail."""
     machine = running(machine_with(retry_count=0, fail_job_after_retries=False))
     machine.feed(stopped("1", 1))
     machine.feed(wants("1", "h3", uuid="u0"), expired(3))
@@ -150,15 +150,15 @@ def test_c6_without_host_affinity_every_move_is_to_another_host(machine_with: Ma
     assert answers(machine)[-2:] == [DONE, BAD]
 
 
-def test_any_host_is_the_best_other_one(machine: Machine) -> None:
-    """The least loaded one that is not its own and nobody asks for."""
+def test_any_host_means_the_best_other_host(machine: Machine) -> None:
+    """The least loaded one that is not its own and has no request."""
     running(machine)
     machine.feed(wants("1", "h3", uuid="u0"))
     assert machine.feed(wants(to=ANY_HOST)) == asks(4, "h4")
 
 
-def test_any_host_of_a_single_one_is_that(machine: Machine) -> None:
-    """Where there is no other host, its own is asked."""
+def test_any_host_means_the_only_host_if_there_is_one(machine: Machine) -> None:
+    """Where there is no other host, its own is requested."""
     machine.deploy({"0": "h1"}, "h1")
     machine.run("0", "r1", "h1", 1)
     assert machine.feed(wants(to=ANY_HOST)) == asks(2, "h1")
@@ -174,7 +174,7 @@ def test_last_seen_is_the_host_where_it_runs(machine: Machine) -> None:
 
 
 def test_a_restart_stops_first_and_comes_back_on_its_launcher(machine: Machine) -> None:
-    """Nothing is asked for; nothing is charged; SUCCEEDED when it runs again."""
+    """Nothing is requested; nothing is charged; SUCCEEDED when it runs again."""
     running(machine)
     assert machine.feed(wants(to=FORCE_RESTART_LAST_SEEN)) == stops("r1", "0", 1)
     assert machine.feed(stopped("0", 1, StopCause.KILLED, -9)) == ()
@@ -205,7 +205,7 @@ def test_hosts_are_named_in_any_spelling(machine: Machine) -> None:
     assert running(machine).feed(wants(to=" H3 ")) == asks(3, "h3")
 
 
-def test_a_request_for_who_does_not_run_waits(machine: Machine) -> None:
+def test_a_request_for_a_container_that_does_not_run_waits(machine: Machine) -> None:
     """Until it runs, unless it comes to its end."""
     machine.deploy({"0": "h1", "1": "h2"}, *HOSTS)
     machine.feed(wants(), wants("1", "h4", uuid="u2"))
@@ -218,12 +218,12 @@ def test_a_request_for_who_does_not_run_waits(machine: Machine) -> None:
 
 
 def test_a_request_before_hosts_are_known_waits(machine: Machine) -> None:
-    """A driver that has begun anew does not know them at once."""
+    """A new driver does not know them at once."""
     machine.feed(model({"0": "h1"}), wants())
     assert answers(machine) == [ACCEPTED]
 
 
-def test_a_host_that_is_being_asked_is_waited_for(machine: Machine) -> None:
+def test_a_host_with_a_pending_request_is_waited_for(machine: Machine) -> None:
     """One strict request per host."""
     running(machine).feed(wants(), wants("1", "h3", uuid="u2"))
     assert answers(machine, "u2") == [ACCEPTED]

@@ -1,4 +1,4 @@
-"""A driver that starts anew goes on with operators' commands."""
+"""A driver that starts again goes on with operators' commands."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def _resumed(source: PlacementSource | None, to: str = "h3") -> PlacementRequest
 
 
 def _restarted(machine: Machine, event: Event, *found: Event) -> Machine:
-    """A new driver is told of the model, of the action and of what is found."""
+    """A new driver receives the model, the action and what is found."""
     machine.feed(model({"0": "h1", "1": "h2"}, p0=2, p1=1), event, *found)
     machine.feed(live(*HOSTS))
     return machine
 
 
-def test_a_new_driver_goes_on_with_what_waited(machine: Machine) -> None:
+def test_a_new_driver_goes_on_with_waiting_actions(machine: Machine) -> None:
     """It is not accepted twice, and nothing is deleted twice."""
     _restarted(machine, _resumed(None), check_in("r1", "h1", inc("0", 2)))
     assert answers(machine) == [BEGUN]
@@ -67,7 +67,7 @@ def test_a_new_driver_goes_on_with_what_waited(machine: Machine) -> None:
 
 @pytest.mark.parametrize("to", ["h3", ANY_HOST, FORCE_RESTART_LAST_SEEN])
 def test_a_new_driver_finds_the_container_where_it_was_to_go(machine: Machine, to: str) -> None:
-    """It had its permit and runs: SUCCEEDED, and nobody is disturbed."""
+    """It had its permit and runs: SUCCEEDED, and no container is disturbed."""
     _restarted(machine, _resumed(_SOURCE, to=to), check_in("r3", "h3", inc("0", 2)))
     assert answers(machine) == [DONE]
     assert settled(machine, "0") == ("h3", P.RUNNING)
@@ -82,8 +82,8 @@ def test_a_new_driver_finds_it_back_where_it_was(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("to", ["h3", ANY_HOST])
-def test_a_new_driver_moves_who_has_not_moved(machine: Machine, to: str) -> None:
-    """The incarnation that was to stop runs on: reserved anew, from the beginning."""
+def test_a_new_driver_moves_a_container_that_has_not_moved(machine: Machine, to: str) -> None:
+    """The incarnation that was to stop runs on: reserved again, from the beginning."""
     source = PlacementSource(2, Host("h1"))
     found = check_in("r1", "h1", inc("0", 2)), check_in("r2", "h2", inc("1", 1))
     _restarted(machine, _resumed(source, to=to), *found)
@@ -104,7 +104,7 @@ def test_a_new_driver_takes_the_launcher_that_was_reserved(machine: Machine) -> 
 
 
 def test_a_new_driver_that_finds_it_stopped_places_it_at_once(machine: Machine) -> None:
-    """It had stopped, and was to start on h3, which is asked for beside its home."""
+    """It had stopped, and was to start on h3, which is requested beside its home."""
     _restarted(machine, _resumed(PlacementSource(2, Host("h1"))), check_in("r2", "h2", inc("1", 1)))
     (early,) = machine.state.early
     assert (machine.container("0").wanted, early.host) == ("h1", "h3")
@@ -115,7 +115,7 @@ def test_a_new_driver_that_finds_it_stopped_places_it_at_once(machine: Machine) 
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_new_driver_ends_a_restart(machine: Machine, *, is_there: bool) -> None:
-    """Whoever is not found running comes back by itself, and that is the answer."""
+    """A container that is not found running comes back by itself, and that is the answer."""
     source = PlacementSource(2, Host("h1"))
     found = (check_in("r1", "h1", inc("0", 2)),) if is_there else ()
     _restarted(machine, _resumed(source, to=FORCE_RESTART_LAST_SEEN), *found)

@@ -92,14 +92,14 @@ def test_a_lost_resource_rests_too(running: Machine) -> None:
     assert lost == rests("0", LAST_MS)
 
 
-def test_who_is_lost_with_a_silent_host_does_not_rest(running: Machine) -> None:
-    """Another host is asked at once."""
+def test_a_container_that_is_lost_with_a_silent_host_does_not_rest(running: Machine) -> None:
+    """Another host is requested at once."""
     running.feed(stopped("0", 1), check_in("r0", "a"))
     lost = running.feed(LauncherSilent(ResourceId("r0")))
     assert lost == (*cancels(1), *falls_silent("a"), *excludes("a"), *asks(2, "b"))
 
 
-def test_nobody_without_a_home_rests(machine_with: MachineWith) -> None:
+def test_no_container_without_a_home_rests(machine_with: MachineWith) -> None:
     """There is no host to wait for."""
     machine = machine_with(last_retry_delay_ms=LAST_MS, host_affinity_enabled=False)
     machine.deploy({"0": "a"}, "a")
@@ -164,7 +164,7 @@ def test_without_a_limit_launches_that_fail_rest_all_the_same(machine_with: Mach
 def test_a_launch_that_failed_with_its_host_is_tried_elsewhere_at_once(
     machine_with: MachineWith,
 ) -> None:
-    """A lost host is nobody's failure."""
+    """A lost host is no container's failure."""
     machine = machine_with(launch_retry_ms=1000)
     machine.deploy({"0": "a"}, "a", "b")
     machine.feed(allocated(1), live("b"))
@@ -183,7 +183,7 @@ def test_a_job_whose_launches_all_fail_ends(machine_with: MachineWith) -> None:
     assert end[-1].result is JobResult.FAILED
 
 
-def test_without_the_flag_the_job_goes_on_without_who_failed(machine_with: MachineWith) -> None:
+def test_without_the_flag_the_job_goes_on_without_the_failed(machine_with: MachineWith) -> None:
     """``fail.job.after.retries=false``: given up, with nothing armed; the others run on."""
     machine = machine_with(last_retry_delay_ms=LAST_MS, retry_count=1, fail_job_after_retries=False)
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
@@ -196,14 +196,14 @@ def test_without_the_flag_the_job_goes_on_without_who_failed(machine_with: Machi
     assert not machine.state.timers
 
 
-def test_who_rests_is_found_running_and_adopted(running: Machine) -> None:
+def test_a_resting_container_that_is_found_running_is_adopted(running: Machine) -> None:
     """A launcher with its last incarnation: the rest is over, nothing is started twice."""
     _until_resting(running)
     assert running.feed(check_in("r9", "a", inc("0", 2))) == (_ends_rest(),)
     assert running.phase("0") is P.RUNNING
 
 
-def test_who_rests_may_turn_out_to_have_finished(running: Machine) -> None:
+def test_a_resting_container_may_turn_out_to_have_finished(running: Machine) -> None:
     """Then nothing of it is left armed, and the job is over."""
     _until_resting(running)
     end = running.feed(stopped("0", 2, StopCause.FINISHED, 0))
@@ -212,7 +212,7 @@ def test_who_rests_may_turn_out_to_have_finished(running: Machine) -> None:
     assert end[-1].result is JobResult.SUCCEEDED
 
 
-def test_the_end_of_the_job_waits_for_nobody_who_rests(running: Machine) -> None:
+def test_the_end_of_the_job_waits_for_no_resting_container(running: Machine) -> None:
     """Its timers are off."""
     _until_resting(running)
     end = running.feed(ShutdownRequested())
@@ -229,7 +229,9 @@ GREED = "killed for exceeding memory limits"
 
 
 @pytest.mark.parametrize("is_reported", [True, False])
-def test_who_is_ended_for_its_memory_has_failed(running: Machine, *, is_reported: bool) -> None:
+def test_a_container_ended_for_its_memory_has_failed(
+    running: Machine, *, is_reported: bool
+) -> None:
     """YARN signals launcher and child: a signal alone is not charged, the word of YARN is."""
     if is_reported:
         running.feed(stopped("0", 1, StopCause.SIGNALLED, 143))

@@ -1,4 +1,4 @@
-"""Who waits, and what is in the way on each host, is said; whoever runs is not spoken of."""
+"""The report has the waiting containers and each host's obstacle; it omits what runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def told(machine: Machine, *reports: HostReport) -> Shortage:
     return found
 
 
-def test_nothing_is_said_where_nobody_waits(sized: Machine) -> None:
+def test_the_report_is_empty_where_no_container_waits(sized: Machine) -> None:
     """Before hosts are known, while all run, and when the job has ended."""
     assert shortage(sized.state, ()) is None
     sized.feed(model({"0": "a"}))
@@ -52,7 +52,7 @@ def test_nothing_is_said_where_nobody_waits(sized: Machine) -> None:
     assert shortage(sized.state, (report("a"),)) is None
 
 
-def test_each_host_is_told_with_what_is_in_the_way(sized: Machine) -> None:
+def test_each_host_is_reported_with_its_obstacle(sized: Machine) -> None:
     """Room in numbers, size, loss, exclusion, submission; nothing where none of them is known."""
     hosts = (
         report("a"),
@@ -76,7 +76,7 @@ def test_each_host_is_told_with_what_is_in_the_way(sized: Machine) -> None:
     assert told(sized, report("b")).hosts[Host("b")] == "is not live"
 
 
-def test_a_container_is_told_with_what_is_in_its_own_way(sized: Machine) -> None:
+def test_a_container_is_reported_with_its_own_obstacle(sized: Machine) -> None:
     """What it has tried in this round, and where others of its group are."""
     active = ContainerState(P0, phase=P.RUNNING, epoch=1, resource_id=R1)
     standby = ContainerState(
@@ -103,7 +103,7 @@ def test_a_container_is_told_with_what_is_in_its_own_way(sized: Machine) -> None
     )
 
 
-def test_others_of_its_group_that_are_nowhere_are_in_nobodys_way(sized: Machine) -> None:
+def test_others_of_its_group_without_a_host_are_no_obstacle(sized: Machine) -> None:
     """Both wait, on a host that has room as far as its report goes."""
     active, standby = ContainerState(P0), ContainerState(ProcessorId("0-0"), replica_of=P0)
     state = replace(
@@ -118,7 +118,7 @@ def test_others_of_its_group_that_are_nowhere_are_in_nobodys_way(sized: Machine)
     assert found.hosts == {"a": ""}
 
 
-def test_what_is_said_is_bounded(sized: Machine) -> None:
+def test_the_report_is_bounded(sized: Machine) -> None:
     """Of thirty containers twenty are shown, of thirty hosts twenty, in the sentence five each."""
     hosts = tuple(report(f"h{n:02}", free_mb=0) for n in range(30))
     sized.feed(model({str(n): None for n in range(10, 40)}), observed(*hosts))
@@ -138,14 +138,14 @@ def test_what_is_said_is_bounded(sized: Machine) -> None:
     assert "; and 25 more hosts" in str(found)
 
 
-def test_where_nothing_is_in_the_way_that_is_said(machine: Machine) -> None:
+def test_a_report_without_obstacles_says_so(machine: Machine) -> None:
     """A request that was made a moment ago."""
     machine.feed(model({"0": "a"}), live("a"))
     assert "processor 0; nothing is in the way (1 host of 1 could hold one)" in str(told(machine))
 
 
-def test_who_waits_itself_is_in_nobodys_way(machine_with: MachineWith) -> None:
-    """Of a pair that waits neither has a host; a host with room is told of as such."""
+def test_a_waiting_container_is_no_obstacle_for_others(machine_with: MachineWith) -> None:
+    """Of a pair that waits neither has a host; a host with room is reported as such."""
     machine = machine_with(container_memory_mb=1024, container_cores=2)
     pair = replace(model({"0": None, "0-0": None}), standbys={ProcessorId("0-0"): P0})
     machine.feed(pair, observed(report("a"), report("b")))

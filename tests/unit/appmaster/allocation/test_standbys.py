@@ -44,7 +44,7 @@ P = ContainerPhase
 def test_standbys_have_no_host_at_a_first_deployment(machine: Machine) -> None:
     """Actives are placed before them, home first: "all requests for them will be AnyHost" ones.
 
-    Other than in the document, the best other host is asked for by name (design 6).
+    Other than in the document, the best other host is requested by name (design 6).
     """
     standbys = {ProcessorId(f"{p}-0"): ProcessorId(p) for p in "01"}
     homes = {"0-0": None, "0": "b", "1": None, "1-0": None}
@@ -53,14 +53,14 @@ def test_standbys_have_no_host_at_a_first_deployment(machine: Machine) -> None:
     assert [machine.container(p).wanted for p in ("0-0", "1-0")] == ["c", "b"]
 
 
-def test_groups_of_one_have_nobody_to_be_apart_from(machine: Machine) -> None:
+def test_a_group_of_one_has_no_member_to_stay_apart_from(machine: Machine) -> None:
     """S1: without standbys no host is forbidden."""
     machine.feed(model({"0": "a", "1": "a"}), live("a"))
     assert [machine.container(p).wanted for p in ("0", "1")] == ["a", "a"]
 
 
 def test_replicas_of_one_active_are_apart_from_each_other(machine: Machine) -> None:
-    """S2, S15: two standbys of 0 are never on one host; the one without a host waits, asks nobody.
+    """S2, S15: two standbys of 0 are never on one host; one without a host waits.
 
     It is placed when a host comes.
     """
@@ -71,14 +71,14 @@ def test_replicas_of_one_active_are_apart_from_each_other(machine: Machine) -> N
 
 
 def test_a_standby_is_not_given_a_launcher_on_the_host_of_its_active(machine: Machine) -> None:
-    """S9: it asked for any host, and that one answered: the launcher goes, it asks anew."""
+    """S9: it requested any host, and got that one: the launcher exits, it requests again."""
     machine.feed(job({"0": "a", "0-0": None}), live("a"))
     machine.run("0", "r0", "a", 1)
     assert machine.phase("0-0") is P.QUEUED
     assert machine.feed(check_in("r9", "a")) == releases("r9")
 
 
-def test_any_host_is_asked_only_where_a_host_cannot_be_asked_by_name(
+def test_any_host_is_requested_only_where_a_host_cannot_be_requested_by_name(
     machine_with: MachineWith,
 ) -> None:
     """S9, S11: z joined after the submission. After a refusal it rests, so that nothing spins."""
@@ -152,7 +152,7 @@ def test_a_standby_that_says_it_finished_has_failed(pair: Machine) -> None:
     assert (pair.phase("0-0"), pair.container("0-0").failures) == (P.ASSIGNED, 1)
 
 
-def test_a_standby_told_to_make_way_that_says_it_finished_is_placed_anew(pair: Machine) -> None:
+def test_a_standby_that_finishes_after_its_order_to_stop_is_placed_again(pair: Machine) -> None:
     """What a stop that was ordered is called does not matter (the reference's defect 5)."""
     pair.feed(TAKEN_BACK, stopped("0-0", 1, StopCause.FINISHED, 0))
     assert pair.phases == (P.ASSIGNED, P.REQUESTED)
@@ -191,7 +191,7 @@ def test_a_container_without_replicas_asks_at_home_also_after_it_was_taken_back(
     assert machine.container("0").failures == 0
 
 
-def test_a_standby_whose_model_puts_it_where_it_must_not_wait_gives_up_its_request(
+def test_a_standby_on_a_forbidden_host_of_a_new_model_gives_up_its_request(
     machine: Machine,
 ) -> None:
     """It asks elsewhere under the new model; one that is not in the way goes on."""

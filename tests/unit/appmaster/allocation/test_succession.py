@@ -36,7 +36,7 @@ def charged(count: int, left_ms: int = 7000) -> JobModelPublished:
     return replace(published, failures={P0: ChargedFailures(count, left_ms)})
 
 
-def test_what_was_charged_before_counts(machine_with: MachineWith) -> None:
+def test_failures_charged_before_count(machine_with: MachineWith) -> None:
     """For the rest of its window; the next failure within it is one too many."""
     machine = machine_with(retry_count=1)
     assert SetTimer(retry_window_timer(P0), 7000) in machine.feed(charged(1), live("a"))
@@ -46,14 +46,14 @@ def test_what_was_charged_before_counts(machine_with: MachineWith) -> None:
     assert machine.phase("0") is P.FAILED
 
 
-def test_it_is_forgiven_when_its_window_is_over(machine_with: MachineWith) -> None:
+def test_a_charged_failure_is_forgiven_after_its_window(machine_with: MachineWith) -> None:
     """As if this driver had charged it."""
     machine = machine_with(retry_count=1)
     machine.feed(charged(1), live("a"), window_over("0"))
     assert machine.container("0").failures == 0
 
 
-def test_who_was_given_up_is_not_placed_again(machine_with: MachineWith) -> None:
+def test_a_container_that_was_given_up_is_not_placed_again(machine_with: MachineWith) -> None:
     """The others go on, where the job need not fail for it."""
     machine = machine_with(retry_count=1, fail_job_after_retries=False)
     machine.feed(charged(2), live("a"))
@@ -64,7 +64,7 @@ def test_who_was_given_up_is_not_placed_again(machine_with: MachineWith) -> None
 
 
 def test_an_end_that_another_driver_began_goes_on(machine: Machine) -> None:
-    """What runs, and was adopted, is told to stop; the result is the one decided then."""
+    """Each adopted container gets an order to stop; the result is the one decided then."""
     machine.feed(model({"0": "a"}, p0=3), live("a"), check_in("r0", "a", inc("0", 3)))
     orders = machine.feed(ShutdownRequested("FAILED", "why"))
     assert orders == stops("r0", "0", 3)

@@ -55,8 +55,8 @@ def host_with(name: str, free_memory_mb: int) -> HostReport:
     return HostReport(Host(name), None, 4000, 8, free_memory_mb, 8)
 
 
-def test_who_was_on_the_host_starts_anew_elsewhere(running: Machine) -> None:
-    """One processor, on the least loaded of the other hosts; nobody else is touched."""
+def test_a_container_of_the_lost_host_starts_again_elsewhere(running: Machine) -> None:
+    """One processor, on the least loaded of the other hosts; no other is touched."""
     outlook = lost(running.state, "a")
     assert ways(outlook) == {"0": ("a", "b")}
     assert outlook.is_settled
@@ -66,8 +66,8 @@ def test_who_was_on_the_host_starts_anew_elsewhere(running: Machine) -> None:
     assert str(fate.why[-1]) == "Processor 0 has started on b: epoch 2"
 
 
-def test_nothing_is_changed(running: Machine) -> None:
-    """The state that was asked about is the same, and the machine goes on from it."""
+def test_the_question_leaves_the_state_unchanged(running: Machine) -> None:
+    """The given state is the same, and the machine goes on from it."""
     before = hash(running.state)
     lost(running.state, "a", "b", "c")
     assert hash(running.state) == before
@@ -90,7 +90,7 @@ def test_more_than_half_of_all_hosts_says_that_the_driver_would_suspect_itself(
     assert outlook.suspected
 
 
-def test_who_finds_no_room_cannot_be_placed(running: Machine) -> None:
+def test_a_container_without_room_cannot_be_placed(running: Machine) -> None:
     """Room for one on the only host left: the other waits, and it is said what for."""
     outlook = lost(sized(running), "a", "b", reports=(host_with("c", 1500),))
     assert ways(outlook) == {"0": ("a", "c"), "1": ("b", None)}
@@ -109,7 +109,7 @@ def test_all_hosts(running: Machine) -> None:
     assert outlook.is_settled
 
 
-def test_what_is_under_way_goes_on(machine: Machine) -> None:
+def test_outstanding_requests_go_on(machine: Machine) -> None:
     """Requests that are outstanding are granted, on whatever is left."""
     machine.deploy({"0": "a", "1": "b", "2": "b"}, "a", "b")
     outlook = lost(machine.state, "a")
@@ -117,7 +117,7 @@ def test_what_is_under_way_goes_on(machine: Machine) -> None:
     assert all(fate.is_placed for fate in outlook.fates)
 
 
-def test_who_rests_comes_back(machine_with: MachineWith) -> None:
+def test_a_resting_container_comes_back(machine_with: MachineWith) -> None:
     """The rest is over at once."""
     machine = machine_with(retry_count=1, last_retry_delay_ms=9000)
     machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
@@ -129,19 +129,19 @@ def test_who_rests_comes_back(machine_with: MachineWith) -> None:
     assert all(fate.is_placed for fate in outlook.fates)
 
 
-def test_hosts_that_can_be_asked_about(running: Machine) -> None:
+def test_hosts_that_a_query_may_name(running: Machine) -> None:
     """Live ones, and those with a launcher whatever the ResourceManager says."""
     running.feed(live("a", "b", "d"))
     assert known_hosts(running.state) == {"a", "b", "c", "d"}
 
 
 def test_before_the_first_model(machine: Machine) -> None:
-    """Nobody is affected."""
+    """No container is affected."""
     assert lost(machine.state, "a").fates == ()
 
 
 def test_before_the_hosts_are_known(machine: Machine) -> None:
-    """None is left, so nobody finds a place."""
+    """None is left, so no container finds a place."""
     machine.feed(model({"0": None}))
     outlook = lost(machine.state, "a")
     assert ways(outlook) == {"0": (None, None)}
@@ -149,7 +149,7 @@ def test_before_the_hosts_are_known(machine: Machine) -> None:
 
 
 def test_a_change_of_the_model_goes_on(running: Machine) -> None:
-    """Who is to stop for it stops, who is gone from it goes, and the others are placed."""
+    """Those that must stop for it stop, those that it omits go, and the others are placed."""
     changed = replace(
         model({"0": "a", "1": "b"}, version=2), floors={ProcessorId("0"): 2}, epochs={}
     )
@@ -167,7 +167,7 @@ def test_an_end_that_is_not_proven_is_proven(running: Machine) -> None:
 
 
 def test_a_surplus_that_is_released_frees_its_room(running: Machine) -> None:
-    """The launcher goes, and who is on its way gets what it held."""
+    """The launcher exits, and a container on its way gets what it held."""
     running.feed(check_in("r9", "c"))
     outlook = lost(sized(running), "a", reports=(host_with("b", 0), host_with("c", 0)))
     assert ways(outlook) == {"0": ("a", "c")}
@@ -181,7 +181,7 @@ def test_a_standby_whose_place_is_taken_is_named(machine: Machine) -> None:
     assert outlook.fates[0].takes_over == "0-0"
 
 
-def test_an_answer_that_does_not_come_to_an_end_says_so(
+def test_a_computation_without_an_end_is_reported(
     running: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After so many rounds it is broken off."""
@@ -189,7 +189,7 @@ def test_an_answer_that_does_not_come_to_an_end_says_so(
     assert not lost(running.state, "a").is_settled
 
 
-def test_who_may_go_anywhere_goes_where_there_is_most_room(machine_with: MachineWith) -> None:
+def test_an_unconstrained_container_goes_where_most_room_is(machine_with: MachineWith) -> None:
     """The scheduler's choice: the host with the fewest launchers."""
     machine = machine_with(strict_hosts=())
     machine.deploy({"0": None, "1": None}, "a", "b")
@@ -197,7 +197,7 @@ def test_who_may_go_anywhere_goes_where_there_is_most_room(machine_with: Machine
     assert ways(lost(machine.state)) == {"1": (None, "b")}
 
 
-def test_what_another_has_been_served_meanwhile_is_moot(machine_with: MachineWith) -> None:
+def test_a_request_that_another_launcher_has_served_is_over(machine_with: MachineWith) -> None:
     """A launcher comes of the one's request, on the other's host: the other's request is over."""
     machine = machine_with(strict_hosts=(Host("a"),), retry_count=9)
     machine.deploy({"0": None, "1": "c"}, "a", "c")
@@ -236,7 +236,7 @@ def test_an_active_takes_the_place_of_its_standby_which_goes_elsewhere(machine: 
     assert outlook.shortage is None
 
 
-def test_a_standby_that_nobody_may_be_near_to_cannot_be_placed(machine: Machine) -> None:
+def test_a_standby_without_a_permitted_host_cannot_be_placed(machine: Machine) -> None:
     """Two hosts, of which one is lost: what is in its way is said."""
     outlook = lost(with_standby(machine, "a", "b").state, "a")
     assert ways(outlook) == {"0": ("a", "b"), "0-0": ("b", None)}
@@ -251,15 +251,15 @@ def test_a_standby_that_is_lost_goes_elsewhere(machine: Machine) -> None:
     assert ways(outlook) == {"0-0": ("b", "c")}
 
 
-def test_what_was_given_is_no_room_any_more(running: Machine) -> None:
+def test_granted_room_is_no_room_any_more(running: Machine) -> None:
     """The host had room for one, which the first of two got."""
     outlook = lost(sized(running), "a", "b", reports=(host_with("c", 1500),))
     assert outlook.shortage is not None
     assert "c has 500 of 4000 MB" in outlook.shortage
 
 
-def test_what_a_lost_host_had_is_gone_with_it(running: Machine) -> None:
-    """Its room is nobody's, and so is that of a host that could never hold a container."""
+def test_the_room_of_a_lost_host_is_lost(running: Machine) -> None:
+    """Its room is lost, and so is that of a host that could never hold a container."""
     small = HostReport(Host("b"), None, 500, 8, 500, 8)
     reports = (host_with("a", 3000), small, host_with("c", 0))
     outlook = lost(sized(running), "a", reports=reports)
@@ -269,7 +269,7 @@ def test_what_a_lost_host_had_is_gone_with_it(running: Machine) -> None:
 
 
 def test_standbys_that_wait_are_not_in_each_others_way(machine: Machine) -> None:
-    """Only who is somewhere is."""
+    """Only a container with a host is."""
     machine.feed(job({"0": "a", "0-0": "b", "0-1": None}), live("a", "b"))
     machine.run("0", "r0", "a", request=1)
     machine.run("0-0", "r1", "b", request=2)
@@ -279,7 +279,7 @@ def test_standbys_that_wait_are_not_in_each_others_way(machine: Machine) -> None
     assert "processor 0-0, 0-1; b has processor 0" in outlook.shortage
 
 
-def test_room_that_a_standby_must_not_have_is_told_as_it_is(machine: Machine) -> None:
+def test_room_that_a_standby_must_not_have_is_reported_as_it_is(machine: Machine) -> None:
     """It is not the room that is in its way, but its active."""
     state = sized(with_standby(machine, "a", "b"))
     outlook = lost(state, "a", reports=(host_with("b", 4000),))
@@ -290,7 +290,7 @@ def test_room_that_a_standby_must_not_have_is_told_as_it_is(machine: Machine) ->
     )
 
 
-def test_a_lost_host_has_nothing_whatever_was_reported_of_it(running: Machine) -> None:
+def test_a_lost_host_has_no_room_despite_its_last_report(running: Machine) -> None:
     """Its last report is of a time when it lived."""
     reports = (host_with("a", 4000), host_with("b", 4000), host_with("c", 4000))
     assert ways(lost(sized(running), "a", reports=reports)) == {"0": ("a", "b")}

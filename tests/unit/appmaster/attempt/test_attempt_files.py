@@ -16,8 +16,8 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 
-def test_the_ledger_gives_back_what_it_was_told(tmp_path: Path) -> None:
-    """In a new process too; a line that is not whole is nobody's."""
+def test_the_ledger_gives_back_what_was_added(tmp_path: Path) -> None:
+    """In a new process too; a line that is not whole is ignored."""
     assert RequestLedger(tmp_path).read() == {}
     RequestLedger(tmp_path).add("h-0_0", RequestId(1))
     RequestLedger(tmp_path).add("h-1_0", RequestId(7))
@@ -27,7 +27,7 @@ def test_the_ledger_gives_back_what_it_was_told(tmp_path: Path) -> None:
 
 
 def test_reports_of_starts_come_back(tmp_path: Path) -> None:
-    """In a new process too; a line that is not whole is nobody's."""
+    """In a new process too; a line that is not whole is ignored."""
     assert StartedLedger(tmp_path).read() == ()
     incarnation = Incarnation(ProcessorId("0"), 3)
     counts = {"Partition 0": Restored(RestoreKind.TAIL, 4, 9, 6)}
@@ -42,7 +42,7 @@ def test_reports_of_starts_come_back(tmp_path: Path) -> None:
     assert StartedLedger(tmp_path).read() == reports
 
 
-def test_what_the_first_driver_found_stands_for_the_attempt(tmp_path: Path) -> None:
+def test_the_findings_of_the_first_driver_hold_for_the_attempt(tmp_path: Path) -> None:
     """A later one, which finds permits of its own attempt too, waits for the same as long."""
     zero, one = ProcessorId("0"), ProcessorId("1")
     first = Inheritance(1000, {Incarnation(zero, 3): 42_000, Incarnation(one, 1): 4000})

@@ -1,4 +1,4 @@
-"""Whom a new attempt waits for, and how long. Times are given."""
+"""What a new attempt waits for, and how long. Times are given."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ SPAN_MS = 42_000
 BOTH = Inheritance(1000, {A: SPAN_MS, B: SPAN_MS})
 
 
-def test_a_job_that_has_never_run_waits_for_nobody() -> None:
+def test_a_job_that_has_never_run_waits_for_no_container() -> None:
     """No permit, no wait."""
     assert HoldBack(Inheritance(1000)).is_over(1000)
 
 
-def test_without_a_word_it_lasts_for_the_whole_span() -> None:
+def test_without_a_report_it_lasts_for_the_whole_span() -> None:
     """From when the own rank was read back, not a moment less (safety A4)."""
     hold_back = HoldBack(Inheritance(1000, {B: SPAN_MS, A: SPAN_MS}))
     assert hold_back.pending == (A, B)
@@ -24,13 +24,13 @@ def test_without_a_word_it_lasts_for_the_whole_span() -> None:
     assert hold_back.is_over(1000 + SPAN_MS)
 
 
-def test_those_that_are_known_to_have_stopped_are_not_waited_for() -> None:
+def test_containers_with_a_recorded_stop_are_not_waited_for() -> None:
     """With a record of each, placing begins at once."""
     assert HoldBack(BOTH, {A, B}).is_over(1000)
     assert HoldBack(BOTH, {A}).pending == (B,)
 
 
-def test_a_word_that_comes_while_it_waits_ends_the_waiting_for_that_one() -> None:
+def test_a_report_that_comes_while_it_waits_ends_the_wait_for_that_container() -> None:
     """News once; the last one ends it."""
     hold_back = HoldBack(BOTH)
     assert hold_back.settled([A]) == (A,)

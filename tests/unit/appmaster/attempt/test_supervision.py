@@ -27,12 +27,12 @@ from homeport.appmaster.attempt.supervision import (
         (143, Verdict.RESTART),
     ],
 )
-def test_only_a_final_word_ends_the_application(exit_code: int, verdict: Verdict) -> None:
+def test_only_a_final_verdict_ends_the_application(exit_code: int, verdict: Verdict) -> None:
     """Signals and faults lead to another start."""
     assert verdict_of(exit_code, has_told_end=True) is verdict
 
 
-def test_exit_code_0_without_the_word_of_the_child_is_a_fault() -> None:
+def test_exit_code_0_without_a_result_of_the_child_is_a_fault() -> None:
     """Any code that runs in a process can exit so; 70 is a code of ours alone."""
     assert verdict_of(EXIT_ENDED, has_told_end=False) is Verdict.RESTART
     assert verdict_of(EXIT_FINAL, has_told_end=False) is Verdict.END
@@ -65,7 +65,7 @@ def test_the_first_beat_may_take_long() -> None:
     assert not vitals.is_hung(300)
 
 
-def test_a_supervisor_that_stood_still_blames_nobody() -> None:
+def test_after_a_pause_of_the_supervisor_its_child_has_the_whole_limit() -> None:
     """Waking up together, the child has the whole limit again."""
     vitals = Vitals.at(0)
     vitals.beaten(0)

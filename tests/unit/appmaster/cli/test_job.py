@@ -95,7 +95,7 @@ def test_an_application_of_another_job_is_not_the_jobs() -> None:
     assert last(running, application(4, MINE, "FINISHED"), application(5, YOURS)) == running
 
 
-def test_an_application_without_a_tag_is_the_jobs_where_the_stream_names_it() -> None:
+def test_an_application_without_a_tag_is_the_jobs_if_the_stream_names_it() -> None:
     """As its submission's, or as its last attempt's while run-job still waits for the AM."""
     old, stranger = application(1, None), application(2, None)
     assert last(old, stranger, streams=(naming(old.application_id),)) == old
@@ -104,7 +104,7 @@ def test_an_application_without_a_tag_is_the_jobs_where_the_stream_names_it() ->
     assert last(old) is None
 
 
-def test_kafka_is_asked_only_where_tags_do_not_decide() -> None:
+def test_kafka_is_queried_only_where_tags_do_not_decide() -> None:
     """A job that runs is found, and one that never ran is not, while Kafka is away."""
     mine = application(1, MINE)
     assert last(mine, application(2, None), streams=(None,)) == mine

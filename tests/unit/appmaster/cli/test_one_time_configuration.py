@@ -81,7 +81,7 @@ def test_a_changed_key_is_one_line_with_old_new_and_remedy(
     require_unchanged(stream, changed)
 
 
-def test_an_input_that_has_other_partitions_is_told(
+def test_an_input_that_has_other_partitions_is_reported(
     stream: InMemoryCoordinatorStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No key changed: the facts did. Expansion, where it is on, says so in its own words."""

@@ -1,4 +1,4 @@
-"""Records that Kafka would not take, told before anything is written."""
+"""Records that Kafka would not accept are reported before anything is written."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_value_that_is_too_large_is_named_with_size_limit_and_remedy() -> None
     assert str(caught.value).startswith("url = 'https://user:********@host...': it would be")
 
 
-def test_a_partition_that_too_many_tasks_read_is_told_at_submission() -> None:
+def test_a_partition_that_too_many_tasks_read_is_reported_at_submission() -> None:
     """Its record names every task: the one record of a JobModel that grows with the job."""
     check(model(500))
     with pytest.raises(ConfigError) as caught:

@@ -31,8 +31,8 @@ def test_short_diagnostics_are_one_line_in_full() -> None:
     assert end_of(ended("")) == "application_1_1 ended as UnsuccessfulFinish (FAILED)"
 
 
-def test_of_long_diagnostics_the_ends_stay() -> None:
-    """YARN tells of an attempt in many lines: what failed comes first, what it said of it last."""
+def test_long_diagnostics_keep_their_start_and_end() -> None:
+    """YARN reports an attempt in many lines: the failure comes first, its message last."""
     lines = "\n".join(f"line {n}" for n in range(20))
     assert end_of(ended(f"application failed\n2 times\n{lines}\nexit code 3")) == (
         "application_1_1 ended as UnsuccessfulFinish (FAILED): "

@@ -26,7 +26,7 @@ class Kafka:
         return made
 
     def write(self, submission: Submission) -> None:
-        """Somebody writes it."""
+        """Another client writes it."""
         EpochManager(self.stream()).write_submission(submission)
 
     def read(self) -> Submission | None:
@@ -63,7 +63,7 @@ def test_the_first_submission_is_number_one() -> None:
     assert take_number(kafka.stream(), "b", polls(), nobody_runs) == 2
 
 
-def test_of_two_claims_to_one_number_the_first_has_it() -> None:
+def test_the_first_of_two_claims_to_one_number_wins() -> None:
     """The other waits for it, and is refused once YARN knows the application."""
     kafka = Kafka()
     late = kafka.stream()
@@ -112,7 +112,7 @@ def test_a_submission_that_was_given_up_is_not_waited_for() -> None:
 
 
 def test_a_third_that_claims_meanwhile_is_waited_for_too() -> None:
-    """What is seen after a wait is judged anew."""
+    """What is seen after a wait is judged again."""
     kafka = Kafka()
     kafka.write(Submission(1, claim="dead"))
     steps: Iterator[Callable[[], None]] = iter(

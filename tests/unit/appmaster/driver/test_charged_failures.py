@@ -10,8 +10,8 @@ from homeport.job_coordinator.model.ids import ProcessorId
 P0 = ProcessorId("0")
 
 
-def test_what_was_charged_counts_for_the_rest_of_its_window() -> None:
-    """Not longer; but who was given up stays so, and a clock that went back helps nobody."""
+def test_a_charged_failure_counts_for_the_rest_of_its_window() -> None:
+    """Not longer; what was given up stays so; a clock that went back changes nothing."""
 
     def left(count: int, since_ms: int) -> ChargedFailures | None:
         states = {P0: RetryState(count, since_ms)}

@@ -71,7 +71,7 @@ def test_the_news_is_the_same_until_there_is_some() -> None:
 
 
 def test_versions_are_those_of_permits_that_stand() -> None:
-    """Of one that a model has overtaken the record names the new version; damage hurts nobody."""
+    """Of one that a model has overtaken the record names the new version; damage is ignored."""
 
     async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
         epochs = EpochManager(stream)
@@ -88,7 +88,7 @@ def test_versions_are_those_of_permits_that_stand() -> None:
     play(story)
 
 
-def test_what_a_publication_has_read_itself_is_news_all_the_same() -> None:
+def test_records_read_by_a_publication_are_still_reported() -> None:
     """A key that was written while it was under way is not lost."""
 
     async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
@@ -107,8 +107,8 @@ def test_what_a_publication_has_read_itself_is_news_all_the_same() -> None:
     play(story)
 
 
-def test_a_publication_is_tried_until_kafka_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Meanwhile the fault is told."""
+def test_a_publication_is_tried_until_kafka_accepts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Meanwhile the fault is reported."""
     monkeypatch.setattr(stream_desk, "_RETRY_S", 0.01)
     faults: list[str | None] = []
 

@@ -64,7 +64,7 @@ def written(*records: Record, after: After | None = None) -> list[CoordinatorStr
     return list(messages(records, after or After(), tasks_of, 7, 42_000, 3))
 
 
-def test_a_permit_names_whom_it_fences() -> None:
+def test_a_permit_names_the_incarnations_it_fences() -> None:
     """With its epoch, its version, and how long it can run on under a higher rank."""
     permit = WriteProcessorEpoch(P0, 5, 2, (Incarnation(P0, 4),))
     fence: list[dict[str, object]] = [{"processor_id": "0", "epoch": 4}]
@@ -109,7 +109,7 @@ def test_a_locality_is_not_older_than_the_epoch_that_a_model_has_raised() -> Non
         assert last == wire.set_container_host_assignment("0", "nm2", epoch)
 
 
-def test_who_is_in_no_model_has_no_tasks_to_write_of() -> None:
+def test_a_processor_in_no_model_has_no_tasks_in_its_record() -> None:
     """Its own record alone goes."""
     gone = wire.tombstone("set-container-host-assignment", "9")
     assert written(DeleteLocality(ProcessorId("9"))) == [gone]
@@ -129,7 +129,7 @@ def test_counts_stops_and_the_end_come_last_in_the_order_of_their_processors() -
     ]
 
 
-def test_an_answer_names_its_time_and_source_and_a_read_request_goes() -> None:
+def test_an_answer_has_time_and_source_and_its_request_is_deleted() -> None:
     """Both in the namespace of placement requests; a later answer takes the place of this one."""
     request = PlacementRequest("u1", "d", P0, "nm2", None, 5)
     source = PlacementSource(4, Host("nm1"))

@@ -60,7 +60,7 @@ def play(story: Callable[[EventQueue], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(playing())
 
 
-def test_nothing_comes_between_work_and_its_event() -> None:
+def test_no_event_is_handled_between_work_and_its_own_event() -> None:
     """What is posted while the work goes on waits until its event has been taken."""
 
     async def story(queue: EventQueue) -> None:
@@ -79,7 +79,7 @@ def test_nothing_comes_between_work_and_its_event() -> None:
 
 
 def test_work_may_lead_to_no_event() -> None:
-    """Who waits is told so."""
+    """The waiting caller gets this answer."""
 
     async def story(queue: EventQueue) -> None:
         async def work() -> Event | None:
@@ -113,19 +113,19 @@ def test_events_that_are_there_are_taken_together_and_work_by_itself() -> None:
     play(story)
 
 
-def test_who_waits_is_told_of_the_end() -> None:
+def test_a_waiting_caller_learns_of_the_end() -> None:
     """Work that fails for good ends the attempt."""
 
     async def story(queue: EventQueue) -> None:
         async def work() -> Event:
-            raise FencedError("somebody newer is there")
+            raise FencedError("a newer one is there")
 
         waiting = asyncio.create_task(queue.carry_out(work))
         item = await queue.take()
         with pytest.raises(FencedError) as fenced:
             await item.event()
         item.failed(fenced.value)
-        with pytest.raises(UnavailableError, match="somebody newer"):
+        with pytest.raises(UnavailableError, match="a newer one"):
             await waiting
 
     play(story)
@@ -138,7 +138,7 @@ def test_who_waits_is_told_of_the_end() -> None:
         (ContainerStarted(Incarnation(ProcessorId("0"), 1)), True),
     ],
 )
-def test_a_check_in_that_nobody_waits_for_any_more_is_left_out(
+def test_a_check_in_without_a_waiting_launcher_is_left_out(
     event: Event, *, is_taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its launcher asks again; a report is taken all the same, as it says what has happened."""

@@ -1,4 +1,4 @@
-"""What of standbys' lags the allocator is told."""
+"""The lags of standbys that the allocator receives."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ P0, P1 = ProcessorId("0-0"), ProcessorId("1-0")
 S0, S1 = Incarnation(P0, 3), Incarnation(P1, 1)
 
 
-def test_only_what_is_new_is_told_and_once() -> None:
-    """The last word of each; a lag that came back to what it was told as is told again."""
+def test_only_a_new_lag_is_reported_and_once() -> None:
+    """The last report of each; a lag that returned to its reported value is reported again."""
     board = LagBoard()
     assert board.news() is None
     board.heard(S0, 7)

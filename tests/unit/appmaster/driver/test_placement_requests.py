@@ -63,7 +63,7 @@ def test_a_request_names_its_run() -> None:
     assert not is_for(ASKED, "application_1_0002", CONFIG)
 
 
-def test_a_new_run_ends_what_the_last_one_left() -> None:
+def test_a_new_run_ends_the_actions_of_the_last_one() -> None:
     """What was under way has FAILED; what was ended is deleted; answers of this run stay."""
     old = replace(ASKED, deployment_id="application_1_0000")
     begun, done = replace(old, uuid="u2"), replace(old, uuid="u3")
@@ -82,7 +82,7 @@ def test_a_new_run_ends_what_the_last_one_left() -> None:
     assert found["u2"].timestamp_ms == 9
 
 
-def test_what_an_earlier_driver_began_is_told_again() -> None:
+def test_an_action_that_an_earlier_driver_began_is_reported_again() -> None:
     """The oldest first; not what has ended, nor what was for another run."""
     late = replace(ASKED, uuid="u2", timestamp_ms=6)
     foreign, done = replace(ASKED, uuid="u3", deployment_id="x"), replace(ASKED, uuid="u4")
@@ -100,7 +100,7 @@ def test_what_an_earlier_driver_began_is_told_again() -> None:
     ]
 
 
-def test_requests_are_taken_one_by_one_with_what_speaks_against_them() -> None:
+def test_requests_are_taken_one_by_one_with_their_faults() -> None:
     """By their time; each is gone before the next one is looked for."""
     stream = stream_of(told(replace(ASKED, uuid="u2"), PlacementStatus.SUCCEEDED))
     again, foreign = replace(ASKED, uuid="u2"), replace(ASKED, uuid="u3", deployment_id="x")
@@ -154,7 +154,7 @@ def test_a_request_that_cannot_be_answered_is_taken_away() -> None:
     assert PlacementManager(stream).unanswerable() == ()
 
 
-def test_an_action_beyond_all_bounds_is_told_again_with_its_fault() -> None:
+def test_an_action_beyond_all_bounds_is_reported_again_with_its_fault() -> None:
     """An older driver took it up: this one can only end it."""
     beyond = replace(ASKED, expiry_ms=10**400)
     stream = stream_of(told(beyond, PlacementStatus.IN_PROGRESS))

@@ -32,7 +32,7 @@ def test_many_launchers_share_what_the_driver_can_answer() -> None:
         assert launchers * 1000 / interval_ms == CHECK_INS_PER_S
 
 
-def test_nobody_waits_longer_than_half_a_lease_unless_it_is_configured() -> None:
+def test_no_launcher_waits_longer_than_half_a_lease_unless_configured() -> None:
     """However many there are: one poll that is lost must not make a launcher silent."""
     assert poll_interval_ms(500, 1_000_000, LEASE_MS) == LEASE_MS // 2
     assert poll_interval_ms(8_000, 1_000_000, LEASE_MS) == 8_000
@@ -68,6 +68,6 @@ def test_a_launcher_is_overdue_a_quarter_of_a_lease_after_its_time() -> None:
 @pytest.mark.parametrize(
     ("due_ms", "pause_ms"), [(None, 250), (9000, 250), (250, 250), (40, 40), (3, 10), (0, 10)]
 )
-def test_the_keeper_is_asked_when_a_lease_can_run_out(due_ms: int | None, pause_ms: int) -> None:
-    """Often enough to tell it of those who may run, and not without a pause."""
+def test_the_keeper_is_polled_when_a_lease_can_run_out(due_ms: int | None, pause_ms: int) -> None:
+    """Often enough to send it the permitted incarnations, and not without a pause."""
     assert lease_pause_ms(due_ms) == pause_ms

@@ -16,7 +16,7 @@ TIMER = expiry_timer(RequestId(1))
 
 
 @pytest.mark.parametrize("delay_ms", [0, -1, -(10**400)], ids=["now", "before", "ever"])
-def test_what_is_due_ends_at_once(delay_ms: int) -> None:
+def test_a_due_timer_ends_at_once(delay_ms: int) -> None:
     """Also what was due before."""
 
     async def story() -> TimerFired:

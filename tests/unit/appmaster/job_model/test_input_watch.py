@@ -38,20 +38,20 @@ def seen(count: int | None, topic_id: str = "a") -> InputsSeen:
     return InputsSeen(counts, ids)
 
 
-def test_the_model_tells_what_was_there() -> None:
+def test_the_model_gives_the_inputs_it_was_made_from() -> None:
     """The highest partition that a task reads, and one."""
     assert model().partition_counts() == {IN: 2, WIDE: 2}
 
 
-def test_inputs_that_are_as_they_were_are_no_news() -> None:
-    """Partitions of a broadcast stream that nobody asked for are none either."""
+def test_unchanged_inputs_are_not_reported() -> None:
+    """Partitions of a broadcast stream that no task reads are none either."""
     watch = InputWatch()
     assert watch.fault(model(), seen(2)) is None
     assert watch.fault(model(), seen(2)) is None
     assert InputWatch.grown(model(), seen(2), [IN]) is None
 
 
-def test_growth_is_told_with_its_numbers() -> None:
+def test_growth_is_reported_with_its_numbers() -> None:
     """H6: what follows from it depends on the job's state."""
     assert InputWatch().fault(model(), seen(4)) is None
     told = InputWatch.grown(model(), seen(4), [IN])

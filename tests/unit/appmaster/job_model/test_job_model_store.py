@@ -63,7 +63,7 @@ def test_every_version_of_the_attempt_is_served(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_no_model(tmp_path: Path) -> None:
-    """It is asked for as if it were not there."""
+    """The store fetches the model as if the file did not exist."""
     shelf = ModelShelf(tmp_path)
     (tmp_path / "job-model-1.json").write_bytes(b"{")
     shelf.enter(2, model(P0))
@@ -76,7 +76,7 @@ def test_processors_of_former_models_are_known(tmp_path: Path) -> None:
     """A retired one is heard until it has stopped."""
     shelf = ModelShelf(tmp_path)
     with pytest.raises(InvariantViolation):
-        shelf.model  # noqa: B018 - it is asked for
+        shelf.model  # noqa: B018 - the property raises
     shelf.enter(1, model(P0, P1))
     shelf.enter(2, model(P0))
     shelf.remember([ProcessorId("7")])

@@ -39,7 +39,7 @@ def of(file: Config = FILE, **written: str) -> Submitted:
     return Submitted(file.merged({k.replace("_", "."): v for k, v in written.items()}), file)
 
 
-def test_what_the_stream_says_is_in_force() -> None:
+def test_values_of_the_stream_are_in_force() -> None:
     """Keys that the running job can apply, also those of the user's own."""
     stream = FILE.merged({"job.container.count": "5", "task.commit.ms": "7", "my.key": "x"})
     reading = read(of(), stream)
@@ -48,7 +48,7 @@ def test_what_the_stream_says_is_in_force() -> None:
 
 
 def test_a_key_that_needs_a_redeploy_keeps_the_value_of_the_submission() -> None:
-    """Whoever reads the stream comes to the same, and says what the stream wants."""
+    """Each reader of the stream gets the same result, and reports the pending value."""
     reading = read(of(), FILE.merged({MEMORY: "2048"}))
     assert reading.config == FILE
     assert reading.pending == (PendingKey(MEMORY, "1024", "2048", Liveness.NEEDS_REDEPLOY),)
@@ -58,7 +58,7 @@ def test_a_key_that_needs_a_redeploy_keeps_the_value_of_the_submission() -> None
     )
 
 
-def test_the_next_submission_takes_what_was_pending() -> None:
+def test_the_next_submission_applies_pending_keys() -> None:
     """It began with the value, and so it is in force."""
     submitted = Submitted(FILE.merged({MEMORY: "2048"}), FILE)
     reading = read(submitted, FILE.merged({MEMORY: "2048"}))
@@ -66,7 +66,7 @@ def test_the_next_submission_takes_what_was_pending() -> None:
     assert reading.pending == ()
 
 
-def test_what_is_never_changed_with_state_is_not_applied() -> None:
+def test_a_key_that_state_fixes_is_not_applied() -> None:
     """Another grouper would give the stores to other tasks."""
     file = FILE.merged(STORE)
     reading = read(of(file), file.merged({GROUPER: "all-to-one"}))
@@ -75,13 +75,13 @@ def test_what_is_never_changed_with_state_is_not_applied() -> None:
 
 
 def test_without_state_it_takes_a_redeploy() -> None:
-    """The tasks are others afterwards, and nobody has anything to lose."""
+    """The tasks are others afterwards, and there is no state to lose."""
     reading = read(of(), FILE.merged({GROUPER: "group-by-system-stream-partition"}))
     assert reading.config == FILE
     assert [(p.key, p.takes) for p in reading.pending] == [(GROUPER, Liveness.NEEDS_REDEPLOY)]
 
 
-def test_a_key_whose_record_is_deleted_has_the_value_of_the_file_again() -> None:
+def test_a_key_with_a_deleted_record_has_the_value_of_the_file_again() -> None:
     """A record that the writer tool takes back does not leave the default behind."""
     submitted = of(job_container_count="5")
     without = Config({k: v for k, v in FILE.items() if k != "job.container.count"})
@@ -97,7 +97,7 @@ def test_secrets_are_masked() -> None:
         assert {pending.in_force, pending.wanted} <= {"********", None}
 
 
-def test_nonsense_leaves_what_is_in_force_until_the_stream_is_sound() -> None:
+def test_an_invalid_value_leaves_the_configuration_in_force() -> None:
     """It is one line, the same for as long as it is there."""
     configuration = LiveConfiguration(of())
     assert configuration.wanted(FILE.merged({"job.container.count": "many"})) is None
@@ -107,7 +107,7 @@ def test_nonsense_leaves_what_is_in_force_until_the_stream_is_sound() -> None:
     assert configuration.fault is None
 
 
-def test_what_no_model_can_be_made_of_is_not_tried_again() -> None:
+def test_a_configuration_without_a_valid_model_is_not_tried_again() -> None:
     """Until the stream says something else."""
     configuration = LiveConfiguration(of())
     stream = FILE.merged({"job.container.count": "50"})
@@ -119,8 +119,8 @@ def test_what_no_model_can_be_made_of_is_not_tried_again() -> None:
     assert configuration.fault is None
 
 
-def test_what_is_pending_stands_beside_a_fault() -> None:
-    """Both are told at once."""
+def test_pending_keys_are_reported_beside_a_fault() -> None:
+    """Both are reported at once."""
     configuration = LiveConfiguration(of())
     stream = FILE.merged({MEMORY: "2048", "job.container.count": "50"})
     assert configuration.wanted(stream) is not None

@@ -94,7 +94,7 @@ class Job:
         )
 
     def _told(self, model: JobModel) -> None:
-        """The stream says who has what."""
+        """The stream has the owner of each task."""
         tasks = {t: (p, task) for p, c in model.containers.items() for t, task in c.tasks.items()}
         self.stream.write(
             [
@@ -146,7 +146,7 @@ class Job:
     async def until(self, condition: Callable[[], bool]) -> None:
         """Returns when the condition holds."""
         async with asyncio.timeout(LIMIT_S):
-            while not condition():  # noqa: ASYNC110 - the coordinator tells nobody
+            while not condition():  # noqa: ASYNC110 - the coordinator sends no signal
                 await asyncio.sleep(0.01)
 
     async def some_rounds(self) -> None:
@@ -193,7 +193,7 @@ def count_of(change: ModelChange) -> int:
 
 
 def test_more_containers_are_the_next_version(job: Job) -> None:
-    """The key is in the model, and who gets other tasks is written down."""
+    """The key is in the model, and the containers with other tasks are recorded."""
     before = job.shelf.model
 
     async def scene() -> None:
@@ -216,7 +216,7 @@ def test_more_containers_are_the_next_version(job: Job) -> None:
     assert (job.folder / "job-model-2.json").exists()
 
 
-def test_what_is_written_while_a_change_is_under_way_is_the_next(job: Job) -> None:
+def test_keys_written_during_a_change_are_the_next_change(job: Job) -> None:
     """Many keys in a row end in the last state, in as few versions as there was time for."""
 
     async def scene() -> None:
@@ -257,7 +257,7 @@ def test_a_key_that_containers_read_when_they_start_restarts_all(job: Job) -> No
     assert change.model.containers == before
 
 
-def test_a_key_of_the_driver_is_applied_and_touches_nobody(job: Job) -> None:
+def test_a_key_of_the_driver_is_applied_and_touches_no_container(job: Job) -> None:
     """It is in the model that the AM serves, which is a new version that changes no container."""
 
     async def scene() -> None:
@@ -271,7 +271,7 @@ def test_a_key_of_the_driver_is_applied_and_touches_nobody(job: Job) -> None:
     assert job.configured_with == [change.model.config]
 
 
-def test_what_cannot_be_done_changes_nothing_and_is_said(job: Job) -> None:
+def test_an_impossible_change_is_reported_and_changes_nothing(job: Job) -> None:
     """More containers than tasks, then a pending key; a sound value ends the fault."""
 
     async def scene() -> None:
@@ -319,7 +319,7 @@ def test_a_stream_that_hides_a_changelog_partition_is_refused(job: Job) -> None:
     assert job.changes == []
 
 
-def test_nothing_is_published_before_it_may_be(job: Job) -> None:
+def test_there_is_no_early_publication(job: Job) -> None:
     """What runs is not known yet, or the job ends."""
     job.is_changeable = False
 
@@ -382,7 +382,7 @@ def test_h6_growth_that_state_cannot_follow_ends_the_job(tmp_path: Path) -> None
     assert "\n" not in end.diagnostics
 
 
-def test_an_input_that_was_made_anew_ends_the_job(job: Job) -> None:
+def test_a_recreated_input_ends_the_job(job: Job) -> None:
     """Fewer partitions than before: it is not the topic that was read."""
 
     async def scene() -> None:
@@ -419,7 +419,7 @@ def test_a_driver_that_follows_knows_the_topics_of_the_one_before(job: Job) -> N
 
 
 def test_an_input_that_is_gone_for_a_moment_ends_nothing(job: Job) -> None:
-    """A broker that has just begun may not know it yet: the fault is told when it is seen twice."""
+    """A broker that has just begun may not know it yet: the second look reports the fault."""
     looks: list[int] = []
 
     def look(_: Config) -> InputsSeen:
@@ -435,7 +435,7 @@ def test_an_input_that_is_gone_for_a_moment_ends_nothing(job: Job) -> None:
     assert job.ends == []
 
 
-def test_what_is_settled_is_not_looked_at_again(job: Job) -> None:
+def test_a_settled_configuration_is_not_checked_again(job: Job) -> None:
     """Neither what is in force already nor what cannot be: a configuration may be large."""
     looked: list[Config] = []
     wanted = LiveConfiguration.wanted

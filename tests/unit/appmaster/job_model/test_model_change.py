@@ -81,8 +81,8 @@ def names(model: JobModel) -> set[str]:
     return {t for c in model.containers.values() for t in c.tasks}
 
 
-def test_what_changes_for_whom(attempt: Attempt) -> None:
-    """Who has the same tasks, inputs and changelog partitions is not there."""
+def test_only_changed_processors_are_listed(attempt: Attempt) -> None:
+    """A processor with the same tasks, inputs and changelog partitions is not there."""
     before = attempt.shelf.model
     after = attempt.desk.reconfigured(FILE.merged({COUNT: "3"}))
     changed = changed_containers(before, after)
@@ -104,8 +104,8 @@ def test_topics_are_there_before_the_model_is(attempt: Attempt) -> None:
     assert attempt.made == [model]
 
 
-def test_kafka_is_asked_for_inputs_that_the_model_does_not_know(attempt: Attempt) -> None:
-    """A change of the number of containers waits for nobody."""
+def test_kafka_is_queried_for_inputs_that_the_model_does_not_know(attempt: Attempt) -> None:
+    """A change of the number of containers does not wait."""
     attempt.is_away = True
     attempt.desk.reconfigured(FILE.merged({COUNT: "3"}))
     with pytest.raises(UnavailableError):

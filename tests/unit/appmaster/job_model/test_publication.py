@@ -1,4 +1,4 @@
-"""What a published JobModel leaves in the coordinator stream, and what the allocator is told."""
+"""What a published JobModel leaves in the coordinator stream, and what the allocator gets."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_the_same_model_is_not_written_again(stream: InMemoryCoordinatorStream) 
     """G22: nothing is deleted. Samza writes all again, for us it is there: no record, no version.
 
     So publishes a driver that starts in mid-change, or that does not know whether its transaction
-    was committed: it is told all as before.
+    was committed: it receives all as before.
     """
     published(stream, THREE)
     permitted(stream, "0", 4)
@@ -165,11 +165,11 @@ def test_the_same_model_is_not_written_again(stream: InMemoryCoordinatorStream) 
     assert len(stream.log) == length
 
 
-def test_what_is_gone_is_deleted_and_the_rest_stays(stream: InMemoryCoordinatorStream) -> None:
+def test_what_is_removed_is_deleted_and_the_rest_stays(stream: InMemoryCoordinatorStream) -> None:
     """G23: one container grows to two; and back: its locality goes, those of tasks stay.
 
-    Samza deletes and writes anew what stays the same, in several steps; we write differences, in
-    one transaction, so that nobody reads half a model.
+    Samza deletes and rewrites what stays the same, in several steps; Homeport writes differences,
+    in one transaction, so that no reader sees half a model.
     """
     published(stream, ONE)
     LocalityManager(stream).write(P0, [TaskName("t0"), TaskName("t1")], Host("nm1"), 1)
@@ -214,7 +214,7 @@ def test_standby_tasks_are_deleted_with_active_ones(stream: InMemoryCoordinatorS
     assert dict(TaskAssignmentManager(stream).read()) == {TaskName("t0"): P0}
 
 
-def test_a_new_version_forgives_what_was_charged(stream: InMemoryCoordinatorStream) -> None:
+def test_a_new_version_forgives_charged_failures(stream: InMemoryCoordinatorStream) -> None:
     """As the allocator does, so that the next driver knows; the same version forgives nothing."""
     published(stream, THREE)
     stream.write([RetryManager.message(P1, RetryState(2, 5))])
@@ -225,10 +225,10 @@ def test_a_new_version_forgives_what_was_charged(stream: InMemoryCoordinatorStre
     assert RetryManager(stream).read() == {}
 
 
-# --- what the allocator is told
+# --- what the allocator receives
 
 
-def test_the_allocator_is_told_homes_and_epochs(stream: InMemoryCoordinatorStream) -> None:
+def test_the_allocator_receives_homes_and_epochs(stream: InMemoryCoordinatorStream) -> None:
     """The last host, if it is one of the cluster's, and the last epoch of each processor."""
     published(stream, THREE)
     locality = LocalityManager(stream)
@@ -241,7 +241,7 @@ def test_the_allocator_is_told_homes_and_epochs(stream: InMemoryCoordinatorStrea
     assert (dict(told.retired), told.gainers) == ({}, frozenset())
 
 
-def test_retired_ones_are_told_until_somebody_has_witnessed_their_stop(
+def test_retired_processors_are_reported_until_there_is_evidence_of_their_stop(
     stream: InMemoryCoordinatorStream,
 ) -> None:
     """With the epoch that may still run, which is not the raised one."""
@@ -254,10 +254,12 @@ def test_retired_ones_are_told_until_somebody_has_witnessed_their_stop(
     assert dict(published(stream, ONE).retired) == {P1: 2}
 
 
-# --- whom a successor must fence (safety I1), and whose epoch is raised (safety I2)
+# --- what a successor must fence (safety I1), and which epochs are raised (safety I2)
 
 
-def test_who_has_reported_has_fenced_its_list(stream: InMemoryCoordinatorStream) -> None:
+def test_an_incarnation_that_reported_has_fenced_its_list(
+    stream: InMemoryCoordinatorStream,
+) -> None:
     """Only itself is left to fence; its locality alone is no report, nor is an older one's."""
     permitted(stream, "0", 4, inc("0", 3), inc("0", 2))
     everyone = (inc("0", 2), inc("0", 3), inc("0", 4))
@@ -269,12 +271,12 @@ def test_who_has_reported_has_fenced_its_list(stream: InMemoryCoordinatorStream)
     assert Owners.read(stream).unfenced(P0) == (inc("0", 4),)
 
 
-def test_a_change_raises_whom_it_affects_and_lists_all_former_owners(
+def test_a_change_raises_the_processors_it_affects_and_lists_all_former_owners(
     stream: InMemoryCoordinatorStream,
 ) -> None:
     """One transaction with the model; losers, gainers and retired ones, each with its own list.
 
-    Whoever has an old permit and has not begun then finds that it was overtaken (safety I2).
+    A container with an old permit that has not begun finds that it was overtaken (safety I2).
     """
     published(stream, THREE)
     permitted(stream, "0", 4)
@@ -305,7 +307,7 @@ def test_a_raised_epoch_keeps_how_long_the_permitted_one_can_run_on(
     assert (raised.epoch, raised.permitted, raised.unseen_ms) == (5, 4, 42_000)
 
 
-def test_who_is_not_affected_is_not_raised(stream: InMemoryCoordinatorStream) -> None:
+def test_a_processor_that_is_not_affected_is_not_raised(stream: InMemoryCoordinatorStream) -> None:
     """Nor is it on anybody's list: it is well, and runs on under the version of its permit."""
     published(stream, THREE)
     permitted(stream, "0", 4)
@@ -319,10 +321,8 @@ def test_who_is_not_affected_is_not_raised(stream: InMemoryCoordinatorStream) ->
     assert told.gainers == {P1}
 
 
-def test_a_gainer_that_never_ran_has_a_list_and_no_epoch(
-    stream: InMemoryCoordinatorStream,
-) -> None:
-    """Its first permit is epoch 1; nobody is waited for, and nobody adopted, on its account."""
+def test_a_gainer_that_never_ran_has_a_list_and_no_epoch(stream: InMemoryCoordinatorStream) -> None:
+    """Its first permit is epoch 1; it adds no incarnation to wait for or to adopt."""
     published(stream, ONE)
     permitted(stream, "0", 4)
     told = published(stream, THREE)
@@ -347,7 +347,7 @@ def test_lists_grow_along_owners_that_never_came_to_report(
     assert (dict(back.epochs), dict(back.floors)) == ({P1: 1}, {P1: 3})
 
 
-def test_who_is_reported_fenced_is_on_no_list_any_more(stream: InMemoryCoordinatorStream) -> None:
+def test_a_fenced_incarnation_is_on_no_list_any_more(stream: InMemoryCoordinatorStream) -> None:
     """For good and for everybody, also where the report comes after the change."""
     published(stream, model({"0": "t0"}))
     permitted(stream, "0", 1)
@@ -361,7 +361,7 @@ def test_who_is_reported_fenced_is_on_no_list_any_more(stream: InMemoryCoordinat
 def test_a_task_that_returns_is_fenced_from_all_that_may_still_write(
     stream: InMemoryCoordinatorStream,
 ) -> None:
-    """Nobody knows any more who had it: all that were overtaken, but nobody who is well."""
+    """The former owner is unknown: the list has all that were overtaken, but none that is well."""
     published(stream, model({"0": "t0 t1", "1": "t2"}))
     permitted(stream, "0", 1)
     permitted(stream, "1", 1)
@@ -379,7 +379,7 @@ def test_a_task_that_returns_is_fenced_from_all_that_may_still_write(
 def test_inputs_and_changelog_partitions_are_changes_too(
     stream: InMemoryCoordinatorStream, other: TaskModel
 ) -> None:
-    """Nobody can learn of them but by a start."""
+    """A container learns of them only by a start."""
     published(stream, THREE)
     permitted(stream, "1", 2)
     changed = ContainerModel(P1, {other.task_name: other})
@@ -398,8 +398,8 @@ def test_a_model_that_moves_no_task_raises_nothing(stream: InMemoryCoordinatorSt
     assert records(stream) == before
 
 
-def test_all_are_raised_where_a_key_says_so(stream: InMemoryCoordinatorStream) -> None:
-    """Each fences itself; nobody gains anything."""
+def test_all_epochs_are_raised_where_a_key_says_so(stream: InMemoryCoordinatorStream) -> None:
+    """Each fences itself; no processor gains anything."""
     published(stream, THREE)
     permitted(stream, "0", 4)
     permitted(stream, "1", 2)
@@ -424,7 +424,7 @@ def test_a_damaged_task_record_does_not_stop_a_publication(
 
 
 class _History:
-    """Who was ever permitted to own what, kept beside the stream, whole and naive."""
+    """All permitted owners of each task, kept beside the stream, whole and naive."""
 
     def __init__(self) -> None:
         self.stream = InMemoryCoordinatorStream()
@@ -440,7 +440,7 @@ class _History:
         return frozenset(t for t, p in self.assigned.items() if p == processor)
 
     def change(self, assigned: dict[str, str]) -> None:
-        """Another model; who has other tasks than before is overtaken."""
+        """Another model; each processor with other tasks than before is overtaken."""
         containers = {p: " ".join(sorted(t for t in assigned if assigned[t] == p)) for p in "0123"}
         self.assigned = assigned
         self.told = publish(model({p: t for p, t in containers.items() if t}), self.stream, same)
@@ -469,7 +469,7 @@ class _History:
             self.dead |= self.fences[own]
 
     def judge(self) -> None:
-        """Every former owner that may write is listed, and nobody who is well is."""
+        """Every former owner that may write is listed, and no incarnation that is well."""
         owners = Owners.read(self.stream)
         for processor in {*self.assigned.values()}:
             listed = set(owners.unfenced(ProcessorId(processor)))
@@ -492,7 +492,7 @@ _MOVES = st.one_of(
 @hypothesis_settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(st.lists(_MOVES, max_size=20))
 def test_lists_are_exact_after_any_sequence(moves: list[tuple[str, object]]) -> None:
-    """Against a naive second account of who owned what (safety I1); tasks vanish and return."""
+    """Against a naive second account of all owners (safety I1); tasks vanish and return."""
     history = _History()
     history.change({"t0": "0", "t1": "1", "t2": "2", "t3": "0"})
     for name, argument in moves:

@@ -1,4 +1,4 @@
-"""What a published JobModel with standby containers leaves in the stream, and what it tells."""
+"""What a published JobModel with standby containers leaves in the stream, and what it reports."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def failed_over(
     stream.catch_up()
 
 
-def test_the_allocator_is_told_whose_standby_each_is(stream: InMemoryCoordinatorStream) -> None:
+def test_the_allocator_gets_the_active_of_each_standby(stream: InMemoryCoordinatorStream) -> None:
     """By the field of the model, not by the form of an id."""
     told = published(stream, model(replicas=1))
     assert dict(told.standbys) == {S0: P0, ProcessorId("1-0"): P1}
@@ -70,7 +70,7 @@ def test_the_allocator_is_told_whose_standby_each_is(stream: InMemoryCoordinator
     assert published(stream, model(replicas=0)).standbys == {}
 
 
-def test_the_allocator_is_told_of_failovers_under_way(stream: InMemoryCoordinatorStream) -> None:
+def test_the_allocator_receives_failovers_under_way(stream: InMemoryCoordinatorStream) -> None:
     """Be it a driver of this attempt or of the next one."""
     now = model(replicas=2)
     published(stream, now)

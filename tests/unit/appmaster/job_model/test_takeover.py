@@ -65,7 +65,7 @@ def same(host: Host) -> Host | None:
     return None if host == "nm9" else host
 
 
-def test_the_first_attempt_has_nobody_to_fence(stream: InMemoryCoordinatorStream) -> None:
+def test_the_first_attempt_has_no_attempt_to_fence(stream: InMemoryCoordinatorStream) -> None:
     """On an empty stream the rank is written and nothing fenced."""
     fenced: list[Rank] = []
     take_rank(stream, NOW, fenced.append)
@@ -73,10 +73,8 @@ def test_the_first_attempt_has_nobody_to_fence(stream: InMemoryCoordinatorStream
     assert EpochManager(stream).read_am_epoch() == AmEpoch(NOW)
 
 
-def test_lower_ranks_are_fenced_after_the_own_is_written(
-    stream: InMemoryCoordinatorStream,
-) -> None:
-    """Whoever is fenced finds the higher rank in the stream already (safety A2)."""
+def test_lower_ranks_are_fenced_after_the_own_is_written(stream: InMemoryCoordinatorStream) -> None:
+    """A fenced attempt finds the higher rank in the stream already (safety A2)."""
     older = Rank(1, "application_1_0000", 3)
     stream.write([])
     EpochManager(stream).write_am_epoch(AmEpoch(OLD, (older,)))
@@ -106,7 +104,7 @@ def test_an_attempt_that_is_outranked_writes_nothing(stream: InMemoryCoordinator
 def test_a_rank_that_comes_while_fencing_ends_the_attempt(
     stream: InMemoryCoordinatorStream,
 ) -> None:
-    """The second look at the head finds who came in between."""
+    """The second look at the head finds the attempt that came in between."""
     EpochManager(stream).write_am_epoch(AmEpoch(OLD))
     stream.catch_up()
     higher = Rank(3, "application_1_0003", 1)
@@ -117,7 +115,7 @@ def test_a_rank_that_comes_while_fencing_ends_the_attempt(
 
 
 def test_the_previous_assignment_is_what_was_published(stream: InMemoryCoordinatorStream) -> None:
-    """Tasks, changelog partitions, and the hosts that containers have told since."""
+    """Tasks, changelog partitions, and the hosts that containers have reported since."""
     assert previous_assignment(stream) == NOTHING
     publish(model(2), stream, same)
     LocalityManager(stream).write(P1, [TaskName("Partition 1")], Host("nm1"), 1)
@@ -149,19 +147,17 @@ def test_standby_tasks_are_no_part_of_the_previous_assignment(
     assert before.task_partitions == {TaskName("Standby-of-gold"): frozenset({ssp})}
 
 
-def test_what_an_attempt_says_of_itself_is_no_configuration(
-    stream: InMemoryCoordinatorStream,
-) -> None:
+def test_an_attempts_own_values_are_no_configuration(stream: InMemoryCoordinatorStream) -> None:
     """The tracking URL would else make a new JobModel of every attempt."""
     stream.write([wire.set_config("a", "1"), wire.set_config(TRACKING_URL_KEY, "http://x/")])
     stream.catch_up()
     assert dict(read_config(stream)) == {"a": "1"}
 
 
-def test_who_was_permitted_last_is_known_of_retired_processors_too(
+def test_the_last_permit_is_known_of_retired_processors_too(
     stream: InMemoryCoordinatorStream,
 ) -> None:
-    """A raised epoch was never permitted: whoever may still run has the one before.
+    """A raised epoch was never permitted: an incarnation that may still run has the one before.
 
     For how long is in its record; where an older version wrote that, the given time stands.
     """

@@ -63,7 +63,7 @@ async def settled() -> None:
     await asyncio.gather(*others)
 
 
-def test_who_is_lost_is_fenced_without_a_word() -> None:
+def test_a_lost_incarnation_is_fenced_without_a_report() -> None:
     """It may begin again: permits go on listing it."""
     kafka = Kafka()
 
@@ -76,7 +76,7 @@ def test_who_is_lost_is_fenced_without_a_word() -> None:
     assert kafka.posted == []
 
 
-def test_who_has_stopped_is_fenced_once_and_told() -> None:
+def test_an_incarnation_that_has_stopped_is_fenced_once_and_reported() -> None:
     """Two stops at once are two fences, not three."""
     kafka = Kafka()
 
@@ -91,7 +91,7 @@ def test_who_has_stopped_is_fenced_once_and_told() -> None:
 
 
 def test_with_kafka_away_it_is_tried_again_at_the_next_stop() -> None:
-    """Meanwhile nothing is told, and nothing fails."""
+    """Meanwhile nothing is reported, and nothing fails."""
     kafka = Kafka()
 
     async def story(desk: FencingDesk) -> None:
@@ -108,7 +108,7 @@ def test_with_kafka_away_it_is_tried_again_at_the_next_stop() -> None:
     assert set(kafka.posted) == {FencedByDriver(ONE), FencedByDriver(TWO)}
 
 
-def test_a_report_is_told_once() -> None:
+def test_a_report_is_passed_on_once() -> None:
     """The stream is read again and again; an older report, or an empty one, says nothing new."""
     kafka = Kafka()
 

@@ -1,4 +1,4 @@
-"""An attempt that nobody answers: for how long it stays."""
+"""An attempt without answers from others: how long it stays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homeport.appmaster.lease.isolation import limit_ms
         (900_000, None, 900_000),
     ],
 )
-def test_the_limit_is_the_longer_of_what_yarn_and_the_leases_take(
+def test_the_limit_is_the_longer_of_yarns_and_the_leases_time(
     unseen_ms: int, expiry: str | None, limit: int
 ) -> None:
     """Before YARN has given up the node, the attempt is what the job comes back to."""

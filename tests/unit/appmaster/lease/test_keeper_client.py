@@ -24,7 +24,7 @@ class SlowKeeper:
         self.told: list[Incarnation] = []
 
     def register(self, incarnation: Incarnation) -> KeeperReport:
-        """Nobody is revoked."""
+        """No incarnation is revoked."""
         return self.revoked([incarnation])
 
     def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
@@ -43,7 +43,7 @@ class SlowKeeper:
         self.may_answer.wait()
 
 
-def test_at_the_closing_nobody_who_waits_is_cancelled() -> None:
+def test_closing_cancels_no_waiting_caller() -> None:
     """A launcher whose report of a stop ends the job gets its answer: what it reported is known."""
     keeper = SlowKeeper()
 
@@ -61,11 +61,11 @@ def test_at_the_closing_nobody_who_waits_is_cancelled() -> None:
         assert not await desk.grants(SECOND)
 
     asyncio.run(story())
-    assert keeper.told == []  # nothing is asked any more
+    assert keeper.told == []  # no request follows
 
 
-def test_who_is_known_to_have_stopped_is_not_asked_for() -> None:
-    """Nor who was revoked: each is told once, and the keeper is not asked for what is known."""
+def test_an_incarnation_known_to_have_stopped_is_not_requested() -> None:
+    """Nor a revoked one: each is reported once, and no request repeats what is known."""
     asked: list[frozenset[Incarnation]] = []
 
     class Keeper(SlowKeeper):

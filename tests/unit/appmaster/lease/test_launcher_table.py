@@ -29,25 +29,25 @@ def table() -> LauncherTable:
 
 
 def tick(table: LauncherTable, until_ms: int) -> list[ResourceId]:
-    """Looks every half second until then; who fell silent."""
+    """Looks every half second until then. Returns the launchers that fell silent."""
     return [e.resource_id for now in range(500, until_ms + 1, 500) for e in table.silent(now)]
 
 
 def test_the_am_waits_longer_than_the_launcher(table: LauncherTable) -> None:
-    """At the launcher's own limit nobody is silent; a fifth later one is, and only that one."""
+    """At the launcher's own limit none is silent; a fifth later one is, and only that one."""
     assert table.limit_ms == LIMIT_MS
     assert tick(table, LIMIT_MS - 500) == []
     assert [e.resource_id for e in table.silent(LIMIT_MS)] == [R1]
 
 
-def test_silence_is_told_once(table: LauncherTable) -> None:
+def test_silence_is_reported_once(table: LauncherTable) -> None:
     """A silent launcher is forgotten; if it comes back it is a new one."""
     assert tick(table, LIMIT_MS + 1000) == [R1, R2]
     assert table.find(R1) is None
     assert table.all() == ()
 
 
-def test_each_check_in_counts_anew(table: LauncherTable) -> None:
+def test_each_check_in_starts_the_time_again(table: LauncherTable) -> None:
     """A launcher that is heard again has the whole limit again."""
     tick(table, 5000)
     table.heard(entry(R1, 5000))
@@ -55,7 +55,7 @@ def test_each_check_in_counts_anew(table: LauncherTable) -> None:
 
 
 def test_an_am_that_stood_still_gives_everyone_the_whole_time_again(table: LauncherTable) -> None:
-    """After a pause of our own nobody is expired at once (safety L4)."""
+    """After a pause of the AM no launcher expires at once (safety L4)."""
     assert table.silent(60_000) == ()
     assert table.silent(60_500) == ()
     late = [e for now in range(61_000, 72_001, 500) for e in table.silent(now)]

@@ -62,7 +62,7 @@ class Doors:
         return LeaseAnswer(told["lease"])
 
     def ask(self, route: str, *incarnations: Incarnation) -> dict[str, Any]:
-        """What the driver is answered: who is revoked, and when the next can be."""
+        """The answer to the driver: the revoked incarnations, and when the next can be."""
         listed = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in incarnations]
         handler: Handler = getattr(self.server, f"_{route}")
         return self._told(handler, {"incarnations": listed})
@@ -88,7 +88,7 @@ def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
     return made
 
 
-def test_who_is_registered_is_renewed(doors: Doors) -> None:
+def test_a_registered_incarnation_is_renewed(doors: Doors) -> None:
     """One that the keeper does not know yet is to ask again (safety L3)."""
     assert doors.renew(FIRST) is LeaseAnswer.GRANTED
     assert doors.renew(SECOND) is LeaseAnswer.LATER
@@ -100,7 +100,7 @@ def test_a_launcher_of_another_attempt_is_refused(doors: Doors) -> None:
 
 
 def test_an_outranked_keeper_refuses_all(doors: Doors) -> None:
-    """Safety L2: a higher rank was seen, so nobody of this attempt may run on."""
+    """Safety L2: a higher rank was seen, so no container of this attempt may run on."""
     doors.guard.is_outranked = True
     assert doors.renew(FIRST) is LeaseAnswer.NO
 
@@ -114,7 +114,7 @@ def test_a_keeper_that_has_not_heard_kafka_puts_all_off(doors: Doors) -> None:
 
 
 def test_a_keeper_that_hears_renewals_was_not_late(doors: Doors) -> None:
-    """A driver that has not asked for long finds who has run out; no grace is due (safety L4)."""
+    """A driver that polls late finds which leases have run out; no grace is due (safety L4)."""
     doors.ask("register", SECOND)
     for now_ms in range(0, 2 * LEASE_MS, 100):
         doors.now_ms = now_ms
@@ -124,7 +124,7 @@ def test_a_keeper_that_hears_renewals_was_not_late(doors: Doors) -> None:
     assert told["due_ms"] == LEASE_MS + MARGIN_MS
 
 
-def test_the_driver_is_told_who_was_revoked_before(doors: Doors) -> None:
+def test_the_driver_receives_the_incarnations_revoked_before(doors: Doors) -> None:
     """Also when it registers them once more: they are not permitted again (safety L1)."""
     assert doors.renew(FIRST) is LeaseAnswer.GRANTED
     for now_ms in range(0, LEASE_MS + MARGIN_MS + 1, 100):
@@ -136,7 +136,7 @@ def test_the_driver_is_told_who_was_revoked_before(doors: Doors) -> None:
     assert doors.renew(FIRST) is LeaseAnswer.NO
 
 
-def test_who_has_stopped_is_renewed_no_more(doors: Doors) -> None:
+def test_an_incarnation_that_has_stopped_is_renewed_no_more(doors: Doors) -> None:
     """The driver has it from the launcher that waited for it."""
     assert doors.ask("stopped", FIRST)["revoked"] == []
     assert doors.renew(FIRST) is LeaseAnswer.NO
@@ -151,7 +151,7 @@ def test_who_has_stopped_is_renewed_no_more(doors: Doors) -> None:
         ({"Authorization": "Bearer secret"}, 200),
     ],
 )
-def test_only_who_has_the_token_is_heard(
+def test_only_a_client_with_the_token_is_heard(
     doors: Doors, headers: dict[str, str], status: int
 ) -> None:
     """All others are refused before anything of what they say is read."""
@@ -164,7 +164,7 @@ def test_only_who_has_the_token_is_heard(
     assert response.status == status
 
 
-def test_what_is_no_renewal_is_told_so(doors: Doors) -> None:
+def test_a_message_that_is_no_renewal_is_answered_as_such(doors: Doors) -> None:
     """400 with the reason, and the keeper goes on."""
     request: Any = Asked(b"{}", {"Authorization": "Bearer secret"})
     response = asyncio.run(

@@ -58,7 +58,9 @@ def _with_keeper(story: Callable[[Ask, str], Coroutine[Any, Any, None]]) -> None
 @pytest.mark.search
 @settings(max_examples=20)
 @given(st.lists(bodies(Renewal(1, ONE).to_json()), max_size=15), st.lists(bodies(LIST), max_size=9))
-def test_a_word_is_taken_or_refused_in_one_line(leases: list[bytes], lists: list[bytes]) -> None:
+def test_a_request_is_accepted_or_refused_in_one_line(
+    leases: list[bytes], lists: list[bytes]
+) -> None:
     """Of launchers and of the driver."""
 
     async def story(ask: Ask, _: str) -> None:

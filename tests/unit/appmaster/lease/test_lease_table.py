@@ -28,7 +28,7 @@ def test_the_margin_is_a_fifth() -> None:
     assert margin_ms(LEASE_MS) == SPAN_MS - LEASE_MS
 
 
-def test_what_is_not_registered_is_answered_later_never_no() -> None:
+def test_an_unregistered_incarnation_is_answered_later_never_no() -> None:
     """Safety L3."""
     table = LeaseTable(LEASE_MS, 0)
     assert table.renew(A, 0) is LeaseAnswer.LATER
@@ -61,8 +61,8 @@ def test_the_last_sign_of_life_is_the_last_renewal_that_was_granted() -> None:
     assert table.renewed_ms(A) == 700
 
 
-def test_running_out_is_no_evidence_before_somebody_asks() -> None:
-    """A renewal before the question saves the lease; one after it does not (safety L1)."""
+def test_the_end_of_a_lease_is_no_evidence_before_the_driver_polls() -> None:
+    """A renewal before the poll saves the lease; one after it does not (safety L1)."""
     table = LeaseTable(LEASE_MS, 0)
     table.register(A, 0)
     tick(table, 0, SPAN_MS + 5000)
@@ -85,7 +85,7 @@ def test_a_table_that_is_new_gives_everyone_the_whole_span() -> None:
 
 
 def test_a_keeper_that_stood_still_gives_everyone_the_whole_span() -> None:
-    """Safety L4: late by more than half a lease, it expires nobody."""
+    """Safety L4: late by more than half a lease, it expires no lease."""
     table = LeaseTable(LEASE_MS, 0)
     table.register(A, 0)
     assert table.revoked([A], 60_000) == ()
@@ -93,7 +93,7 @@ def test_a_keeper_that_stood_still_gives_everyone_the_whole_span() -> None:
     assert table.revoked([A], 60_000 + SPAN_MS) == (A,)
 
 
-def test_what_has_stopped_is_never_renewed_again() -> None:
+def test_a_stopped_incarnation_is_never_renewed_again() -> None:
     """Its launcher's word counts at once, whatever is left of the lease."""
     table = LeaseTable(LEASE_MS, 0)
     table.register(A, 0)
@@ -114,7 +114,7 @@ def test_renewals_depend_on_rank_and_on_a_fetch_within_the_limit() -> None:
     assert not guard.may_renew(31_000)
 
 
-def test_it_says_when_the_next_lease_can_run_out() -> None:
+def test_the_table_says_when_the_next_lease_can_run_out() -> None:
     """Of those asked for that still have one; what is past is due now."""
     table = LeaseTable(LEASE_MS, 0)
     assert table.due_ms([A, B], 0) is None
@@ -128,8 +128,8 @@ def test_it_says_when_the_next_lease_can_run_out() -> None:
     assert table.due_ms([A], 4000) is None
 
 
-def test_a_late_keeper_gives_no_grace_to_who_is_revoked() -> None:
-    """Safety L1: once told it is told for good, also where L4 then gives everybody L + M."""
+def test_a_late_keeper_gives_no_grace_to_a_revoked_incarnation() -> None:
+    """Safety L1: a reported end is final, also where L4 then gives all others L + M."""
     table = LeaseTable(LEASE_MS, 0)
     table.register(A, 0)
     tick(table, 0, SPAN_MS)
@@ -140,7 +140,7 @@ def test_a_late_keeper_gives_no_grace_to_who_is_revoked() -> None:
     assert table.renew(A, late_ms) is LeaseAnswer.NO
 
 
-def test_a_container_that_nobody_reaches_can_live_for_g_l_and_m() -> None:
+def test_an_unreachable_container_can_live_for_g_l_and_m() -> None:
     """The keeper renews for G, the launcher lets run for L, and clocks differ by M."""
     assert unseen_ms(30_000, LEASE_MS) == 30_000 + SPAN_MS
 

@@ -69,21 +69,21 @@ def _watched(patch: pytest.MonkeyPatch, *answers: str) -> tuple[str, Outside]:
     return asyncio.run(watch(container, stream, outside.guard, UNREACHED_MS)), outside
 
 
-def test_the_manager_is_asked_only_while_kafka_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_manager_is_queried_only_while_kafka_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has better things to do."""
     why, outside = _watched(monkeypatch, "K", "m", "K", "R")
     assert why.startswith("a higher rank has taken over")
     assert outside.asked == 1
 
 
-def test_one_of_them_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_either_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Either may be away for any time: the attempt is what the job comes back to."""
     why, outside = _watched(monkeypatch, *"m" * 12, *"K" * 12, "R")
     assert why.startswith("a higher rank has taken over")
     assert outside.asked == 12
 
 
-def test_where_both_are_silent_the_attempt_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_attempt_ends_if_both_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """After what a container can live unreached, counted from the first look without an answer."""
     why, outside = _watched(monkeypatch, "K", *("" for _ in range(9)))
     assert why == (
@@ -107,7 +107,7 @@ class Stream(InMemoryCoordinatorStream):
 
 
 def test_a_look_finds_a_higher_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Safety L2; what was found is of the time when Kafka was asked, not when it had answered."""
+    """Safety L2; the finding has the time of the request to Kafka, not of its answer."""
     stream, guard, own = Stream(), RenewalGuard(4000), Rank(2, "application_1_0001", 1)
     monkeypatch.setattr(lease_keeper, "boot_ms", lambda: stream.now_ms)
     look(stream, guard, own)

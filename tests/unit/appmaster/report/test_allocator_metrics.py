@@ -181,7 +181,7 @@ def test_a_launch_that_no_launcher_came_of_is_a_failure(counted: Counted) -> Non
     assert counted.manager()["failed-containers"] == 1
 
 
-def test_what_nobody_needs_is_released(counted: Counted) -> None:
+def test_an_unneeded_launcher_is_released(counted: Counted) -> None:
     """And what came for nothing is redundant."""
     counted.deploy()
     counted.feed(check_in("r9", "c"), started("1", 1), LauncherSilent(ResourceId("none")))
@@ -192,7 +192,7 @@ def test_what_nobody_needs_is_released(counted: Counted) -> None:
 
 
 def test_a_container_that_is_found_running(counted: Counted) -> None:
-    """By a driver that starts anew."""
+    """By a driver that starts again."""
     counted.feed(model({"0": "a"}, p0=3), live("a"), check_in("r0", "a", inc("0", 3)))
     name = "samza_SamzaAppMasterMetrics_container_from_previous_attempt_total"
     assert counted.samples()[name] == 1
@@ -323,7 +323,7 @@ def test_a_failover_to_a_second_standby(counted: Counted) -> None:
 
 
 def test_a_failover_whose_standby_vanishes(counted: Counted) -> None:
-    """Its host falls silent while it makes way: the active could not be failed to it after all.
+    """Its host falls silent while it stops: the active could not be failed to it after all.
 
     It was ordered to stop: what ends it then is no failure of a standby.
     """
@@ -350,7 +350,7 @@ def test_a_standby_that_fell_before_its_active(counted: Counted) -> None:
 def test_a_failover_that_begins_with_the_job_model(
     counted: Counted, standby_home: str | None, right: OfStandbys
 ) -> None:
-    """An AM attempt follows one whose host was lost: who cannot go home is its own choice."""
+    """An AM attempt follows one whose host was lost: a new choice for what cannot go home."""
     counted.feed(live("b", "c"), job({"0": "a", "0-0": standby_home}, p0=1))
     assert _of_standbys(counted) == right
 
@@ -389,7 +389,7 @@ def test_requests_of_standbys_where_racks_count(counted: Counted) -> None:
 
 
 def test_refusals_and_commands_that_fail(counted: Counted) -> None:
-    """By the reasons that tell of them."""
+    """By their reasons."""
     counted.feed(job({"0": "a", "0-0": "b"}))
     for kind in (ReasonKind.KEPT_APART, ReasonKind.COMMAND_FAILED):
         reason = Reason(kind, ProcessorId("0-0"), Host("a"))

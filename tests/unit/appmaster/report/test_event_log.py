@@ -1,4 +1,4 @@
-"""The last events that decided something: what is told of them, and how many are kept."""
+"""The last events that decided something: what is reported, and how many are kept."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _numbers(log: EventLog, asked: EventsAsked) -> list[int]:
     return [event["number"] for event in _told(log, asked)["events"]]
 
 
-def test_an_event_is_told_with_its_cause_reasons_records_and_instructions() -> None:
+def test_an_event_has_its_cause_reasons_records_and_instructions() -> None:
     """In this order; ids and enums as people write them."""
     log = EventLog(lambda: 7)
     reason = Reason(ReasonKind.PERMITTED, ProcessorId("0"), Host("nm1"), detail="epoch 2")
@@ -102,8 +102,8 @@ def test_an_empty_log_says_since_when() -> None:
     }
 
 
-def test_the_newest_are_told_or_those_after_a_number() -> None:
-    """Who comes again gets the oldest of what is new first, and is told that there is more."""
+def test_a_reader_gets_the_newest_or_those_after_a_number() -> None:
+    """A second read returns the oldest new events first, and says that there are more."""
     log = EventLog(lambda: 0)
     for _ in range(5):
         log.add(_event(), _decision(), ())
@@ -146,7 +146,7 @@ def test_the_oldest_go_when_they_are_too_large() -> None:
     assert _numbers(log, EventsAsked()) == [101]
 
 
-def test_what_one_event_is_told_with_is_bounded() -> None:
+def test_the_report_of_one_event_is_bounded() -> None:
     """A model of thousands of processors is one event: the rest of its reasons is counted."""
     log = EventLog(lambda: 0)
     many = (Reason(ReasonKind.ENTERED, ProcessorId(str(n))) for n in range(MAX_TOLD + 7))
@@ -155,8 +155,8 @@ def test_what_one_event_is_told_with_is_bounded() -> None:
     assert (len(event["reasons"]), event["left_out"]) == (MAX_TOLD, 7)
 
 
-def test_an_answer_to_a_command_is_told_in_short() -> None:
-    """Whom it is for, where to, and from where."""
+def test_an_answer_to_a_command_is_reported_in_short() -> None:
+    """The processor, the target and the source."""
     log = EventLog(lambda: 7)
     request = PlacementRequest("u", "app", ProcessorId("0"), "nm2", None, 1)
     source = PlacementSource(3, Host("nm1"))

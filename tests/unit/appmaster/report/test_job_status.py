@@ -1,4 +1,4 @@
-"""What the status tells."""
+"""The contents of the status."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SETTINGS = AllocatorSettings(
 
 
 class World:
-    """A status with the allocator and the launchers that it tells of."""
+    """A status with the allocator and the launchers that it shows."""
 
     def __init__(self) -> None:
         self.state: AllocatorState = initial_state(SETTINGS)
@@ -109,7 +109,7 @@ def test_stores_that_were_not_used_are_counted_by_kind() -> None:
     assert body["stores_refused"] == {"ahead": 1, "stale": 12}
 
 
-def test_a_running_job_is_told_in_full() -> None:
+def test_a_running_job_is_shown_in_full() -> None:
     """Job, rank, container with host, phase, its time, pid, resource and what was restored."""
     world = running_world()
     world.status.coordinator_url = "http://am/"
@@ -138,8 +138,8 @@ def test_a_running_job_is_told_in_full() -> None:
     assert container["seconds"] == {"restore": 0.5}
 
 
-def test_a_driver_that_has_just_begun_tells_of_every_container() -> None:
-    """Before the allocator has the JobModel too: who asks then finds what is known, not nothing."""
+def test_a_driver_that_has_just_begun_shows_every_container() -> None:
+    """Before the allocator has the JobModel too: a client then finds what is known, not nothing."""
     world = World()
     world.now_ms += 5000
     body = world.status.to_json(world.state, world.launchers, None)
@@ -159,7 +159,7 @@ def test_a_phase_keeps_the_time_of_its_beginning() -> None:
     assert body["containers"][0]["since_ms"] == since
 
 
-def test_failures_are_told_and_orders_are_none() -> None:
+def test_failures_are_shown_and_ordered_stops_are_not() -> None:
     """A stop that was ordered is no failure; another names its log and has its last lines."""
     world = running_world()
     world.status.stopped(Stopped(FIRST, StopCause.ORDERED, 143, ("bye",)))
@@ -180,7 +180,7 @@ def test_failures_are_told_and_orders_are_none() -> None:
     }
 
 
-def test_what_yarn_shows_of_a_failed_job_has_no_log_lines() -> None:
+def test_yarns_page_of_a_failed_job_has_no_log_lines() -> None:
     """YARN's page is open to everybody: it has the cause, and where the log of the last one is."""
     world = running_world()
     cause = "processor 0 failed 1 times"
@@ -201,8 +201,8 @@ def test_a_job_without_containers_running_is_starting() -> None:
     assert world.status.to_json(world.state, world.launchers, None)["job"]["state"] == "starting"
 
 
-def test_a_failure_that_no_launcher_reported_is_told_once() -> None:
-    """YARN's word of its end is the cause; what a launcher reported is not told twice."""
+def test_a_failure_that_no_launcher_reported_is_shown_once() -> None:
+    """YARN's report of its end is the cause; what a launcher reported is not shown twice."""
     world = running_world()
     world.status.stopped(Stopped(FIRST, StopCause.SIGNALLED, 143, ("bye",)))
     world.take(ContainerStopped(FIRST, StopCause.SIGNALLED, 143))
@@ -222,7 +222,7 @@ def test_a_failure_that_no_launcher_reported_is_told_once() -> None:
 
 
 def test_a_failure_that_is_reported_again_stands_once() -> None:
-    """A launcher repeats its report until the driver takes it, and later where it is asked again.
+    """A launcher repeats its report until the driver accepts it, and later on request.
 
     Other failures keep their places.
     """
@@ -250,7 +250,7 @@ def test_restarts_are_counted_from_the_first_epoch_seen() -> None:
     assert (body["containers"][0]["epoch"], body["containers"][0]["restarts"]) == (3, 2)
 
 
-def test_silent_hosts_are_told() -> None:
+def test_silent_hosts_are_shown() -> None:
     """Which are not asked, and whether the fault may be ours."""
     world = running_world()
     world.take(HostsObserved((NM1, Host("nm2"))), LauncherSilent(R1))
@@ -259,8 +259,8 @@ def test_silent_hosts_are_told() -> None:
     assert "fell silent" in body["failures"][0]["cause"]
 
 
-def test_a_change_under_way_says_who_stops_and_who_waits_for_whom() -> None:
-    """Until the last one runs; who is not affected goes on under the version it has."""
+def test_a_change_under_way_shows_which_stop_and_which_wait_for_others() -> None:
+    """Until the last one runs; a container that is not affected goes on under its version."""
     world = running_world()
 
     def change() -> object:
@@ -288,8 +288,8 @@ def test_a_change_under_way_says_who_stops_and_who_waits_for_whom() -> None:
     assert (old["epoch"], old["restarts"]) == (3, 1)
 
 
-def test_what_a_container_reports_is_shown_while_that_incarnation_runs() -> None:
-    """As its last check-in had it; another incarnation has told nothing yet."""
+def test_a_containers_report_is_shown_while_its_incarnation_runs() -> None:
+    """As its last check-in had it; another incarnation has reported nothing yet."""
     world = running_world()
 
     def shown() -> tuple[Any, Any]:
@@ -351,8 +351,8 @@ def test_a_failover_under_way_says_how_far_it_has_come() -> None:
     assert (shown["standby"], shown["waits_for"]) == (None, None)
 
 
-def test_the_version_of_who_was_found_running_is_that_of_its_permit() -> None:
-    """A driver that starts anew learns it from the coordinator stream."""
+def test_the_version_of_a_container_found_running_is_that_of_its_permit() -> None:
+    """A driver that starts again learns it from the coordinator stream."""
     world = World()
     world.take(HostsObserved((NM1,)), JobModelPublished(7, {P0: NM1}, epochs={P0: 1}))
     world.check_in(FIRST)
@@ -368,7 +368,7 @@ def test_the_version_of_who_was_found_running_is_that_of_its_permit() -> None:
     assert version() == 6
 
 
-def test_what_waits_is_told_with_how_long_it_has_waited() -> None:
+def test_a_waiting_container_is_shown_with_its_waiting_time() -> None:
     """Through all requests and hosts that it tries; what runs has waited no longer."""
     world = World()
     full = HostReport(NM1, None, 4096, 8, 0, 8)

@@ -61,7 +61,7 @@ def alone() -> Watched:
 
 
 def test_a_first_start_is_no_recovery(watched: Watched) -> None:
-    """Nobody ran before; nor is what a first incarnation commits the end of one."""
+    """No incarnation ran before; and the first commit of a first incarnation ends no recovery."""
     watched.works("0", 1, 500)
     assert watched.recoveries.last(ProcessorId("0")) is None
     assert watched.ended == []
@@ -102,8 +102,8 @@ def test_a_failover_from_end_to_end(watched: Watched) -> None:
     assert watched.last("0-0").cause == "ordered"
 
 
-def test_what_fails_at_home_comes_back_on_its_launcher(alone: Watched) -> None:
-    """No stop has to be waited for; the launcher tells how long ago it saw the end."""
+def test_a_container_that_fails_at_home_comes_back_on_its_launcher(alone: Watched) -> None:
+    """No stop has to be waited for; the launcher reports how long ago it saw the end."""
     alone.recoveries.seen(inc("0", 1), 980)
     alone.at(1_000, stopped("0", 1, StopCause.KILLED))
     alone.at(1_500, check_in("r0", "a", request=1))
@@ -123,7 +123,7 @@ def test_what_fails_at_home_comes_back_on_its_launcher(alone: Watched) -> None:
     }
 
 
-def test_where_the_host_is_gone_it_comes_back_elsewhere(alone: Watched) -> None:
+def test_a_container_of_a_lost_host_comes_back_elsewhere(alone: Watched) -> None:
     """There is no standby to take the place of."""
     alone.recoveries.seen(inc("0", 1), 500)
     alone.at(1_000, LauncherSilent(ResourceId("r0")))
@@ -147,7 +147,7 @@ def test_a_launcher_that_is_there_before_the_stop_costs_no_time(watched: Watched
     }
 
 
-def test_home_is_asked_before_a_standby(watched: Watched) -> None:
+def test_home_is_requested_before_a_standby(watched: Watched) -> None:
     """Its host has no room for it any more: resource, then stop, then resource."""
     watched.recoveries.seen(inc("0", 1), 0)
     watched.at(100, ResourceEnded(resource_id=ResourceId("r0")))
@@ -174,7 +174,7 @@ def test_a_standby_that_does_not_stop_is_given_up(watched: Watched) -> None:
 
 
 def test_a_failover_to_a_second_standby_is_one_recovery() -> None:
-    """The first one chosen does not stop in time: who stops for it is another one, no more."""
+    """The first choice does not stop in time: another one stops for it, and that is all."""
     watched = Watched()
     watched.at(0, job({"0": "a", "0-0": "b", "0-1": "c"}), live("a", "b", "c"))
     for number, (processor, host) in enumerate({"0": "a", "0-0": "b", "0-1": "c"}.items()):
@@ -261,8 +261,8 @@ def test_a_standby_has_recovered_when_it_runs(watched: Watched) -> None:
     assert watched.phases(0, "0-0")["first-batch"] == 0
 
 
-def test_what_a_new_model_stops_recovers_from_its_decision_on(alone: Watched) -> None:
-    """Nothing had to be detected; it itself is who must stop."""
+def test_a_stop_by_a_new_model_is_a_recovery_from_its_decision_on(alone: Watched) -> None:
+    """Nothing had to be detected; the container itself must stop."""
     changed = replace(
         model({"0": "a", "1": "b"}, 2),
         epochs={ProcessorId("0"): 1, ProcessorId("1"): 1},
@@ -283,7 +283,7 @@ def test_what_a_new_model_stops_recovers_from_its_decision_on(alone: Watched) ->
     }
 
 
-def test_a_model_that_overtakes_what_starts(alone: Watched) -> None:
+def test_a_model_that_overtakes_a_starting_container(alone: Watched) -> None:
     """In mid-recovery: it stops, and starts again; one recovery all the while."""
     alone.at(100, stopped("0", 1, StopCause.KILLED))
     alone.at(200, check_in("r0", "a", request=1))
@@ -306,7 +306,7 @@ def test_a_model_that_overtakes_what_starts(alone: Watched) -> None:
 
 
 def test_an_operators_move_is_a_recovery_from_its_stop_on(alone: Watched) -> None:
-    """Its launcher told of the end that was ordered; it comes back where the operator wants it."""
+    """Its launcher reported the end that was ordered; it comes back where the operator wants it."""
     alone.at(0, wants("0", to="c"), check_in("r3", "c", request=3))
     assert alone.machine.phase("0") is ContainerPhase.STOPPING
     assert alone.recoveries.last(ProcessorId("0")) is None
@@ -324,7 +324,7 @@ def test_an_operators_move_is_a_recovery_from_its_stop_on(alone: Watched) -> Non
     }
 
 
-def test_one_that_is_moved_before_it_worked(alone: Watched) -> None:
+def test_a_container_that_is_moved_before_it_worked(alone: Watched) -> None:
     """It runs again, but has not worked: the operator's stop is in the same recovery."""
     alone.at(100, stopped("0", 1, StopCause.KILLED))
     alone.at(200, check_in("r0", "a", request=1))
@@ -345,7 +345,7 @@ def test_a_launch_that_fails_is_in_the_time_of_the_resource(alone: Watched) -> N
     assert alone.phases(1_400) == {"detect": 100, "decide": 10, "stop": 0, "resource": 1_290}
 
 
-def test_an_end_of_which_nobody_saw_the_last_sign_of_life(alone: Watched) -> None:
+def test_an_end_without_an_observed_last_sign_of_life(alone: Watched) -> None:
     """As of a keeper that is new: what it took to detect it is left out, not guessed."""
     alone.recoveries.seen(inc("0", 7), 10)
     alone.at(1_000, LauncherSilent(ResourceId("r0")))
@@ -354,7 +354,7 @@ def test_an_end_of_which_nobody_saw_the_last_sign_of_life(alone: Watched) -> Non
 
 
 def test_a_sign_of_life_after_the_driver_knew_is_none(alone: Watched) -> None:
-    """Clocks of one host are one clock, but what is told may cross: no phase is below 0."""
+    """Clocks of one host are one clock, but reports may cross: no phase is below 0."""
     alone.recoveries.seen(inc("0", 1), 1_005)
     alone.at(1_000, stopped("0", 1, StopCause.KILLED))
     assert alone.phases(1_010) == {"detect": 0, "decide": 10, "stop": 0, "resource": 0}
@@ -362,7 +362,7 @@ def test_a_sign_of_life_after_the_driver_knew_is_none(alone: Watched) -> None:
 
 
 def test_a_start_without_its_seconds(alone: Watched) -> None:
-    """It tells of itself what it tells: its fence and restore are left out, and its end is told."""
+    """Its own report lacks them: its fence and restore are left out, and its end is shown."""
     alone.at(100, stopped("0", 1, StopCause.KILLED))
     alone.at(200, check_in("r0", "a", request=1))
     alone.at(2_000, started("0", 2))
@@ -372,7 +372,7 @@ def test_a_start_without_its_seconds(alone: Watched) -> None:
     assert alone.phases(0)["first-batch"] == 500
 
 
-def test_a_driver_that_starts_anew_in_mid_recovery_knows_of_none() -> None:
+def test_a_driver_that_starts_again_in_mid_recovery_knows_of_none() -> None:
     """It did not see the end: what it places may be a first start, and what runs just runs."""
     watched = Watched()
     watched.at(0, model({"0": "a", "1": "b"}, p0=3, p1=4), live("a", "b"))
@@ -388,7 +388,7 @@ def test_a_driver_that_starts_anew_in_mid_recovery_knows_of_none() -> None:
     assert watched.last("1").from_host == "b"
 
 
-def test_who_does_not_come_back_has_no_recovery(alone: Watched) -> None:
+def test_a_container_that_does_not_come_back_has_no_recovery(alone: Watched) -> None:
     """Given up: the recovery before it is forgotten with it; one that is over stays."""
     alone.at(100, stopped("0", 1, StopCause.FAILED), check_in("r0", "a", request=1))
     for epoch in (2, 3):
@@ -400,7 +400,7 @@ def test_who_does_not_come_back_has_no_recovery(alone: Watched) -> None:
     assert alone.recoveries.last(ProcessorId("1")) is None
 
 
-def test_who_finishes_before_a_transaction_of_its_own_has_done_its_work(alone: Watched) -> None:
+def test_a_finish_before_a_transaction_ends_the_recovery(alone: Watched) -> None:
     """There was nothing left to do; a finish afterwards changes nothing."""
     alone.at(100, stopped("0", 1, StopCause.KILLED), check_in("r0", "a", request=1))
     alone.runs(2_000, "0", 2)
@@ -410,7 +410,7 @@ def test_who_finishes_before_a_transaction_of_its_own_has_done_its_work(alone: W
     assert [r.epoch for r in alone.ended] == [2]
 
 
-def test_what_is_told_of_nobody_known_is_passed_over(alone: Watched) -> None:
+def test_a_report_about_an_unknown_container_is_ignored(alone: Watched) -> None:
     """Reasons about hosts, and of processors that a model has just taken away."""
     host = Reason(ReasonKind.HOST_OPEN, None, Host("a"))
     alone.note(100, ShutdownRequested(), Decision(alone.machine.state, (), (), (host,)))
@@ -440,6 +440,6 @@ def test_a_retired_processor_that_had_not_come_back(alone: Watched) -> None:
         (ShutdownRequested(), "other"),
     ],
 )
-def test_causes_are_told_by_the_event(event: Event, cause: str) -> None:
+def test_the_event_gives_the_cause(event: Event, cause: str) -> None:
     """A label per way to end, and no more."""
     assert cause_of(event) == cause

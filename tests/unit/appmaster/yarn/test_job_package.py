@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
         (__file__, "must be a folder"),
     ],
 )
-def test_what_is_no_package_is_refused(value: str | None, rule: str) -> None:
+def test_a_wrong_package_path_is_refused(value: str | None, rule: str) -> None:
     """A missing key, a missing path, another file system and another file: each names its rule."""
     with pytest.raises(ConfigError, match=rule) as caught:
         package_path(value)

@@ -27,7 +27,7 @@ def test_the_table_wins_over_the_system() -> None:
     assert NodeNames({}).address("localhost") == "127.0.0.1"
 
 
-def test_an_unknown_name_is_told_with_the_remedy() -> None:
+def test_an_unknown_name_is_reported_with_the_remedy() -> None:
     """The error names the name and where it could be listed."""
     with pytest.raises(UnavailableError, match=r"'no\.such\.invalid'.*HOMEPORT_HOSTS_FILE"):
         NodeNames({}).address("no.such.invalid")

@@ -1,4 +1,4 @@
-"""Files that hold secrets: nobody else can read them, choose where they go, or be there first."""
+"""Files that hold secrets: no other user can read, redirect or create them first."""
 
 from __future__ import annotations
 

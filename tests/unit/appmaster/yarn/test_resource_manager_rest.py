@@ -74,7 +74,7 @@ def test_later_files_win_and_missing_ones_do_not_matter(tmp_path: Path) -> None:
     assert read_hadoop_files(tmp_path, files) == {"a": "1", "b": "2"}
 
 
-def test_a_folder_without_a_resource_manager_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_resource_manager_is_reported(tmp_path: Path) -> None:
     """No variable, no file, no address, no XML: one line each, which names the variable or file."""
     with pytest.raises(UnavailableError, match="HADOOP_CONF_DIR is not set"):
         ResourceManagerRest.from_environment({})
@@ -132,7 +132,7 @@ class _Answers(ResourceManagerRest):
         return _NODES
 
 
-def test_each_host_is_told_of_once_with_what_it_has() -> None:
+def test_each_host_is_reported_once_with_what_it_has() -> None:
     """By name; a lost one has nothing free, but what it had is known; its successor counts."""
     assert _Answers(("http://rm",), "test").host_reports() == (
         HostReport(Host("nm1"), None, 128, 2, 100, 1),

@@ -46,7 +46,7 @@ def test_a_patched_class_is_refused(stock_class: bytes) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"PK\3\4 and so on", b"\xca\xfe\xba\xbe\0\0\0\x31\0\x02\x63"]
 )
-def test_what_is_no_class_file_is_refused(data: bytes) -> None:
+def test_a_malformed_class_file_is_refused(data: bytes) -> None:
     """A file that is cut short, no class, or of an unknown form is named, not misread."""
     with pytest.raises(WireError, match="class file"):
         skein_jar.patch_class(data)

@@ -1,4 +1,4 @@
-"""What Skein tells of a container's end, and YARN is told of a job's."""
+"""What Skein reports of a container's end, and what YARN receives at a job's end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_long_diagnostics_keep_what_happened_and_the_error() -> None:
 
 
 def test_memory_is_a_fault_of_the_containers_own() -> None:
-    """The story names the limit and the key; any other end is nobody's fault by itself."""
+    """The story names the limit and the key; any other end is no fault by itself."""
     for killed in (
         "1.1 GB of 512 MB physical memory used",
         "Container killed by YARN for exceeding memory limits",
@@ -41,7 +41,7 @@ def test_memory_is_a_fault_of_the_containers_own() -> None:
         "Container preempted by scheduler",
     ],
 )
-def test_what_yarn_took_back_is_told_from_what_failed(words: str) -> None:
+def test_a_preempted_container_is_distinguished_from_a_failed_one(words: str) -> None:
     """Lost, expired, preempted, disks failed: YARN's words for -100, -101 and -102."""
     assert told_end(words) == (words, False, True)
     assert not told_end(f"Container exited: {words}").is_taken_back

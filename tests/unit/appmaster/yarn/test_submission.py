@@ -53,7 +53,7 @@ CONFIG = Config(
     }
 )
 FILE = Config({**{k: v for k, v in CONFIG.items() if k != "yarn.queue"}, "task.class": "m:B"})
-"""Without what the writer tool had set: it set a key anew, and changed one."""
+"""Without what the writer tool had set: it added a key, and changed one."""
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path:
         assert stat.S_IMODE((tmp_path / "files" / name).stat().st_mode) == 0o600
 
 
-def test_the_am_gets_what_finds_the_coordinator_stream(
+def test_the_am_gets_the_keys_that_find_the_coordinator_stream(
     submission: Submission, tmp_path: Path
 ) -> None:
     """The file holds what finds the stream, the number, the services, and what was submitted."""

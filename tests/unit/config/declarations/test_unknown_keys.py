@@ -1,4 +1,4 @@
-"""Keys that do nothing are told: Samza's, older names, misspellings; not the user's own."""
+"""Keys without effect are reported: Samza's, older names, misspellings; not the user's own."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ task.command.class
         ("tasks", None),
     ],
 )
-def test_what_a_name_may_mean(name: str, meant: str | None) -> None:
+def test_the_keys_that_an_unknown_name_may_mean(name: str, meant: str | None) -> None:
     """The nearest key, with the parts that the name gives; none where nothing is near."""
     assert meant_by(name) == meant
 
 
-def test_each_unknown_key_is_one_line() -> None:
+def test_each_unknown_key_gives_one_line() -> None:
     """Near ones get a question; others that begin like ours a word; the user's own none."""
     own = {"task.my.own": "x", "tasks.of.mine": "y", "my.key": "1", "a": "b"}
     config = Config({"job.container.counts": "3", **own})
@@ -101,13 +101,13 @@ def test_each_unknown_key_is_one_line() -> None:
 
 
 def test_thousands_of_unknown_keys_are_not_thousands_of_lines() -> None:
-    """Twenty are told one by one, the rest by their number."""
+    """Twenty are reported one by one, the rest by their number."""
     found = warnings_about(Config({f"task.custom.setting{n}": "" for n in range(1000)}))
     assert len(found) == 21
     assert found[-1] == "980 more keys that begin like Homeport's are none of them"
 
 
-def test_an_older_name_beside_the_present_one_is_told() -> None:
+def test_an_older_name_beside_the_present_one_is_reported() -> None:
     """The present name wins; alone the older one is read."""
     both = Config({"yarn.container.count": "2", "job.container.count": "3"})
     assert warnings_about(both) == (
@@ -116,7 +116,7 @@ def test_an_older_name_beside_the_present_one_is_told() -> None:
     assert warnings_about(Config({"yarn.container.count": "2"})) == ()
 
 
-def test_samzas_keys_are_told_with_the_reason() -> None:
+def test_samzas_keys_are_reported_with_the_reason() -> None:
     """A key that does nothing here says so; a value that asks for what happens anyway does not."""
     config = Config(
         {
@@ -150,7 +150,7 @@ def test_samzas_keys_are_told_with_the_reason() -> None:
         ("stores.s.rocksdb.wal.enabled", "true"),
     ],
 )
-def test_what_would_compute_something_else_is_refused(name: str, value: str) -> None:
+def test_a_key_that_would_change_results_is_refused(name: str, value: str) -> None:
     """The error names key, value and a remedy."""
     with pytest.raises(ConfigError) as caught:
         warnings_about(Config({name: value}))
@@ -164,8 +164,8 @@ def test_no_key_of_samzas_is_also_one_of_ours() -> None:
     assert [key.name for key in ALL if key.name in own] == []
 
 
-def test_the_reference_lists_no_key_that_nobody_knows() -> None:
-    """Every key of the reference's 5.1 is ours, or is told or refused."""
+def test_the_reference_lists_no_unknown_key() -> None:
+    """Every key of the reference's 5.1 is a key of Homeport, or is reported or refused."""
     assert [
         n for n in REFERENCE.split() if keys.declared(n) is None and known_to_samza(n) is None
     ] == []

@@ -63,7 +63,7 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
     assert load(str(path))["job.name"] == "größe!"
 
 
-def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+def test_an_unreadable_file_gives_one_line(tmp_path: Path) -> None:
     """Missing file, folder, foreign URL, malformed escape, bad override: option, value, remedy."""
     bad_escape = str(_file(tmp_path, b"a=\\u12\n"))
     for path, rule in (

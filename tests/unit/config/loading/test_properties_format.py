@@ -1,4 +1,4 @@
-"""properties_format: the corners of Java's format; a real Java is asked by an integration test."""
+"""properties_format: the corners of Java's format; an integration test compares with Java."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_as_java_reads_it(text: str, expected: dict[str, str]) -> None:
         ("a=\\ude00\\ud83d", "line 1 holds half of a surrogate pair"),
     ],
 )
-def test_what_is_malformed_is_told_by_its_line(text: str, message: str) -> None:
+def test_a_malformed_entry_is_reported_with_its_line(text: str, message: str) -> None:
     """The line's number is named, and nothing of its text, which may be a secret."""
     with pytest.raises(WireError) as caught:
         parse_properties(text)
@@ -59,7 +59,7 @@ def test_what_is_malformed_is_told_by_its_line(text: str, message: str) -> None:
 
 
 @given(st.dictionaries(st.text(), st.text()), st.booleans())
-def test_what_is_written_is_read_again(values: dict[str, str], ascii_only: bool) -> None:  # noqa: FBT001 - hypothesis gives it
+def test_written_keys_and_values_are_read_again(values: dict[str, str], ascii_only: bool) -> None:  # noqa: FBT001 - hypothesis gives it
     """Any keys and values, as another implementation of the format writes them."""
     text = javaproperties.dumps(values, ensure_ascii=ascii_only)
     assert parse_properties(text) == values

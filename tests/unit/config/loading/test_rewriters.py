@@ -58,7 +58,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("kind", ["environment", ENVIRONMENT])
 def test_the_environment_stands_above_the_file(kind: str) -> None:
-    """SAMZA_A_B is the key a.b; other variables are nobody's."""
+    """SAMZA_A_B is the key a.b; other variables are ignored."""
     config = _config("env", kind, **{"a.b": "file", "c": "file"})
     found = rewritten(
         config, {"SAMZA_A_B": "x", "SAMZA_NEW": "y", "HOME": "/h", "SAMZA_": "z"}, None
@@ -116,7 +116,7 @@ def test_without_kafka_topics_are_left_out() -> None:
     ],
 )
 def test_a_bad_expression_is_refused(more: dict[str, str], rule: str) -> None:
-    """It is told which property of the rewriter is wrong."""
+    """The error names the wrong property of the rewriter."""
     named = {f"job.config.rewriter.re.{key}": value for key, value in more.items()}
     config = _config("re", "regex-topics", **{"task.inputs": "k.views", **named})
     with pytest.raises(ConfigError, match=rule):
@@ -150,7 +150,7 @@ def test_the_jobs_own_are_applied_in_order(module: str) -> None:
     ],
 )
 @pytest.mark.usefixtures("module")
-def test_one_that_cannot_be_used_is_one_line(kind: str, rule: str) -> None:
+def test_an_unusable_rewriter_gives_one_line(kind: str, rule: str) -> None:
     """Key, value, rule and remedy, without a traceback."""
     with pytest.raises(ConfigError, match=rule) as caught:
         rewritten(_config("mine", kind), {}, None)
@@ -159,7 +159,7 @@ def test_one_that_cannot_be_used_is_one_line(kind: str, rule: str) -> None:
 
 
 @pytest.mark.usefixtures("module")
-def test_what_the_jobs_own_refuses_is_told_as_it_says() -> None:
+def test_an_error_of_the_jobs_own_rewriter_is_reported_unchanged() -> None:
     """Its ConfigError is the user's one line already."""
     with pytest.raises(ConfigError, match=r"my\.prefix is missing: it is required"):
         rewritten(_config("mine", "my_rewriters:Refuses"), {}, None)

@@ -78,12 +78,12 @@ def test_the_same_in_other_words_is_no_change(
 
 
 def test_keys_of_the_user_restart_containers() -> None:
-    """A key that nobody declared is read by user code when it starts."""
+    """User code reads an undeclared key when it starts."""
     assert between({}, {"my.key": "1"}) == ConfigDiff(restarts_containers=("my.key",))
     assert between({"my.key": "1"}, {}) == ConfigDiff(restarts_containers=("my.key",))
 
 
-def test_what_a_key_falls_back_to_changes_it() -> None:
+def test_a_changed_fallback_changes_its_keys() -> None:
     """Another default system moves checkpoints and changelogs that name none."""
     diff = between(STORE, {**STORE, "job.default.system": "other"})
     assert diff.never_with_state == ("stores.s.changelog", "task.checkpoint.system")
@@ -110,7 +110,7 @@ def test_a_store_that_comes_or_goes_needs_a_redeploy() -> None:
     assert between(STORE, without) == ConfigDiff(needs_redeploy=names)
 
 
-def test_effective_keeps_what_needs_a_redeploy() -> None:
+def test_effective_keeps_the_keys_that_need_a_redeploy() -> None:
     """Live and restarting keys are as wanted; a redeploy's keys as they run, absent ones absent."""
     running = Config({"job.container.count": "3", "yarn.queue": "a", "task.commit.ms": "1"})
     wanted = Config({"job.container.count": "5", "yarn.am.max-attempts": "3", "my.key": "x"})

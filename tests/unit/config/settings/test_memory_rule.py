@@ -26,14 +26,12 @@ from homeport.config.settings.memory_rule import (
         (4096, MemoryShares(32, 512, 2272, 256, 1024)),
     ],
 )
-def test_with_a_pipeline_the_heap_gets_what_the_others_leave(
-    container_mb: int, shares: MemoryShares
-) -> None:
+def test_with_a_pipeline_the_heap_gets_the_rest(container_mb: int, shares: MemoryShares) -> None:
     """The table of the README."""
     assert divide(container_mb, has_pipeline=True) == shares
 
 
-def test_without_a_pipeline_python_gets_what_is_left() -> None:
+def test_without_a_pipeline_python_gets_the_rest() -> None:
     """No JVM, no share for one."""
     assert divide(1024, has_pipeline=False) == MemoryShares(32, 128, 0, 0, 864)
 
@@ -53,7 +51,7 @@ def test_the_shares_add_up(
 
 
 def test_a_warm_spare_beside_an_active_container_has_a_share() -> None:
-    """As large a JVM once more, and its Python; none without a pipeline, whatever is asked for."""
+    """As large a JVM once more, and its Python; none without a pipeline, whatever is configured."""
     shares = divide(4096, has_pipeline=True, has_warm_spare=True)
     assert shares == MemoryShares(32, 512, 928, 256, 1024, 928 + 256 + 160)
     assert divide(4096, has_pipeline=False, has_warm_spare=True) == divide(4096, has_pipeline=False)
@@ -75,7 +73,7 @@ def test_a_warm_spare_is_started_where_its_whole_share_is_free() -> None:
     assert not has_room_for_spare(2816, 2816 - 927, 928)
 
 
-def test_it_is_tight_where_python_has_less_than_a_quarter() -> None:
+def test_memory_is_tight_where_python_has_less_than_a_quarter() -> None:
     """Small containers with a pipeline, or a heap that was configured too large."""
     assert divide(1024, has_pipeline=True).is_tight(1024)
     assert not divide(1280, has_pipeline=True).is_tight(1280)
@@ -84,7 +82,7 @@ def test_it_is_tight_where_python_has_less_than_a_quarter() -> None:
 
 
 @pytest.mark.parametrize("container_mb", [256, 512, 1536, 8192])
-def test_a_spare_lives_of_what_the_others_leave(container_mb: int) -> None:
+def test_a_spare_uses_the_memory_that_the_others_leave(container_mb: int) -> None:
     """One that has just been started stays: it goes only where others have grown since."""
     most_mb = container_mb - container_mb // 8 - SPARE_MB
     assert has_room_for_spare(container_mb, most_mb)

@@ -131,7 +131,7 @@ def test_spark_properties_are_handed_on() -> None:
 
 
 def test_a_system_gives_each_client_its_properties() -> None:
-    """Java's names are mapped, admin gets the connection only, Java-only names are told."""
+    """Java's names are mapped, admin gets the connection only, Java-only names are reported."""
     system = SystemConfig.of(
         _config(
             **{
@@ -218,7 +218,7 @@ def test_a_changelog_may_name_its_system_and_topic_properties() -> None:
 
 
 def test_a_store_needs_factory_and_serdes() -> None:
-    """Whichever is missing is named; an unknown serde is told how to become known."""
+    """Whichever is missing is named; the error of an unknown serde says how to register it."""
     assert StorageConfig.of(_config()).stores == {}
     for key in ("stores.s.factory", "stores.s.key.serde", "stores.s.msg.serde"):
         rest = {name: value for name, value in _STORE.items() if name != key}

@@ -1,4 +1,4 @@
-"""Typed views of stores: which of Samza's keys are honoured, refused or told, and their values."""
+"""Typed views of stores: which of Samza's keys are honoured, refused, reported; their values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _with(option: str, value: str) -> StoreConfig:
     return StoreConfig.of(Config({**STORE, f"stores.s.{option}": value}), "s")
 
 
-def test_each_key_of_samzas_stores_is_honoured_refused_or_told() -> None:
+def test_each_key_of_samzas_stores_is_honoured_refused_or_reported() -> None:
     """The reference's table of stores.<s>.* in 5.1: none is passed over in silence."""
     for option in HONOURED.split():
         assert keys.declared(f"stores.s.{option}") is not None, option
@@ -72,7 +72,7 @@ def test_each_key_of_samzas_stores_is_honoured_refused_or_told() -> None:
         assert told.startswith(f"stores.s.{option} is known to Samza and has no effect here: ")
 
 
-def test_what_asks_for_the_one_back_end_is_no_warning() -> None:
+def test_a_key_with_the_only_supported_value_is_no_warning() -> None:
     """Samza's default, written out."""
     value = "org.apache.samza.storage.KafkaChangelogStateBackendFactory"
     assert warnings_about(Config({"stores.backup.factories": value})) == ()
@@ -144,8 +144,8 @@ def test_rocksdbs_options_are_read() -> None:
     assert (found.size_ratio, found.min_merge_width) == (3, 2)
 
 
-def test_a_key_that_another_one_makes_idle_is_told() -> None:
-    """Options of RocksDB on a store in memory, those of another style, a limit nobody asks for."""
+def test_a_key_that_another_one_makes_idle_is_reported() -> None:
+    """Options of RocksDB on a store in memory, those of another style, a limit without effect."""
     in_memory = {
         "stores.s.factory": "in-memory",
         "stores.s.rocksdb.ttl.ms": "1000",

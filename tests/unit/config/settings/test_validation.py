@@ -31,7 +31,7 @@ _GOOD = Config(
 
 
 def test_a_good_configuration_has_no_fault_and_no_warning() -> None:
-    """Unknown keys are nobody's fault: user code reads them."""
+    """Unknown keys are no fault: user code reads them."""
     assert validate(_GOOD) == ()
 
 
@@ -50,7 +50,7 @@ _PLACES = {"<store>": "planes", "<system>": "kafka"}
 
 
 @pytest.mark.parametrize("key", keys.ALL, ids=lambda key: key.name)
-def test_no_fault_tells_a_secret_that_its_value_holds(key: Key) -> None:
+def test_no_fault_shows_a_secret_that_its_value_holds(key: Key) -> None:
     """Neither value nor rule nor remedy has it, nor a key that the value is part of."""
     name = re.sub("<[^>]+>", lambda part: _PLACES.get(part[0], "flights"), key.name)
     url = "https://me:hunter2@host"
@@ -213,8 +213,8 @@ def test_a_key_of_samzas_that_would_change_the_result_is_refused() -> None:
         validate(_GOOD.merged({"job.elasticity.factor": "2"}))
 
 
-def test_what_has_no_effect_is_a_warning() -> None:
-    """Java-only client properties, and a Spark that nobody would take, are told."""
+def test_a_key_without_effect_is_a_warning() -> None:
+    """Java-only client properties, and an unused Spark, are reported."""
     more = {
         "systems.kafka.consumer.key.deserializer": "x.Y",
         "job.hotstandby.prewarm": "true",

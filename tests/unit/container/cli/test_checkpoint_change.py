@@ -1,4 +1,4 @@
-"""What ``homeport checkpoint set`` is told, before anything is asked."""
+"""The arguments of ``homeport checkpoint set``, before any request."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 
 
-def test_one_option_says_where() -> None:
+def test_exactly_one_option_gives_the_place() -> None:
     """Offset 0 is one like any other."""
     assert Place.of(offset=0, earliest=False, latest=False, at_ms=None).offset == 0
     assert Place.of(offset=None, earliest=False, latest=True, at_ms=None).is_latest
 
 
 @pytest.mark.parametrize(("offset", "earliest"), [(None, False), (7, True)])
-def test_none_or_two_are_refused(offset: int | None, *, earliest: bool) -> None:
-    """Which one was meant nobody can tell."""
+def test_no_place_or_two_places_are_refused(offset: int | None, *, earliest: bool) -> None:
+    """Their meaning is not clear."""
     with pytest.raises(ConfigError, match="exactly one of --offset, --earliest"):
         Place.of(offset=offset, earliest=earliest, latest=False, at_ms=None)
 

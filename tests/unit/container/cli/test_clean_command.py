@@ -34,8 +34,8 @@ def _old(folder: Path, name: str, size: int = 100_000) -> Path:
     return path
 
 
-def test_one_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> None:
-    """R38, failure on one: it is told, the rest goes, and only what is gone counts as freed."""
+def test_a_directory_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> None:
+    """R38, failure on one: it is reported, the rest goes, and only what is gone counts as freed."""
     with open_folder() as folder:
         _old(folder, "a/Partition_0").chmod(0o755)
         second = _old(folder, "b/Partition_0")
@@ -56,8 +56,8 @@ def test_one_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> 
     assert tmp_path.is_dir()
 
 
-def test_a_dry_run_says_what_would_be_freed(tmp_path: Path) -> None:
-    """A table that two directories share is told once; nothing is touched."""
+def test_a_dry_run_prints_the_space_it_would_free(tmp_path: Path) -> None:
+    """A table that two directories share is listed once; nothing is touched."""
     first, second = _old(tmp_path, "a/Partition_0"), tmp_path / "a" / "Partition_0-1700000000000-1"
     second.mkdir()
     (second / "000008.sst").hardlink_to(first / "000008.sst")
@@ -70,7 +70,7 @@ def test_a_dry_run_says_what_would_be_freed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["7", "1w", ""])
 def test_an_age_without_a_unit_is_refused(text: str, tmp_path: Path) -> None:
-    """Before anything is asked."""
+    """Before any request."""
     file = tmp_path / "mine.properties"
     file.write_text("job.name=mine", encoding="utf-8")
     with pytest.raises(ConfigError, match="a whole number with a unit"):

@@ -26,7 +26,7 @@ def test_an_age_is_in_the_largest_unit_that_it_fills(milliseconds: int, said: st
     assert age(milliseconds) == said
 
 
-def test_one_thing_is_one() -> None:
+def test_one_item_has_the_singular() -> None:
     """And some plurals are their own."""
     assert number(1, "file") == "1 file"
     assert number(2, "file") == "2 files"

@@ -43,7 +43,7 @@ def _made(base: Path, task: str, **counts: int) -> Path:
 def test_a_store_is_dumped_by_its_tasks_name(
     named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Or from a copy anywhere; the position is told beside the answer."""
+    """Or from a copy anywhere; the position stands beside the answer."""
     path = _made(tmp_path, "Partition_0", a=1, b=2)
     run(["state", "dump", "counts", "Partition 0", named, "--base", str(tmp_path)])
     said = capsys.readouterr()
@@ -63,7 +63,7 @@ def test_a_store_is_dumped_by_its_tasks_name(
         (["counts", "--dir=/nowhere"], "/nowhere: there is no RocksDB store here: no CURRENT"),
     ],
 )
-def test_what_is_not_there_is_one_line(
+def test_a_missing_store_gives_one_line(
     words: list[str], line: str, named: str, tmp_path: Path
 ) -> None:
     """It says what there is."""
@@ -81,7 +81,7 @@ def test_a_store_in_memory_has_nothing_to_dump(named: str, tmp_path: Path) -> No
         run(["state", "dump", "counts", named, *options])
 
 
-def test_a_host_without_a_folder_is_one_line(
+def test_a_host_without_a_folder_gives_one_line(
     named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither the environment nor the configuration has one; or it is not there."""
@@ -93,7 +93,7 @@ def test_a_host_without_a_folder_is_one_line(
         run(["state", "dump", "counts", "Partition 0", named])
 
 
-def test_a_store_that_may_not_be_read_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_store_gives_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """The path, and why."""
     with open_folder() as base:
         (base / "mine.properties").write_text(PROPERTIES, encoding="utf-8")

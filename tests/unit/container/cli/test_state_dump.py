@@ -1,4 +1,4 @@
-"""The lines of ``homeport state dump``, and the keys that it is asked for."""
+"""The lines of ``homeport state dump``, and the keys that a query names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_bytes_are_text_where_they_are_and_digits_else(tmp_path: Path) -> None:
 
 
 def test_json_keeps_every_byte(tmp_path: Path) -> None:
-    """Bytes are base64; what the serde cannot read is told beside them."""
+    """Bytes are base64; what the serde cannot read stands beside them."""
     with closing(_view(tmp_path, *PAIRS)) as view:
         said = list(lines(view, (serde("bytes"), serde("json")), Query(), 2, as_json=True))
     assert [json.loads(line) for line in said] == [
@@ -89,7 +89,7 @@ def test_a_key_is_typed_as_its_serde_has_it(name: str, text: str, key: bytes) ->
         ("string", "a", "a", "one pair alone"),
     ],
 )
-def test_what_is_no_key_is_refused(
+def test_a_malformed_key_is_refused(
     name: str, key: str | None, prefix: str | None, rule: str
 ) -> None:
     """In one line that names the option."""
@@ -97,7 +97,7 @@ def test_what_is_no_key_is_refused(
         Query.of(serde(name), key, prefix, is_hex=False)
 
 
-def test_what_is_no_hexadecimal_number_is_refused() -> None:
+def test_a_malformed_hexadecimal_number_is_refused() -> None:
     """With an example of one."""
     with pytest.raises(ConfigError, match="such as 00ff"):
         Query.of(serde("string"), "0g", None, is_hex=True)

@@ -37,7 +37,7 @@ def test_a_folder_with_anything_else_is_left_alone(tmp_path: Path) -> None:
         claim(tmp_path / "theirs", _job("mine"))
 
 
-def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     """A file, or a mark that is cut short."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="it cannot be used"):

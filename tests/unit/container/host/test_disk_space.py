@@ -1,4 +1,4 @@
-"""A full disk is told as such, whoever meets it."""
+"""A full disk is reported as such, whichever process meets it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from homeport.container.host.disk_space import DiskFullError, room_on_disk_of
         Exception("IO error: No space left on device: While appending to file: /x/000012.sst"),
     ],
 )
-def test_a_full_disk_is_one_line(tmp_path: Path, error: Exception) -> None:
+def test_a_full_disk_gives_one_line(tmp_path: Path, error: Exception) -> None:
     """Directory, free bytes and what to do; also of a directory that could not be made."""
     path = tmp_path / "absent" / "store"
     pattern = rf"{re.escape(str(path))}: no room .*\([0-9]+ bytes free\); make room there, or .*"
@@ -28,7 +28,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, error: Exception) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), ValueError("x")])
-def test_other_errors_stay_what_they_are(tmp_path: Path, error: Exception) -> None:
+def test_other_errors_stay_unchanged(tmp_path: Path, error: Exception) -> None:
     """They are no matter of room."""
     with pytest.raises(type(error)) as raised, room_on_disk_of(tmp_path):
         raise error

@@ -33,7 +33,7 @@ def _memory() -> Iterator[LeaseMemory]:
     os.close(memory.fd)
 
 
-def test_the_launcher_finds_what_the_child_told_last(memory: LeaseMemory) -> None:
+def test_the_launcher_finds_the_last_report_of_the_child(memory: LeaseMemory) -> None:
     """By another mapping of the same memory, a shorter word after a longer one too."""
     child = LeaseMemory(memory.fd)
     assert memory.told() is None
@@ -58,7 +58,7 @@ def test_nonsense_with_a_good_checksum_is_no_report(memory: LeaseMemory) -> None
     assert memory.told() is None
 
 
-def test_of_a_report_that_is_too_long_the_sums_are_told(memory: LeaseMemory) -> None:
+def test_of_a_report_that_is_too_long_the_sums_are_passed_on(memory: LeaseMemory) -> None:
     """Single stores are left out."""
     lags = [StoreLag("s" * 100, TaskName(f"Partition {i}"), 2) for i in range(1000)]
     report = ContainerReport.following(lags)
@@ -80,7 +80,7 @@ def test_the_launcher_finds_which_spare_is_wanted(memory: LeaseMemory) -> None:
 
 
 def test_the_launcher_finds_what_is_set_apart_for_a_spare(memory: LeaseMemory) -> None:
-    """What was asked for with the kind; nothing where nothing was said of it."""
+    """The memory requested with the kind; nothing without a request."""
     child = LeaseMemory(memory.fd)
     child.want_spare(SpareKind.WARM, 928)
     assert (memory.spare, memory.spare_share_mb) == (SpareKind.WARM, 928)

@@ -19,8 +19,8 @@ from homeport.container.host.parent_death import die_with_parent
 from homeport.container.host.niceness import give_way
 die_with_parent(os.getppid())
 give_way()
-told = Path("/proc/self/autogroup")
-session = told.read_text().split()[-1] if told.exists() else "10"
+group = Path("/proc/self/autogroup")
+session = group.read_text().split()[-1] if group.exists() else "10"
 print(os.getpid(), os.getsid(0), os.getpriority(os.PRIO_PROCESS, 0), session, flush=True)
 time.sleep(600)
 """
@@ -28,12 +28,12 @@ PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv
 LIMIT_S = 60
 
 
-def test_it_leaves_the_session_of_its_parent_and_dies_with_it() -> None:
+def test_a_nice_process_leaves_the_session_of_its_parent_and_dies_with_it() -> None:
     """Its threads and its session are nice; the parent's session stays as it is (safety C5)."""
     with subprocess.Popen([sys.executable, "-c", PARENT, CHILD], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         pid, sid, niceness, session = map(int, parent.stdout.readline().split())
-        nicer = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)  # nobody is nicer than 19
+        nicer = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)  # the highest niceness is 19
         assert (sid, niceness, session) == (pid, nicer, 10)
         assert os.getsid(parent.pid) == os.getsid(0)
         parent.kill()

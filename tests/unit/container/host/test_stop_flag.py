@@ -10,7 +10,7 @@ import pytest
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 
 
-def test_it_ends_every_wait_for_good() -> None:
+def test_a_stop_request_ends_every_wait() -> None:
     """Also those that begin later, and in every thread."""
     flag = StopFlag()
     assert not flag.wait(0)

@@ -24,7 +24,7 @@ def _environment(tmp_path: Path, **variables: str) -> Environment:
     return Environment.of(given, tmp_path)
 
 
-def test_a_permit_says_whom_to_fence() -> None:
+def test_a_permit_lists_the_incarnations_to_fence() -> None:
     """Fields as the launcher writes them."""
     text = (
         '{"processor_id":"1","epoch":3,"model_version":7,"fence":[{"processor_id":"0","epoch":2}]}'
@@ -34,7 +34,7 @@ def test_a_permit_says_whom_to_fence() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"processor_id":"1","epoch":"x"}'])
-def test_what_is_no_permit_is_refused(text: str) -> None:
+def test_a_malformed_permit_is_refused(text: str) -> None:
     """With its beginning in the message."""
     with pytest.raises(WireError, match="not a permit"):
         Permit.from_json(text)
@@ -74,7 +74,7 @@ def test_stores_without_a_changelog_live_apart(tmp_path: Path) -> None:
     assert environment.scratch_root(given) == Path("/scratch/j-2")
 
 
-def test_what_the_launcher_must_give_is_missed_by_name(tmp_path: Path) -> None:
+def test_a_missing_variable_of_the_launcher_is_named(tmp_path: Path) -> None:
     """URL and token file."""
     with pytest.raises(ConfigError, match="SAMZA_COORDINATOR_URL is missing"):
         _environment(tmp_path, SAMZA_COORDINATOR_URL="")

@@ -104,7 +104,7 @@ def test_a_serde_that_exits_drops_no_record() -> None:
     assert bad.dropped == 0
 
 
-def test_a_pipeline_function_that_exits_is_told_by_its_key() -> None:
+def test_a_pipeline_function_that_exits_is_named_by_its_key() -> None:
     """In one line, as all that is wrong with a pipeline."""
 
     def exits(_frame: object) -> Any:  # noqa: ANN401 - as a pipeline's

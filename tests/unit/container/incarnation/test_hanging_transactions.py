@@ -1,7 +1,7 @@
 """What hangs is ended as its coordinator decided it, whatever happens meanwhile.
 
 Over a broker that keeps Kafka's rules: the end of a transaction counts for all that its producer
-has open in the partition, and who initialises an id aborts what it has open.
+has open in the partition, and a producer that initialises an id aborts what it has open.
 ``tests/integration/test_hanging_transactions.py`` has the same on a real one.
 """
 
@@ -197,7 +197,7 @@ def _hanging(outcome: Outcome, name: str = X, *, places: Iterable[Place] = READ)
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-def test_what_hangs_is_ended_as_it_was_decided(outcome: Outcome) -> None:
+def test_a_hanging_transaction_is_ended_as_it_was_decided(outcome: Outcome) -> None:
     """In what the container reads, and in the output of the same transaction."""
     broker = _hanging(outcome, places=(LOG, CHECKPOINTS, OUT))
     line = _end(_Kafka(broker))
@@ -225,7 +225,7 @@ def test_two_that_end_the_same_at_once_end_it_as_it_was_decided(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_one_that_dies_after_any_step_aborts_nothing(step: str) -> None:
+def test_a_container_that_dies_after_any_step_aborts_nothing(step: str) -> None:
     """No transaction is open that Kafka would abort; the next one goes on."""
     broker = _hanging(Outcome.COMMITTED)
 
@@ -262,7 +262,7 @@ def test_transactions_of_two_ids_in_one_partition_end_each_as_it_was_decided() -
     assert broker.stable(LOG) == 2
 
 
-def test_where_it_is_not_certain_which_of_two_hangs_nothing_is_done() -> None:
+def test_nothing_is_done_if_either_of_two_transactions_may_hang() -> None:
     """A committed one may, under the end of an aborted one of the same producer."""
     broker = _hanging(Outcome.COMMITTED)
     broker.begin(X, "second", LOG)
@@ -275,7 +275,7 @@ def test_where_it_is_not_certain_which_of_two_hangs_nothing_is_done() -> None:
 
 
 def test_an_open_transaction_is_none_that_hangs() -> None:
-    """Its coordinator will end it; nobody is fenced."""
+    """Its coordinator will end it; no producer is fenced."""
     broker = _hanging(Outcome.COMMITTED)
     broker.begin(X, "second", *READ)
     kafka = _Kafka(broker)
@@ -294,8 +294,8 @@ def test_only_ids_of_superseded_incarnations_are_touched() -> None:
     assert "has no end of one of this job's" in line
 
 
-def test_one_that_goes_on_meanwhile_is_left() -> None:
-    """Whoever woke up wrote before it was fenced: Kafka's own end of that counts there."""
+def test_a_transaction_that_goes_on_meanwhile_is_left() -> None:
+    """The producer that woke up wrote before its fence: Kafka's own end of that counts there."""
     broker = _hanging(Outcome.COMMITTED)
     kafka = _Kafka(broker, {"first_batch 1": lambda: broker.begin(X, "late", CHECKPOINTS)})
     line = _end(kafka)
@@ -303,7 +303,7 @@ def test_one_that_goes_on_meanwhile_is_left() -> None:
     assert "abort" not in line
 
 
-def test_one_that_begins_after_it_was_fenced_keeps_what_is_open() -> None:
+def test_a_producer_that_begins_after_its_fence_keeps_its_open_transaction() -> None:
     """It has a newer epoch, in which Kafka takes no end of an older one."""
     broker = _hanging(Outcome.COMMITTED, places=[LOG])
 
@@ -316,7 +316,7 @@ def test_one_that_begins_after_it_was_fenced_keeps_what_is_open() -> None:
     assert broker.stable(LOG) == 0
 
 
-def test_an_end_that_the_leader_does_not_take_is_told() -> None:
+def test_an_end_that_the_leader_does_not_accept_is_reported() -> None:
     """A committed one must not be aborted; an aborted one can be, by the command; others go on."""
 
     def refuse() -> None:
@@ -334,7 +334,7 @@ def test_an_end_that_the_leader_does_not_take_is_told() -> None:
     assert f"`{command} --start-offset 0` ends it" in line
 
 
-def test_where_no_leader_can_be_asked_what_is_known_is_told() -> None:
+def test_without_a_reachable_leader_what_is_known_is_reported() -> None:
     """Nothing is done."""
     broker = _hanging(Outcome.COMMITTED)
     kafka = _Kafka(broker)
@@ -351,7 +351,7 @@ def test_where_no_leader_can_be_asked_what_is_known_is_told() -> None:
     assert "security.protocol=PLAINTEXT only, not SSL" in encrypted
 
 
-def test_an_end_that_moves_nothing_is_told() -> None:
+def test_an_end_that_moves_nothing_is_reported() -> None:
     """As it may be where the leader changed."""
     broker = _hanging(Outcome.COMMITTED, places=[LOG])
     kafka = _Kafka(broker)
@@ -359,7 +359,7 @@ def test_an_end_that_moves_nothing_is_told() -> None:
     assert "the last stable offset stays" in _end(kafka)
 
 
-def test_a_failure_before_is_told() -> None:
+def test_a_failure_before_is_reported() -> None:
     """Kafka went away again."""
 
     def fail() -> None:
@@ -369,8 +369,8 @@ def test_a_failure_before_is_told() -> None:
     assert _end(kafka) == "a cause; it could not be ended here: away"
 
 
-def test_where_nothing_hangs_any_more_the_next_start_goes_on() -> None:
-    """Another container was first; nobody is fenced."""
+def test_the_next_start_goes_on_if_nothing_hangs_any_more() -> None:
+    """Another container was first; no producer is fenced."""
     kafka = _Kafka(_hanging(Outcome.COMMITTED, places=[]))
     assert _end(kafka) == "a cause; by now it is over: start again"
     assert kafka.fenced == []
@@ -387,8 +387,8 @@ def test_a_container_that_is_to_stop_stops(step: str) -> None:
         _end(_Kafka(_hanging(Outcome.COMMITTED), {step: stop}))
 
 
-def test_superseded_is_who_has_a_successor() -> None:
-    """Not the newest incarnation, nobody's of another job, and none of an unknown processor."""
+def test_superseded_is_an_incarnation_with_a_successor() -> None:
+    """Not the newest incarnation, none of another job, and none of an unknown processor."""
     stream = InMemoryCoordinatorStream()
     job = JobConfig.of(Config({"job.name": "job", "job.default.system": "kafka"}))
     EpochManager(stream).write_processor_epoch(ProcessorId("0"), ProcessorEpoch(3, 1, ()))

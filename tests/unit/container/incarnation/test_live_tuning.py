@@ -96,7 +96,7 @@ def test_a_version_that_changes_other_keys_is_no_news(case: _Case) -> None:
     assert case.fetches == 1
 
 
-def test_an_am_that_does_not_answer_is_asked_again(case: _Case) -> None:
+def test_a_request_to_an_am_that_does_not_answer_is_repeated(case: _Case) -> None:
     """Until it does; the loop does not wait for it."""
     case.answers = [UnavailableError("away"), UnavailableError("away"), {KEY: "200"}]
     case.memory.model_version = OWN + 1
@@ -105,7 +105,7 @@ def test_an_am_that_does_not_answer_is_asked_again(case: _Case) -> None:
 
 
 @pytest.mark.parametrize("answer", [WireError("nonsense"), {KEY: "never"}])
-def test_what_cannot_be_used_changes_nothing(
+def test_an_unusable_value_changes_nothing(
     case: _Case, answer: Mapping[str, str] | HomeportError
 ) -> None:
     """The next version is fetched all the same."""

@@ -1,4 +1,4 @@
-"""A directory that somebody else still holds: whose fault it is, and how long it is waited for."""
+"""A directory that another process still holds: its fault, and how long it is waited for."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_wait_covers_a_stop_and_a_lease_that_runs_out() -> None:
         (Holder.of_this_process(), False),
     ],
 )
-def test_predecessors_are_earlier_ones_and_those_of_the_permit(
+def test_predecessors_are_earlier_incarnations_and_those_of_the_permit(
     holder: Holder,
     *,
     expected: bool,
@@ -116,6 +116,6 @@ def test_an_unknown_holder_is_no_predecessor(tmp_path: Path) -> None:
     job = _job()
     somebody = StoreDirectory(tmp_path / "s" / "Partition_0")
     (tmp_path / "s" / "Partition_0" / LOCK_FILE).write_bytes(b"")
-    with pytest.raises(DirectoryHeldError, match="its lock does not say who"):
+    with pytest.raises(DirectoryHeldError, match="its lock does not say"):
         open_stores(_storage(tmp_path, job, 5), job, PERMIT)
     somebody.release()

@@ -24,7 +24,7 @@ def _progress(task: TaskName, records: int) -> RestoreProgress:
 
 
 def test_the_am_hears_of_all_restores_under_way() -> None:
-    """The last word of each; a finished one is no longer told of."""
+    """The last report of each; a finished one is no longer reported."""
     events: list[str] = []
     told: list[ContainerReport] = []
 
@@ -46,7 +46,7 @@ def test_the_am_hears_of_all_restores_under_way() -> None:
     assert events == ["restore-started"] * 2 + ["restore-finished"] * 2
 
 
-def test_a_restore_that_was_too_short_to_be_told_of_is_told_of_by_nothing() -> None:
+def test_a_restore_that_was_too_short_to_be_seen_is_never_reported() -> None:
     """A container that comes home leaves no report behind."""
     told: list[ContainerReport] = []
     report = RestoreReport(lambda *_, **__: None, told.append)

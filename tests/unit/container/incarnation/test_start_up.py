@@ -69,13 +69,13 @@ def test_the_part_of_the_permits_version_is_fetched() -> None:
 
 
 def test_a_driver_that_is_being_restarted_is_waited_for() -> None:
-    """No answer, or one that broke off, is asked for again."""
+    """The request is repeated after no answer, or one that broke off."""
     client = _Client(UnavailableError("refused"), UnavailableError("broke off"), MODEL)
     assert start_up.fetch_job_model(client, PERMIT, StopFlag()) is MODEL
     assert len(client.asked) == 3
 
 
-def test_an_am_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_am_that_stays_away_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the time that it is given, what it said last is the error."""
     monkeypatch.setattr(start_up, "_AM_PATIENCE_S", -1)
     with pytest.raises(UnavailableError, match="refused"):
@@ -90,7 +90,7 @@ def test_a_refusal_is_final() -> None:
     assert len(client.asked) == 1
 
 
-def test_who_is_told_to_stop_does_not_go_on_asking() -> None:
+def test_a_container_that_is_ordered_to_stop_repeats_no_request() -> None:
     """SIGTERM while the AM is away ends the wait."""
     stop = StopFlag()
     stop.set()
@@ -126,7 +126,7 @@ def _knows(*permits: tuple[int, int]) -> InMemoryCoordinatorStream:
     return stream
 
 
-def test_the_newest_permit_is_used_and_one_that_was_overtaken_is_not() -> None:
+def test_the_newest_permit_is_used_and_an_overtaken_one_is_not() -> None:
     """Whatever raised the epoch: another permit, or a JobModel that has the processor no more."""
     start_up.require_newest(_knows((3, 7), (4, 7)), PERMIT)
     for version in (7, 8):
@@ -141,7 +141,7 @@ def test_the_newest_permit_is_used_and_one_that_was_overtaken_is_not() -> None:
 def test_a_permit_that_the_stream_does_not_know_is_a_failure(
     known: tuple[int, int] | tuple[()], said: str
 ) -> None:
-    """Nobody was overtaken: what no record allows must not go unseen."""
+    """No incarnation was overtaken: what no record allows must not go unseen."""
     stream = _knows(known) if known else _knows()
     with pytest.raises(HomeportError, match=said) as caught:
         start_up.require_newest(stream, PERMIT)
@@ -224,7 +224,7 @@ def _job(processor_id: str = "0", over: Mapping[str, str] | None = None) -> Cont
     ("processor_id", "role"),
     [("0", {}), ("0-0", {"processor_role": "standby", "active_processor_id": "0"})],
 )
-def test_the_events_of_a_standby_say_whose_it_is(
+def test_the_events_of_a_standby_name_its_active(
     processor_id: str, role: dict[str, str], tmp_path: Path
 ) -> None:
     """Those of an active container say nothing of a role; all name their incarnation."""
@@ -332,7 +332,7 @@ def test_the_log_names_messages_that_were_deleted_before_they_were_read(
     assert all(str(SSPS[0]) in record.getMessage() for record in caplog.records)
 
 
-def test_what_is_processed_is_all_before_the_start() -> None:
+def test_the_processed_messages_are_all_before_the_start() -> None:
     """The message before the next one; nothing where the first of all is the next."""
     starts = {TASK: {SSPS[0]: 5, SSPS[1]: 0}}
     assert start_up.Positions(starts).processed() == {TASK: {SSPS[0]: 4, SSPS[1]: NOTHING}}
@@ -356,7 +356,7 @@ class _Producer:
         ({TASK}, {"task.checkpoint.factory": "none"}, 0),
     ],
 )
-def test_where_tasks_begin_is_committed_only_where_no_checkpoint_says_it(
+def test_the_start_of_a_task_is_committed_only_without_a_checkpoint(
     new: set[TaskName], over: dict[str, str], commits: int
 ) -> None:
     """A start with a checkpoint of every partition costs no transaction."""

@@ -21,7 +21,7 @@ SYSTEM = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": "b:
 
 
 class Admin:
-    """An admin client: its brokers tell an error first, and then the offset 9."""
+    """An admin client: its brokers answer an error first, and then the offset 9."""
 
     def __init__(self, code: int) -> None:
         self.errors = [KafkaError(code)] * 2
@@ -60,7 +60,7 @@ def _reader(code: int, monkeypatch: pytest.MonkeyPatch, *, waits: bool = True) -
         KafkaError._TIMED_OUT,
     ],
 )
-def test_offsets_are_asked_again_while_a_leader_changes(
+def test_offsets_are_requested_again_while_a_leader_changes(
     code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new leader does not know its high watermark at once (KIP-207)."""
@@ -69,7 +69,7 @@ def test_offsets_are_asked_again_while_a_leader_changes(
 
 
 @pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError._TIMED_OUT])
-def test_who_looks_again_anyway_hears_of_an_outage_at_once(
+def test_a_caller_that_repeats_anyway_learns_of_an_outage_at_once(
     code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a standby, which looks at the heads every second and says what it waits for."""
@@ -77,7 +77,7 @@ def test_who_looks_again_anyway_hears_of_an_outage_at_once(
         _reader(code, monkeypatch, waits=False).ends([("clog", 0)])
 
 
-def test_who_looks_again_anyway_asks_again_while_a_leader_changes(
+def test_a_caller_that_repeats_anyway_requests_again_while_a_leader_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else the client goes on asking the leader that it knows, for as long as it likes."""
@@ -85,7 +85,7 @@ def test_who_looks_again_anyway_asks_again_while_a_leader_changes(
     assert reader.ends([("clog", 0)]) == {("clog", 0): ChangelogRange(9, 9)}
 
 
-def test_a_partition_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_that_is_not_there_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting would not mend it."""
     with pytest.raises(PartitionError):
         _reader(KafkaError.UNKNOWN_TOPIC_OR_PART, monkeypatch).ends([("clog", 0)])

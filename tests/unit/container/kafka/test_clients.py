@@ -35,7 +35,7 @@ SYSTEM = SystemConfig.of(
         KafkaError.NETWORK_EXCEPTION,
     ],
 )
-def test_what_passes_by_itself_is_not_held_against_the_container(code: int) -> None:
+def test_a_transient_error_is_not_charged_to_the_container(code: int) -> None:
     """The retry keys do not count it."""
     assert isinstance(unread(SYSTEM, "reading a", KafkaError(code)), UnavailableError)
 
@@ -49,6 +49,6 @@ def test_what_passes_by_itself_is_not_held_against_the_container(code: int) -> N
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     ],
 )
-def test_what_waiting_would_not_mend_is(code: int) -> None:
+def test_an_error_that_waiting_does_not_mend_is_permanent(code: int) -> None:
     """Else a container would be started for ever."""
     assert isinstance(unread(SYSTEM, "reading a", KafkaError(code)), PartitionError)

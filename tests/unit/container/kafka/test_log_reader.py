@@ -69,7 +69,7 @@ def _read(patch: pytest.MonkeyPatch, head: int, *batches: list[Event]) -> Iterat
 
 
 def test_an_end_before_the_head_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Safety K1: a reader of committed records is told of an end before an open transaction."""
+    """Safety K1: a reader of committed records gets an end event before an open transaction."""
     found = _read(monkeypatch, 4, [Event(0), Event(2, is_end=True)], [Event(2), Event(3)], [END_4])
     assert list(found) == [[0], [2, 3]]
 
@@ -80,15 +80,13 @@ def test_an_end_alone_before_the_head_ends_nothing(monkeypatch: pytest.MonkeyPat
     assert list(found) == [[2, 3]]
 
 
-def test_the_last_record_before_the_head_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The offset before the head may be a marker's: the end at the head is what tells."""
+def test_the_last_record_before_the_head_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The offset before the head may be a marker's: the end event at the head decides."""
     assert list(_read(monkeypatch, 4, [Event(0), Event(1)], [END_4])) == [[0, 1]]
 
 
 def test_an_end_beyond_the_head_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others write on: what came after the head was asked for is left to a later reader."""
+    """Others write on: what came after the request for the head is left to a later reader."""
     batch = [Event(0), Event(3), Event(4), Event(5), Event(6, is_end=True)]
     assert list(_read(monkeypatch, 4, batch)) == [[0, 3]]
 
@@ -98,7 +96,7 @@ def test_a_record_at_the_head_ends_the_reading(monkeypatch: pytest.MonkeyPatch) 
     assert list(_read(monkeypatch, 4, [Event(0)], [Event(3), Event(4)])) == [[0], [3]]
 
 
-def test_of_an_empty_range_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_range_needs_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A partition without records is read to its head before anything is assigned."""
     assert list(_read(monkeypatch, 0)) == []
 

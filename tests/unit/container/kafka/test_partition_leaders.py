@@ -34,7 +34,7 @@ def _answer(error: int) -> bytes:
 
 @pytest.fixture(name="leader")
 def _leader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], list[bytes]]]:
-    """Makes the partition's leader one that answers with these bytes; what it was asked."""
+    """Makes the partition's leader one that answers with these bytes. Returns its requests."""
     server = socket.create_server(("127.0.0.1", 0))
     threads: list[threading.Thread] = []
 
@@ -106,7 +106,7 @@ def test_a_leader_that_breaks_off_is_away(
 
 
 def test_without_a_leader_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None there, none known, or nobody who says."""
+    """None there, none known, or no broker that answers."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     _know(monkeypatch, port)

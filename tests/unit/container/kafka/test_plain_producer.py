@@ -128,7 +128,7 @@ def test_each_record_goes_to_its_system_in_order(made: dict[str, Library]) -> No
     assert made["other"].sent == [("c", b"3")]
 
 
-def test_it_is_idempotent_whatever_is_configured(made: dict[str, Library]) -> None:
+def test_the_producer_is_always_idempotent(made: dict[str, Library]) -> None:
     """Its reports would say little otherwise; and it has no transactional id."""
     PlainOutputs(SYSTEMS, "kafka").send([Send("a", None, b"1")])
     properties = made["kafka"].properties
@@ -144,7 +144,7 @@ def _settled(library: Callable[[Library], None], made: dict[str, Library]) -> No
 
 
 def test_an_error_in_a_report_stops_the_checkpoint(made: dict[str, Library]) -> None:
-    """The record that is too large is named, also where others of its batch were told first."""
+    """The record that is too large is named, also where others of its batch were reported first."""
 
     def is_refused(library: Library) -> None:
         library.reports = {b"small": TOO_LARGE, b"x" * 500: TOO_LARGE}
@@ -157,7 +157,7 @@ def test_an_error_in_a_report_stops_the_checkpoint(made: dict[str, Library]) -> 
     assert str(refused.value).endswith("; the transaction of its input is not committed")
 
 
-def test_another_error_is_told_as_it_is(made: dict[str, Library]) -> None:
+def test_another_error_is_reported_unchanged(made: dict[str, Library]) -> None:
     """With the stream."""
 
     def is_damaged(library: Library) -> None:
@@ -183,7 +183,7 @@ def test_a_record_that_kafka_does_not_take_in_time_is_its_absence(
 
 
 def test_a_missing_report_stops_the_checkpoint(made: dict[str, Library]) -> None:
-    """Nobody knows then whether the record is in Kafka."""
+    """It is unknown then whether the record is in Kafka."""
 
     def is_unheard(library: Library) -> None:
         library.remaining = 1
@@ -220,7 +220,7 @@ def test_brokers_that_go_in_mid_flush_are_waited_for(made: dict[str, Library]) -
     def goes(library: Library) -> None:
         def flush(_timeout: float) -> int:
             told.append("flush")
-            if len(told) < 200:  # longer than a record may take where nobody is away
+            if len(told) < 200:  # longer than a record may take while all brokers answer
                 library.properties["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN, "all down"))
                 return 1
             return 0
@@ -256,7 +256,7 @@ def test_a_fatal_error_stops_the_checkpoint(fatal: Exception, made: dict[str, Li
         _settled(breaks, made)
 
 
-def test_what_the_library_refuses_at_once_is_told_at_once(made: dict[str, Library]) -> None:
+def test_a_record_that_the_library_refuses_is_reported_at_once(made: dict[str, Library]) -> None:
     """A record above the producer's own limit never leaves; nor does one for an absent topic."""
     outputs = PlainOutputs(SYSTEMS, "kafka")
     with pytest.raises(TransactionError, match="no such topic in Kafka: 'absent'; create it"):

@@ -147,7 +147,7 @@ def test_a_refused_record_is_the_jobs_failure(made: Made) -> None:
     assert library.done == ["abort"]
 
 
-def test_a_purged_record_is_what_the_transaction_failed_for(made: Made) -> None:
+def test_a_purged_record_is_the_cause_of_the_failed_transaction(made: Made) -> None:
     """A time-out of others may be heard of as a purge first."""
     producer, library = made()
     library.failure = KafkaError(KafkaError._MSG_TIMED_OUT, "timed out")
@@ -158,7 +158,7 @@ def test_a_purged_record_is_what_the_transaction_failed_for(made: Made) -> None:
 
 
 def test_a_commit_without_a_coordinator_is_an_outage(made: Made) -> None:
-    """Whether it was committed, nobody knows."""
+    """It is unknown whether it was committed."""
     producer, library = made()
     library.failure = KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE, "no coordinator")
     with pytest.raises(UnavailableError, match="no coordinator; its outcome is unknown"):

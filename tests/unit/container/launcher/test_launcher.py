@@ -48,7 +48,7 @@ ENVIRONMENT = {
         (74, True, StopCause.ORDERED),
     ],
 )
-def test_the_cause_depends_on_the_code_and_on_who_wanted_it(
+def test_the_cause_depends_on_the_code_and_on_the_order(
     exit_code: int,
     ordered: bool,  # noqa: FBT001 - a parameter of the table above
     cause: StopCause,
@@ -70,7 +70,7 @@ def test_finished_is_exit_code_0_of_a_child_that_has_said_so(
 
 
 @pytest.mark.parametrize("exit_code", [0, 143, -15, -9, 1])
-def test_who_is_signalled_with_its_launcher_has_not_failed(exit_code: int) -> None:
+def test_a_child_that_is_signalled_with_its_launcher_has_not_failed(exit_code: int) -> None:
     """YARN signals the whole group: a child whose JVM went first may exit with anything."""
     cause = cause_of(exit_code, finished=False, ordered=False, signalled=True)
     assert cause is StopCause.SIGNALLED
@@ -84,8 +84,8 @@ def test_the_last_lines_are_those_that_say_something() -> None:
     assert last_lines(b"") == ()
 
 
-def test_a_permit_tells_all_that_the_order_did() -> None:
-    """Processor, epoch, model version, whom to fence; an order without a processor is refused."""
+def test_a_permit_has_all_that_the_order_had() -> None:
+    """Processor, epoch, model version, fences; an order without a processor is refused."""
     processor = ProcessorId("0")
     order = Order(
         OrderKind.RUN, 500, 10_000, Incarnation(processor, 3), 7, (Incarnation(processor, 2),)
@@ -111,7 +111,7 @@ def test_the_settings_come_from_yarn_and_the_am() -> None:
     assert limits == (500, 40_000, 30_000)
 
 
-def test_what_yarn_grants_is_not_known_where_the_am_does_not_say_it() -> None:
+def test_the_granted_memory_is_unknown_unless_the_am_gives_it() -> None:
     """It is 0 then, and no number of MB; else it is the AM's."""
     assert LauncherSettings.from_environment(ENVIRONMENT).memory_mb == 0
     given = {**ENVIRONMENT, "HOMEPORT_MEMORY_MB": "2048"}
@@ -133,8 +133,8 @@ def test_a_missing_variable_is_named(name: str) -> None:
         LauncherSettings.from_environment({**ENVIRONMENT, name: ""})
 
 
-def test_what_is_no_number_or_container_id_is_named() -> None:
-    """Wrong values are told with their name."""
+def test_a_wrong_number_or_container_id_is_named() -> None:
+    """Wrong values are reported with their name."""
     with pytest.raises(ConfigError, match="HOMEPORT_SHUTDOWN_MS"):
         LauncherSettings.from_environment({**ENVIRONMENT, "HOMEPORT_SHUTDOWN_MS": "soon"})
     with pytest.raises(ConfigError, match="CONTAINER_ID"):

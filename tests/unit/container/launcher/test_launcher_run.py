@@ -379,7 +379,7 @@ def test_a_late_report_says_how_old_it_is(life: Life) -> None:
     assert [report.age_ms for report in life.am.reports] == [1500]
 
 
-def test_at_a_signal_a_witness_writes_an_unreported_stop_at_once(life: Life) -> None:
+def test_at_a_signal_a_stop_witness_writes_an_unreported_stop_at_once(life: Life) -> None:
     """YARN may kill the launcher before its next call: the stop is then known to Kafka."""
 
     def refuse_and_end(_report: Stopped) -> None:

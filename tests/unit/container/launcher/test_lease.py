@@ -40,7 +40,7 @@ def test_a_child_that_is_silent_for_the_limit_hangs() -> None:
     assert hung[0] == 80_000
 
 
-def test_a_launcher_that_stood_still_blames_nobody() -> None:
+def test_after_a_pause_of_the_launcher_its_child_has_the_whole_limit() -> None:
     """Both were stopped: the child has the whole limit again."""
     watch = BeatWatch.at(0, 60_000)
     assert not watch.is_hung(0, 100_000)

@@ -22,7 +22,7 @@ NO_ROOM_MB = 1000
 class Kept:
     """A spare as a launcher keeps it. Units: ms.
 
-    ``used_mb``: what all processes use together; ``counted``: how often it was asked for.
+    ``used_mb``: what all processes use together; ``counted``: how often it was read.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_start_without_a_spare_is_followed_by_a_rest_too(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("fault", ["has died", "stands still", "has lost its Spark"])
-def test_a_spare_of_no_use_is_not_handed_over(kept: Kept, fault: str) -> None:
+def test_an_unusable_spare_gets_no_permit(kept: Kept, fault: str) -> None:
     """A permit would be lost on it, or begin later than a new process: it is ended."""
     kept.wants()
     if fault == "has died":
@@ -158,7 +158,7 @@ def test_a_spare_that_has_lost_its_spark_is_replaced(kept: Kept) -> None:
     assert kept.wants(after_ms=module._REST_MS) == 2
 
 
-def test_a_spare_of_another_kind_makes_way_for_the_one_wanted(kept: Kept) -> None:
+def test_a_spare_of_another_kind_is_replaced_by_the_requested_one(kept: Kept) -> None:
     """After the rest, as what runs wants another one."""
     kept.wants()
     kept.wants(SpareKind.SPARK)
@@ -167,7 +167,7 @@ def test_a_spare_of_another_kind_makes_way_for_the_one_wanted(kept: Kept) -> Non
     assert kept.spare.told() == SpareReport("spark", is_ready=False)
 
 
-def test_a_spare_whose_memory_is_needed_goes_for_long(kept: Kept) -> None:
+def test_a_spare_whose_memory_is_needed_ends_for_long(kept: Kept) -> None:
     """The container must not be killed for it; the next is not begun after a usual rest."""
     kept.wants()
     kept.used_mb = NO_ROOM_MB

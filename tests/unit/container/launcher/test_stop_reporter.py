@@ -22,7 +22,7 @@ LIMIT_S = 10.0
 
 
 class Am(CoordinatorClient):
-    """An AM of which only the configuration is asked."""
+    """An AM that only serves the configuration."""
 
     def __init__(self) -> None:
         super().__init__("http://am:1/", None)
@@ -113,7 +113,7 @@ def test_an_answer_of_the_am_gives_it_its_whole_time_again(witnessed: Witnessed)
     assert _told_once_more(witnessed) == []
 
 
-def test_a_witness_leaves_nothing_open(witnessed: Witnessed) -> None:
+def test_a_stop_witness_leaves_nothing_open(witnessed: Witnessed) -> None:
     """The brief, which may hold secrets, is the witness's alone."""
     witnessed.testimony.of_stopped(KILLED)
     descriptors = Path("/proc/self/fd")

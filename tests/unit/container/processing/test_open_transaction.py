@@ -112,7 +112,7 @@ class _Case:
 @pytest.mark.parametrize(
     ("checkpoint_topic", "checkpoints"), [("cp", {("cp", None)}), (None, set())]
 )
-def test_a_transaction_waits_for_the_replicas_of_what_it_writes_to(
+def test_a_transaction_waits_for_the_replicas_of_its_partitions(
     checkpoint_topic: str | None, checkpoints: set[Place]
 ) -> None:
     """These are outputs, changelogs of changed stores, and checkpoints where the job has any."""
@@ -123,9 +123,7 @@ def test_a_transaction_waits_for_the_replicas_of_what_it_writes_to(
 
 
 @pytest.mark.parametrize("close", [OpenTransaction.end, OpenTransaction.drop], ids=["end", "drop"])
-def test_a_transaction_that_is_over_holds_nothing(
-    close: Callable[[OpenTransaction], None],
-) -> None:
+def test_a_transaction_that_is_over_holds_nothing(close: Callable[[OpenTransaction], None]) -> None:
     """The next transaction begins without outputs, and its age counts from its own begin."""
     case = _Case()
     case.open.add_writes()
@@ -152,7 +150,7 @@ def test_a_record_that_is_too_large_is_named(error: Exception) -> None:
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=["refused", "undelivered"])
-def test_where_no_record_is_too_large_the_error_stays_as_it_is(error: Exception) -> None:
+def test_the_error_stays_unchanged_if_no_record_is_too_large(error: Exception) -> None:
     """The operator reads what the library says, as nothing more is known."""
     with pytest.raises(type(error)) as failed:
         _Case(fails=error).end()

@@ -56,7 +56,7 @@ def test_keys_and_values_are_decoded_and_nulls_stay() -> None:
 
 
 def test_without_serdes_they_stay_bytes() -> None:
-    """Nothing is decoded that nobody asked to decode."""
+    """Only configured fields are decoded."""
     messages = InputMessages(lambda *_: (None, None), BadRecords(_outputs(), None, drop=False))
     (message,) = messages.of(_rows((b"k", b"\xff")))
     assert (message.key, message.value) == (b"k", b"\xff")

@@ -343,7 +343,7 @@ def test_windows_that_were_missed_are_not_made_up_for(case: _Case) -> None:
     assert [at for at, what in case.notes if what == f"window {A}"] == [7500, 8000, 10_000]
 
 
-def test_what_a_window_sends_is_committed_without_any_input(case: _Case) -> None:
+def test_output_of_a_window_is_committed_without_any_input(case: _Case) -> None:
     """It opens a transaction; a window that sends nothing opens none."""
 
     def sends() -> None:

@@ -143,7 +143,7 @@ OWN: list[Step] = [
 
 
 @pytest.mark.parametrize("step", OWN)
-def test_what_the_task_raises_itself_is_skipped(case: _Case, step: Step) -> None:
+def test_a_record_at_which_the_task_raises_is_skipped(case: _Case, step: Step) -> None:
     """In its own code, or below it in a library of its own."""
     case.run(step)
     case.task.window()
@@ -170,7 +170,7 @@ OURS: list[tuple[Step, str]] = [
     (lambda store, _: store.put(None, "value"), "ValueError"),
     (lambda store, _: store.put("\x00homeport.position", "value"), "ValueError"),
     (lambda _, collector: collector.send("out", "text"), "TypeError"),  # type: ignore[arg-type]  # wrong on purpose
-    (_raises(StopRequestedError("told to stop")), "StopRequestedError"),
+    (_raises(StopRequestedError("ordered to stop")), "StopRequestedError"),
     (_raises(OvertakenError("by epoch 2")), "OvertakenError"),
     (_raises(DiskFullError("/state: no room")), "DiskFullError"),
     (_raises(HomeportError("anything")), "HomeportError"),
@@ -180,7 +180,7 @@ OURS: list[tuple[Step, str]] = [
 
 
 @pytest.mark.parametrize(("step", "name"), OURS, ids=[name for _, name in OURS])
-def test_what_comes_through_this_project_is_never_skipped(
+def test_an_error_of_homeports_own_calls_is_never_skipped(
     case: _Case, step: Step, name: str
 ) -> None:
     """Whatever is ignored: neither what a call refuses, nor what ends the container."""
@@ -265,7 +265,7 @@ def _exacting(requests: Requests) -> StreamTaskInstance:
 
 
 def test_a_task_asks_its_container_for_commits_and_the_end() -> None:
-    """Nothing is asked for before; the vote is the task's own, and ends nothing alone."""
+    """There is no request before; the vote is the task's own, and ends nothing alone."""
     requests = Requests()
     task = _exacting(requests)
     assert requests == Requests(votes=set(), commit=False)

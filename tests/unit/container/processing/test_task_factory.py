@@ -108,7 +108,7 @@ def test_dropped_records_go_to_the_dead_letters_of_the_job(
     assert container.sent() == letters
 
 
-def test_a_record_that_cannot_be_read_is_not_dropped_unasked() -> None:
+def test_a_record_that_cannot_be_read_is_not_dropped_by_default() -> None:
     """The container fails with it."""
     with pytest.raises(UndecodableError):
         _Container({}).tasks[A].process_batch(_row(b"no json"))

@@ -31,7 +31,7 @@ def test_streams_are_named_with_or_without_their_system() -> None:
     assert outputs.sends == []
 
 
-def test_what_is_taken_still_counts_for_the_transaction() -> None:
+def test_output_taken_for_sending_still_counts_for_the_transaction() -> None:
     """What has left at once is bounded by its memory all the same, until it is known to be over."""
     outputs = _outputs()
     outputs.send("out", b"v", b"k")
@@ -48,7 +48,7 @@ def test_partition_and_headers_are_kept() -> None:
     assert outputs.sends == [Send("out", b"k", None, 3, {"h": b"1"}, "kafka")]
 
 
-def test_what_cannot_be_sent_is_refused_at_once() -> None:
+def test_an_output_that_cannot_be_sent_is_refused_at_once() -> None:
     """Other brokers, no system at all, texts instead of bytes."""
     with pytest.raises(ValueError, match="one transaction cannot reach both"):
         _outputs().send("other.out", b"v")
@@ -68,7 +68,7 @@ def test_an_unknown_store_is_answered_with_those_there_are() -> None:
 
 
 class Failing(BatchTask):
-    """Raises where it is told to."""
+    """Raises at the configured place."""
 
     where = ""
     error: type[BaseException] = RuntimeError

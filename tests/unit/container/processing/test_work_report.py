@@ -45,8 +45,8 @@ def told() -> Told:
     return Told()
 
 
-def test_the_first_transaction_is_told_at_once_and_once(told: Told) -> None:
-    """Later ones, and polls that bring nothing, tell nothing, nor is anybody asked."""
+def test_the_first_transaction_is_reported_at_once_and_once(told: Told) -> None:
+    """Later ones, and empty polls, report nothing and request nothing."""
     told.work.committed()
     told.elapsed_s = 9.0
     told.work.committed()
@@ -54,13 +54,13 @@ def test_the_first_transaction_is_told_at_once_and_once(told: Told) -> None:
     assert told.reports == [ContainerReport(first_commit_ms=1500)]
 
 
-def test_where_no_input_waits_that_is_told_and_the_transaction_after_it(told: Told) -> None:
+def test_an_empty_input_is_reported_and_the_transaction_after_it(told: Told) -> None:
     """It works from when it had seen that nothing waits; a partition may not have answered yet."""
     told.work.idles(lambda: False)
     assert told.reports == []
     told.work.idles(lambda: True)
     told.elapsed_s = 60.0
-    told.work.idles(lambda: pytest.fail("it has been told"))
+    told.work.idles(lambda: pytest.fail("it has been reported"))
     told.work.committed()
     assert told.reports == [
         ContainerReport(caught_up_ms=1500),
@@ -78,7 +78,7 @@ def test_a_launcher_finds_it_in_the_memory_that_it_shares() -> None:
     assert ContainerReport(lag=1).works_after_ms is None
 
 
-def test_without_a_launcher_nobody_is_told() -> None:
+def test_without_a_launcher_nothing_is_reported() -> None:
     """As in a benchmark."""
     WorkReport().committed()
 

@@ -19,7 +19,9 @@ from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
         (ClockReading(100, "a", 10), ClockReading(900, "a", 20), 800),
     ],
 )
-def test_never_too_little(earlier: ClockReading, later: ClockReading, elapsed: int | None) -> None:
+def test_the_time_away_is_never_too_short(
+    earlier: ClockReading, later: ClockReading, elapsed: int | None
+) -> None:
     """Within one start of the machine the longer of two; else the calendar's, unless set back."""
     assert elapsed_ms(earlier, later) == elapsed
 

@@ -1,4 +1,4 @@
-"""The edges of what is read, measured and told of a store: one byte, one offset, one ms."""
+"""The edges of what is read, measured and reported of a store: one byte, one offset, one ms."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_text_of_more_than_one_piece_is_read_back() -> None:
 
 
 def test_a_block_of_255_bytes_is_a_short_one() -> None:
-    """As Java has it: one byte tells its length; of one byte more four do, and both are read."""
+    """As in Java: one byte has its length; one byte more takes four bytes; both are read."""
     short, long = "x" * 245, "x" * 246
     assert offset_file.encode(short)[4:6].hex() == "77ff"
     assert offset_file.encode(long)[4:9].hex() == "7a00000100"
@@ -129,21 +129,21 @@ def test_a_record_that_just_fits_is_not_too_large() -> None:
     assert story(_sends(1001), {"out0": limit}) is not None
 
 
-def test_of_two_as_large_the_first_is_named() -> None:
+def test_the_first_of_two_equally_large_records_is_named() -> None:
     """One line names one record."""
     said = story(_sends(1000, 1000), {"out0": 10, "out1": 10})
     assert said is not None
     assert said.startswith("output stream out0: a record of 1000 bytes exceeds the limit of 10")
 
 
-def test_a_limit_below_what_an_empty_record_needs_is_told() -> None:
+def test_a_limit_below_what_an_empty_record_needs_is_reported() -> None:
     """Such a topic takes nothing at all."""
     said = story(_sends(0), {"out0": OVERHEAD_BYTES - 1})
     assert said is not None
     assert "a record of 0 bytes exceeds the limit of 95 bytes" in said
 
 
-def test_streams_of_checkpoints_are_told_apart_by_all_their_parts() -> None:
+def test_streams_of_checkpoints_are_distinguished_by_all_their_parts() -> None:
     """Two partitions of one stream, and one of another, are three entries."""
     offsets = {
         SSP: 1,
@@ -168,7 +168,7 @@ def test_the_rate_is_that_of_the_last_ten_seconds() -> None:
 
 
 def test_at_the_moment_it_begins_a_restore_has_no_rate() -> None:
-    """Nobody can say how long the rest takes, however much was read."""
+    """The remaining time is unknown, however much was read."""
     meter = RestoreMeter("s", TaskName("T"), RestorePlan(0, 1000), 100.0)
     meter.read(100, 0, 99)
     found = meter.progress(100.0)

@@ -28,7 +28,7 @@ def test_a_store_at_the_end_is_not_behind() -> None:
     assert (followed.lag, followed.lag_s, followed.at_head.wall_ms) == (0, 0.0, 7_000)
 
 
-def test_what_is_behind_is_told_in_records_and_seconds() -> None:
+def test_the_lag_is_reported_in_records_and_seconds() -> None:
     """Records up to the end that was last seen; seconds since it last held all that there was."""
     followed = _followed()
     assert followed.looked(_look(7_000, 110), 9) is None
@@ -53,7 +53,7 @@ def test_a_store_that_is_written_to_all_the_time_has_been_at_the_head() -> None:
     assert (followed.at_head.wall_ms, followed.lag) == (9_000, 0)
 
 
-def test_what_was_read_too_late_is_not_written() -> None:
+def test_records_read_too_late_are_not_written() -> None:
     """Safety S2: beyond the retention Kafka may have dropped deletions; a lone marker is none."""
     late_ms = 5_000 + _RETENTION_MS
     fault = _followed().read(11, ClockReading(late_ms))
@@ -90,7 +90,7 @@ def test_a_changelog_that_is_cut_off_is_not_followed() -> None:
     assert _followed().looked(_look(7_000, 50, oldest=10), 9) is None
 
 
-def test_what_came_since_the_broker_was_asked_is_no_fault() -> None:
+def test_records_since_the_request_to_the_broker_are_no_fault() -> None:
     """The answer is of then: by now the store may hold more."""
     followed = _followed()
     assert followed.read(30, ClockReading(6_000)) is None

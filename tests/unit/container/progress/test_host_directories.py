@@ -53,8 +53,8 @@ def test_a_processors_host_counts_where_a_task_has_none() -> None:
     assert found[OWN].role is HostRole.STANDBY
 
 
-def test_a_standby_of_nobody_owns_nothing() -> None:
-    """A standby task whose active one is not told has no directory of its own."""
+def test_a_standby_without_an_active_owns_nothing() -> None:
+    """A standby task without a named active one has no directory of its own."""
     stray = TaskModel(STANDBY.task_name, (), 0, TaskMode.STANDBY)
     container = ContainerModel(ProcessorId("0-0"), {stray.task_name: stray})
     assert owners(["counts"], [container], {stray.task_name: NM1}, {}, NM1) == {}
@@ -83,13 +83,13 @@ def _is_removed(role: HostRole | None, kind: DirectoryKind, age_ms: int) -> tupl
 
 
 @pytest.mark.parametrize("role", [HostRole.ACTIVE, HostRole.STANDBY])
-def test_what_is_at_home_is_kept_at_any_age(role: HostRole) -> None:
+def test_state_at_its_home_is_kept_at_any_age(role: HostRole) -> None:
     """R38, job running here: a task that comes home finds its state, in either role."""
     removed, reason = _is_removed(role, DirectoryKind.STORE, 1000 * DAY_MS)
     assert (removed, reason) == (False, f"the job's own: {role} on this host")
 
 
-def test_what_is_in_use_is_kept_whatever_the_stream_says() -> None:
+def test_state_in_use_is_kept_whatever_the_stream_says() -> None:
     """A process that has it open may be a container that the stream has not heard of yet."""
     verdict = judged(
         DirectoryKind.VANISHED_TASK, None, is_held=True, age_ms=1000 * DAY_MS, limit_ms=0
@@ -97,7 +97,7 @@ def test_what_is_in_use_is_kept_whatever_the_stream_says() -> None:
     assert (verdict.is_removable, verdict.reason) == (False, "in use")
 
 
-def test_old_state_of_a_task_that_runs_elsewhere_goes() -> None:
+def test_old_state_of_a_task_that_runs_elsewhere_is_removed() -> None:
     """R38, preferred host elsewhere: removed, once it has grown old."""
     elsewhere = HostRole.ELSEWHERE
     old = (True, "its task last ran on nm2")
@@ -107,7 +107,7 @@ def test_old_state_of_a_task_that_runs_elsewhere_goes() -> None:
 
 
 def test_state_of_a_task_that_never_ran_is_judged_by_its_age() -> None:
-    """Nobody knows where it is at home."""
+    """Its home is unknown."""
     owner = Owner("counts", TASK, HostRole.ELSEWHERE, None)
     verdict = judged(DirectoryKind.STORE, owner, is_held=False, age_ms=9, limit_ms=1)
     assert (verdict.is_removable, verdict.reason) == (True, "its task never ran on this host")
@@ -121,7 +121,7 @@ def test_state_of_a_task_that_never_ran_is_judged_by_its_age() -> None:
         (DirectoryKind.VANISHED_STORE, "the job has no such store with a changelog"),
     ],
 )
-def test_what_the_job_no_longer_has_goes_when_it_is_old(kind: DirectoryKind, reason: str) -> None:
+def test_old_state_without_a_task_is_removed(kind: DirectoryKind, reason: str) -> None:
     """R38, inactive task directory; Samza leaves the other two for ever."""
     assert _is_removed(None, kind, 8 * DAY_MS) == (True, reason)
     assert _is_removed(None, kind, DAY_MS)[0] is False
@@ -137,7 +137,7 @@ def test_an_age_is_a_number_with_a_unit(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1.5h", "1w"])
-def test_other_ages_are_none(text: str) -> None:
+def test_an_age_without_a_unit_is_refused(text: str) -> None:
     """A number alone could be meant in any unit."""
     assert duration_ms(text) is None
 

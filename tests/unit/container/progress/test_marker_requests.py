@@ -24,7 +24,7 @@ FETCH = bytes.fromhex(
     "0001000a000000010008686f6d65706f7274ffffffff0000000000000000000000010000000000ffffffff"
     "0000000100036f75740000000100000000ffffffff0000000000000009ffffffffffffffff0000000100000000"
 )
-"""The record at offset 9 of ``out`` is asked for."""
+"""A request for the record at offset 9 of ``out``."""
 RECORDS = bytes.fromhex(
     "00000001000000000000000000000000000100036f757400000001000000000000000000000000000a"
     "00000000000000090000000000000000ffffffff00000046"
@@ -50,14 +50,14 @@ WRITTEN = bytes.fromhex("000000010002000000000000000102046f757402000000000000000
 OLD_EPOCH = bytes.fromhex("000000010002000000000000000102046f75740200000000002f00000000")
 
 
-def test_a_batch_is_asked_for_and_found() -> None:
+def test_a_batch_is_requested_and_found() -> None:
     """Its producer, the producer's epoch, and when its first record was written."""
     assert fetch_request(OUT, 9) == FETCH
     assert first_batch(OUT, 9, RECORDS) == BATCH
 
 
 def test_aborted_transactions_of_an_answer_are_passed_over() -> None:
-    """Only who reads committed records is answered with some."""
+    """Only a reader of committed records receives some."""
     count = RECORDS.index(b"\xff\xff\xff\xff")
     listed = RECORDS[:count] + b"\0\0\0\1" + bytes(16) + RECORDS[count + 4 :]
     assert first_batch(OUT, 9, listed) == BATCH
@@ -73,7 +73,7 @@ def test_aborted_transactions_of_an_answer_are_passed_over() -> None:
         (9, RECORDS.replace(b"\x94\0\x10", b"\x94\0\0")),
     ],
 )
-def test_what_is_no_first_batch_of_a_transaction_is_none(offset: int, answer: bytes) -> None:
+def test_a_batch_that_is_not_the_first_of_a_transaction_is_none(offset: int, answer: bytes) -> None:
     """One that begins elsewhere, a marker, nothing, one of another form, one of no transaction."""
     assert first_batch(OUT, offset, answer) is None
 
@@ -121,7 +121,7 @@ def test_the_leader_says_whether_an_end_is_written() -> None:
 
 @pytest.mark.parametrize("answer", [b"", WRITTEN[:25], WRITTEN.replace(b"out", b"in1")])
 def test_an_unknown_answer_to_an_end_is_an_error(answer: bytes) -> None:
-    """Cut short, or of another partition: nobody knows whether it is written."""
+    """Cut short, or of another partition: it is unknown whether the end is written."""
     with pytest.raises(WireError):
         marker_answer(OUT, ABORTED, answer)
 

@@ -77,7 +77,7 @@ _CHECKSUM = bytes(8)
     ],
 )
 def test_each_kind_of_damage_has_its_sentence(data: bytes, told: str) -> None:
-    """What is wrong with the file is told, so that a full restore has a reason."""
+    """The error names the damage of the file, so that a full restore has a reason."""
     with pytest.raises(WireError, match=told):
         offset_file.decode(data)
 
@@ -104,7 +104,7 @@ def test_only_offsets_are_offsets() -> None:
         ("42", 42),
     ],
 )
-def test_what_samza_wrote_is_read(text: str, offset: int) -> None:
+def test_files_that_samza_wrote_are_read(text: str, offset: int) -> None:
     """R12: a map of the one partition, its topic with dots too, or the bare offset."""
     assert offset_file.parse_offset_v2(text, DOTTED, 3) == offset
 
@@ -128,7 +128,7 @@ def test_a_map_of_other_partitions_is_refused(text: str, told: str) -> None:
 
 @pytest.mark.parametrize("digits", [19, 400, 5_000])
 def test_an_offset_that_no_topic_has_is_damage(digits: int) -> None:
-    """Also in a map: the store is rebuilt, and nothing is asked of Kafka there."""
+    """Also in a map: the store is rebuilt, and no request goes to Kafka there."""
     text = "9" * digits
     with pytest.raises(WireError, match="which is not an offset"):
         offset_file.parse_offset(text)

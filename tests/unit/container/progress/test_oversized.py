@@ -29,7 +29,7 @@ def test_a_change_is_named_by_its_store() -> None:
     assert said.startswith("store counts of task 'P 0' (changelog log): a record of 3001 bytes")
 
 
-def test_where_no_record_is_too_large_there_is_no_story() -> None:
+def test_there_is_no_story_if_no_record_is_too_large() -> None:
     """Then something else kept it from being delivered."""
     assert story(_content(10, 10), {"out": 9000, "log": 9000}) is None
     assert topics(_content(1, 1)) == {"out", "log"}

@@ -44,8 +44,8 @@ def test_a_store_was_away_for_longer_than_deletions_were_kept_when_it_was_writte
     assert (plan.start, plan.refusal) == (5, RefusalReason.STALE)
 
 
-def test_what_is_expected_of_a_store_says_how_long_deletions_are_kept() -> None:
-    """So that whoever comes later knows what the store was written under."""
+def test_the_expected_meta_of_a_store_has_the_retention_of_deletions() -> None:
+    """So that a later container knows the settings under which the store was written."""
     task = TaskModel(TaskName("Partition 0"), (), 0)
     stream, now = SystemStream("kafka", "log"), ClockReading(7)
     found = expectation_of(stream, ChangelogTopic("id-1", 60_000), task, "G", now)
@@ -141,7 +141,7 @@ def test_a_tail_is_reported_with_its_range() -> None:
     assert restored(plan, 60) == Restored(RestoreKind.TAIL, 5, 99, 60)
 
 
-def test_a_store_holds_what_its_own_position_says() -> None:
+def test_the_stores_own_position_counts() -> None:
     """OFFSET alone counts only in a directory of Samza's, which has neither key nor STORE-META."""
     assert LocalState(exists=True, position=7, offset_file=5).holds_up_to == 7
     assert LocalState(exists=True, offset_file=5, meta=META).holds_up_to is None

@@ -33,7 +33,7 @@ def test_offsets_without_a_record_count_as_read() -> None:
     assert (progress.records_per_s, progress.seconds_left) == (1.0, 1.0)
 
 
-def test_where_nothing_comes_nobody_knows_how_long_it_takes() -> None:
+def test_without_progress_the_remaining_time_is_unknown() -> None:
     """Neither at the first moment nor after a standstill of the whole window."""
     meter = RestoreMeter("s", TASK, RestorePlan(0, 10), 0.0)
     assert meter.progress(0.0) == RestoreProgress("s", TASK, 0, 0, 10, 0.0, None)

@@ -20,7 +20,7 @@ from homeport.container.progress.restore_schedule import (
 )
 
 
-def test_what_is_soon_read_is_read_in_place() -> None:
+def test_a_short_restore_runs_in_the_container() -> None:
     """By offsets, wherever the plan begins; what is kept in memory alone always is."""
     small = RestorePlan(1000, 1000 + SMALL_OFFSETS)
     large = RestorePlan(1000, 1001 + SMALL_OFFSETS)

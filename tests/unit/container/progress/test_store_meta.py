@@ -1,4 +1,4 @@
-"""STORE-META: its text, and what it tells of a store."""
+"""STORE-META: its text, and what it says of a store."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _stale(now: Expectation, position: int = 5) -> str:
     return "none" if found is None else found.reason.value
 
 
-def test_its_text_says_everything() -> None:
+def test_the_text_of_store_meta_has_all_fields() -> None:
     """The exact bytes of format 2, and back."""
     text = (
         '{"format":2,"changelog":"kafka.log partition 3","topic-id":"tY6EnbQCT7SGcSuulnN2kg",'
@@ -76,14 +76,14 @@ def test_its_text_says_everything() -> None:
         meta_text(META).replace("500}", '500,"delete-retention-ms":"1"}'),
     ],
 )
-def test_what_is_no_store_meta_is_refused(text: str) -> None:
+def test_a_malformed_store_meta_is_refused(text: str) -> None:
     """A missing field, or one of another type."""
     with pytest.raises(WireError, match="which is not a STORE-META"):
         parse_meta(text)
 
 
-def test_a_later_format_is_told_by_its_number() -> None:
-    """Whatever else it holds: such a store is read anew."""
+def test_a_later_format_is_recognised_by_its_number() -> None:
+    """Whatever else it holds: such a store is restored from the start."""
     found = parse_meta('{"format":3,"something":"else"}')
     assert meta_fault(found, _at(10_000)) == Refusal(
         RefusalReason.OTHER_FORMAT, f"STORE-META has format 3, and {FORMAT} is what is read here"
@@ -108,7 +108,7 @@ def test_a_later_format_is_told_by_its_number() -> None:
         (replace(META, ssps=()), "foreign", "the store is of input none"),
     ],
 )
-def test_a_store_of_something_else_is_told(found: StoreMeta, reason: str, words: str) -> None:
+def test_a_store_of_something_else_is_reported(found: StoreMeta, reason: str, words: str) -> None:
     """Each field by itself; the same in all is no fault, whenever it was written."""
     refusal = meta_fault(found, _at(99))
     assert refusal is not None
@@ -156,7 +156,7 @@ def test_a_clock_that_was_set_back_neither_keeps_nor_discards_a_store_unseen() -
 
 
 def test_a_clock_that_was_set_forward_is_named() -> None:
-    """A frozen host looks the same, and would keep what was deleted: the store is read anew."""
+    """A frozen host looks the same, and would keep deleted keys: the store is rebuilt."""
     found = stale_fault(META.at_head, _at(10_000 + DAY_MS, "boot-1", 3_500), position=5, head=9)
     assert found == Refusal(
         RefusalReason.STALE,

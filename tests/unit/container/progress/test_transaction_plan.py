@@ -74,7 +74,7 @@ def test_a_checkpoint_is_one_record_per_task() -> None:
     assert [b"Partition 0" in (s.key or b"") for s in sends] == [True, False]
 
 
-def test_changes_know_whose_they_are() -> None:
+def test_changes_know_their_task() -> None:
     """The store of one task."""
     changes = Changes("s", T0, SystemStream("kafka", "log"), 1, {b"a": None})
     assert changes.store_id == LOGGED

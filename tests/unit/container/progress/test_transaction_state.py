@@ -96,7 +96,7 @@ def test_two_transactions_of_an_id_have_their_own_ends() -> None:
         plain(PREPARE_ABORT, [LOG]).replace(b"a-ch", b"\xff\xff\xff\xff"),
     ],
 )
-def test_after_what_is_of_no_known_form_nothing_is_known_of_an_id(value: bytes) -> None:
+def test_a_record_of_unknown_form_makes_the_state_of_its_id_unknown(value: bytes) -> None:
     """A later version, or a record that is cut short, may say anything, but of one id."""
     others = [("two", plain(PREPARE_COMMIT, [LOG]))]
     ends = _taken(("one", plain(PREPARE_COMMIT, [LOG])), *others, ("one", value))
@@ -150,7 +150,7 @@ def test_a_batch_from_before_an_end_of_the_other_outcome_is_of_no_certain_transa
     ]
 
 
-def test_ends_of_the_same_outcome_need_not_be_told_apart() -> None:
+def test_ends_of_the_same_outcome_need_not_be_distinguished() -> None:
     """Whichever of them the batch is of, it was committed."""
     ended = _last((PREPARE_COMMIT, 3, 10), (PREPARE_COMMIT, 3, 20))
     assert ended.began_with(Batch(7, 3, 9), LOG)

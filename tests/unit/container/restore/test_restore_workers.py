@@ -18,7 +18,7 @@ from homeport.container.restore.restore_workers import RestoreWorkers, WorkerSto
 
 
 class Restore:
-    """Stands for a ``StoreRestore``; keeps what it is told."""
+    """Stands for a ``StoreRestore``; keeps the reports it receives."""
 
     def __init__(self, program: str, again: Sequence[str] = ()) -> None:
         self.programs = [program, *again]
@@ -81,7 +81,7 @@ def _run(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a function o
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_what_workers_tell_is_passed_on(run: Any, workers: int) -> None:  # noqa: ANN401 - as above
+def test_reports_of_workers_are_passed_on(run: Any, workers: int) -> None:  # noqa: ANN401 - as above
     """Of each, in its order; however many run at once, all are done."""
     restores = [Restore(GOOD) for _ in range(4)]
     assert run(restores, workers=workers) == [50] * 4
@@ -131,7 +131,7 @@ def test_a_damaged_store_is_read_again_alone(run: Any) -> None:  # noqa: ANN401 
 
 
 def test_a_worker_that_does_not_end_is_killed(run: Any) -> None:  # noqa: ANN401 - as above
-    """A container that is told to stop waits a while, not for ever."""
+    """A container that is ordered to stop waits a while, not for ever."""
     stubborn = Restore(
         "import signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -141,7 +141,7 @@ def test_a_worker_that_does_not_end_is_killed(run: Any) -> None:  # noqa: ANN401
 
     def pause(_seconds: float) -> None:
         if stubborn.told:
-            raise StopRequestedError("told to stop")
+            raise StopRequestedError("ordered to stop")
 
     with pytest.raises(StopRequestedError):
         run([stubborn], pause)

@@ -1,4 +1,4 @@
-"""A store that is filled in bulk, and what those find who open it afterwards."""
+"""A store that is filled in bulk, and what later openers find."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_last_value_counts_and_none_deletes(tmp_path: Path) -> None:
 
 
 def test_a_store_that_was_in_use_is_filled_too(tmp_path: Path) -> None:
-    """A long tail; and in turns: nobody opens it with the other's options."""
+    """A long tail; and in turns: no opener uses the other's options."""
     expected: dict[bytes, bytes] = {}
     for turn in range(3):
         store = _opened(tmp_path)
@@ -52,7 +52,7 @@ def test_a_store_that_was_in_use_is_filled_too(tmp_path: Path) -> None:
 
 
 def test_a_store_whose_entries_expire_is_filled_as_such(tmp_path: Path) -> None:
-    """Whoever opens it with its time to live finds values and position, and nothing of stamps."""
+    """An opener with its time to live finds values and position, and nothing of stamps."""
     bulk = BulkStore(tmp_path, MEMORY, 2, expires=True)
     bulk.write([b"a", b"b"], [b"1", None], 3)
     bulk.flush()
@@ -82,7 +82,7 @@ def test_a_store_that_expires_keeps_its_time(
     store.close()
 
 
-def test_what_waits_for_compaction_is_bounded(
+def test_files_that_wait_for_compaction_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More files than may wait are merged before the store is used, into one layer."""

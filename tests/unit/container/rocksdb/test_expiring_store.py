@@ -48,7 +48,7 @@ class TestExpiringStore(StorageEngineConformance):
         return _opened(tmp_path, Clock())
 
 
-def test_what_is_too_old_goes_and_the_position_does_not(tmp_path: Path) -> None:
+def test_expired_entries_are_removed_and_the_position_stays(tmp_path: Path) -> None:
     """With the next write after the time to live; what was written again since is young."""
     clock = Clock()
     store = _opened(tmp_path, clock)
@@ -98,7 +98,7 @@ def test_a_wall_clock_that_is_set_takes_nothing_out_and_keeps_nothing(
 
 
 def test_time_without_a_container_does_not_count(tmp_path: Path) -> None:
-    """Between two openings only the calendar could tell it, and that can be set."""
+    """Between two openings only the calendar could measure it, and that can be set."""
     clock = Clock()
     store = _opened(tmp_path, clock)
     store.write({b"a": b"1"}, 1)

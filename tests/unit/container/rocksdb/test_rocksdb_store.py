@@ -34,7 +34,7 @@ def test_the_position_is_kept_and_hidden(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_a_kill_leaves_agrees_with_its_position(tmp_path: Path) -> None:
+def test_files_after_a_kill_agree_with_their_position(tmp_path: Path) -> None:
     """The files of a store that is not closed hold what was flushed, of one moment."""
     store = RocksDbStore(tmp_path / "live", MEMORY)
     store.write({b"a": b"1"}, 1)

@@ -37,7 +37,7 @@ def _files(path: Path) -> dict[str, tuple[int, int]]:
     return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
-def test_what_is_flushed_is_seen_and_nothing_written(store: RocksDbStore) -> None:
+def test_the_view_sees_flushed_entries_and_writes_nothing(store: RocksDbStore) -> None:
     """The owner has it open; no file of its directory changes by the look."""
     store.write({b"a": b"1", b"b": b"\x00\xff", b"c": b"3"}, 7)
     store.flush()
@@ -88,7 +88,7 @@ def test_a_store_without_a_position_names_none(store: RocksDbStore) -> None:
         assert view.position is None
 
 
-def test_a_directory_without_a_store_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_directory_without_a_store_is_reported_in_one_line(tmp_path: Path) -> None:
     """There is no CURRENT; nothing is made there."""
     with pytest.raises(StoreError, match=r"^/.*: there is no RocksDB store here: no CURRENT$"):
         RocksDbView(tmp_path)
@@ -96,7 +96,7 @@ def test_a_directory_without_a_store_is_told_in_one_line(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "no manifest"])
-def test_damage_is_told_in_one_line(store: RocksDbStore, damage: str) -> None:
+def test_damage_is_reported_in_one_line(store: RocksDbStore, damage: str) -> None:
     """A table cut short or gone, a MANIFEST that is missing: the path and why, and no more."""
     store.write({b"%04d" % i: bytes(100) for i in range(1000)}, 1)
     store.flush()
@@ -113,7 +113,7 @@ def test_damage_is_told_in_one_line(store: RocksDbStore, damage: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_damaged_position_is_told(store: RocksDbStore) -> None:
+def test_a_damaged_position_is_reported(store: RocksDbStore) -> None:
     """What the reserved key holds is no offset."""
     store.write({POSITION_KEY: b"seven"}, None)
     store.flush()
@@ -121,7 +121,7 @@ def test_a_damaged_position_is_told(store: RocksDbStore) -> None:
         _ = view.position
 
 
-def test_a_damaged_block_is_told_while_it_is_read(store: RocksDbStore) -> None:
+def test_a_damaged_block_is_reported_while_it_is_read(store: RocksDbStore) -> None:
     """The table's end is whole, and what it points to is not."""
     store.write({b"%06d" % i: i.to_bytes(8) * 100 for i in range(20_000)}, 1)
     store.flush()

@@ -30,7 +30,7 @@ def _form(name: str) -> ArrowForm:
 
 @pytest.mark.parametrize("name", VALUES)
 @given(data=st.data())
-def test_a_column_is_what_its_elements_are(name: str, data: st.DataObject) -> None:
+def test_a_column_is_encoded_like_its_elements(name: str, data: st.DataObject) -> None:
     """Both ways, with nulls, also of a part of a column and of one in pieces."""
     values = data.draw(st.lists(st.none() | VALUES[name], max_size=8))
     form = _form(name)
@@ -55,7 +55,7 @@ def test_a_column_is_what_its_elements_are(name: str, data: st.DataObject) -> No
         ("double", pa.array([1])),
     ],
 )
-def test_what_a_serde_cannot_carry_is_refused(name: str, column: pa.Array) -> None:
+def test_a_value_that_a_serde_cannot_carry_is_refused(name: str, column: pa.Array) -> None:
     """A column of another type, or a number that does not fit."""
     with pytest.raises(TypeError, match=f"serde {name!r}"):
         _form(name).to_bytes(column)

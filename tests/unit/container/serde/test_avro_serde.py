@@ -24,7 +24,7 @@ def test_the_bytes_are_those_of_the_specification() -> None:
 
 
 @pytest.mark.parametrize("value", [{"a": "27", "b": "foo"}, {"a": 27}, None, {"a": 2**63, "b": ""}])
-def test_what_the_schema_cannot_carry_is_refused(value: object) -> None:
+def test_a_value_that_the_schema_cannot_carry_is_refused(value: object) -> None:
     """At the put."""
     with pytest.raises(TypeError, match="the schema of the serde 'avro' cannot carry it"):
         avro_serde(KEY, RECORD).to_bytes(value)

@@ -29,7 +29,7 @@ def test_the_bytes_are_those_of_javas_serdes(name: str, value: object, data: byt
     ("name", "value"),
     [("bytes", "x"), ("string", b"x"), ("integer", 2**31), ("long", True), ("double", 1)],
 )
-def test_what_a_serde_cannot_carry_is_refused(name: str, value: object) -> None:
+def test_a_value_that_a_serde_cannot_carry_is_refused(name: str, value: object) -> None:
     """A wrong type, or a number that does not fit, is an error at the put."""
     with pytest.raises(TypeError):
         serde(name).to_bytes(value)

@@ -31,7 +31,7 @@ def _java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return java
 
 
-def test_what_the_set_up_found_is_used_with_what_the_job_says(java: Path) -> None:
+def test_the_command_of_the_set_up_is_used_with_the_jobs_options(java: Path) -> None:
     """Memory and options of this start follow the arguments that are always the same."""
     assert jvm_command(HOME, PROPERTIES, OPTIONS) == [
         *[str(java), "-cp", f"{HOME}/jars/*", "--add-opens=a=B"],
@@ -61,7 +61,7 @@ def test_an_environment_that_was_moved_is_started_by_its_script() -> None:
     assert jvm_command(moved, PROPERTIES, OPTIONS) == [str(moved / "bin" / "spark-submit")]
 
 
-def test_the_java_of_the_environment_is_the_one(
+def test_only_the_java_of_the_environment_is_used(
     java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However its folder is spelt; another one is the script's to start."""
@@ -82,7 +82,7 @@ def test_the_java_of_the_environment_is_the_one(
     ],
 )
 @pytest.mark.usefixtures("java")
-def test_what_only_the_script_heeds_is_left_to_it(key: str) -> None:
+def test_options_that_only_the_script_heeds_need_the_script(key: str) -> None:
     """A class path of the job's own, for one."""
     assert jvm_command(HOME, PROPERTIES | {key: "x"}, OPTIONS) == SCRIPT
 

@@ -35,7 +35,7 @@ def test_the_jobs_own_properties_win() -> None:
     assert found["spark.sql.session.timeZone"] == "CET"
 
 
-def test_the_jvm_reads_what_it_is_told_from_a_file() -> None:
+def test_the_jvm_reads_its_options_from_a_file() -> None:
     """As Java reads properties, of any size; on a command line 128 kB of one would be too many."""
     own = {f"spark.my.{n}": "ü = \\ \n#" + "x" * 400 for n in range(1000)}
     found = properties(SparkSettings("j", 1, 1, Path("/w"), own, 1), None)

@@ -64,7 +64,7 @@ def test_a_sorted_table_is_not_copied() -> None:
 
 
 def test_a_row_without_a_task_is_refused() -> None:
-    """It could be given to nobody."""
+    """It belongs to no task."""
     table = pa.table({"task": pa.array(["a", None], pa.string())})
     with pytest.raises(ConfigError, match=r"task\.pipeline\.class .*1 rows came out"):
         list(rows_by_task(table))

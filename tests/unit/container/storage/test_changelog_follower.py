@@ -80,7 +80,7 @@ def _store(folder: Path) -> TaskStore:
     return store
 
 
-def test_a_standby_holds_what_came(tmp_path: Path) -> None:
+def test_a_standby_holds_the_records_that_arrived(tmp_path: Path) -> None:
     """Last values, deletions, and the end behind a marker; OFFSET names the position at a commit.
 
     Its directory and STORE-META are its active task's.
@@ -96,8 +96,8 @@ def test_a_standby_holds_what_came(tmp_path: Path) -> None:
     store.close()
 
 
-def test_looks_tell_how_far_it_is_behind(tmp_path: Path) -> None:
-    """The next look is asked for once the one before it is answered; STORE-META knows the head."""
+def test_looks_report_how_far_it_is_behind(tmp_path: Path) -> None:
+    """The next look is requested once the one before it is answered; STORE-META knows the head."""
     store, feed = _store(tmp_path), Feed()
     follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
     follower.look()
@@ -114,8 +114,8 @@ def test_looks_tell_how_far_it_is_behind(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_comes_twice_is_passed_over(tmp_path: Path) -> None:
-    """The end is told again and again while nothing comes."""
+def test_a_record_that_arrives_twice_is_skipped(tmp_path: Path) -> None:
+    """The end is reported again and again while nothing comes."""
     store, feed = _store(tmp_path), Feed()
     follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
     feed.chunks = [{PLACE: Chunk({b"a": b"old"}, 1, 9)}]
@@ -140,7 +140,7 @@ def test_a_store_that_cannot_go_on_is_left_as_it_was(tmp_path: Path, *, is_read:
 
 
 def test_a_store_that_was_not_restored_is_not_followed(tmp_path: Path) -> None:
-    """Nobody knows where it stands."""
+    """Its position is unknown."""
     store = _store(tmp_path)
     store.expected = None
     with pytest.raises(StoreError, match="was not restored"):

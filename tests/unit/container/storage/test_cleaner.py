@@ -46,7 +46,7 @@ def _old(folder: Path, name: PurePosixPath = NAME) -> Path:
 def test_an_old_directory_goes_with_its_lock_and_its_stores_folder(tmp_path: Path) -> None:
     """R38, old OFFSET: nothing is left, where Samza takes OFFSET first and the rest a round later.
 
-    What the disk got back is told.
+    The freed space is reported.
     """
     path = _old(tmp_path)
     (path / "OFFSET").write_bytes(b"")
@@ -68,8 +68,8 @@ def test_a_directory_without_offset_has_its_grace(tmp_path: Path) -> None:
     assert not judge(found, _owners(HostRole.ELSEWHERE), _limit()).verdict.is_removable
 
 
-def test_it_is_judged_again_under_the_lock(tmp_path: Path) -> None:
-    """Who has come home, or has written, since the first look has its state."""
+def test_a_directory_is_judged_again_under_the_lock(tmp_path: Path) -> None:
+    """A task that has come home, or has written, since the first look has its state."""
     path = _old(tmp_path)
     (found,) = found_directories(tmp_path)
     judgement, freed = remove(found, lambda: _owners(HostRole.ACTIVE), _limit())
@@ -80,7 +80,7 @@ def test_it_is_judged_again_under_the_lock(tmp_path: Path) -> None:
     assert (path / "data.sst").exists()
 
 
-def test_what_is_in_use_is_seen_and_kept(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_seen_and_kept(tmp_path: Path) -> None:
     """By the kernel's word at the look, and by the lock at the removal."""
     path = _old(tmp_path)
     assert lock_holder(path) is None
@@ -95,8 +95,8 @@ def test_what_is_in_use_is_seen_and_kept(tmp_path: Path) -> None:
     assert lock_holder(path) is None
 
 
-def test_who_waits_for_the_lock_gets_a_directory_that_is_there(tmp_path: Path) -> None:
-    """The lock that it waited for went with the directory; it makes both anew."""
+def test_a_process_that_waits_for_the_lock_gets_a_directory_that_is_there(tmp_path: Path) -> None:
+    """The lock that it waited for went with the directory; it makes both again."""
     path = _old(tmp_path)
     held = StoreDirectory(path)
     waits = threading.Event()

@@ -81,7 +81,7 @@ def test_offset_names_the_position_after_each_commit(tmp_path: Path) -> None:
     directory.release()
 
 
-def test_a_commit_tells_each_step_when_it_is_done(tmp_path: Path) -> None:
+def test_a_commit_reports_each_step_when_it_is_done(tmp_path: Path) -> None:
     """A process may be ended between any two: OFFSET is never ahead of what was flushed."""
     log = Log()
     storage, _ = opened(tmp_path, log)
@@ -135,7 +135,7 @@ def test_a_position_beyond_the_changelogs_end_means_a_rebuild(tmp_path: Path) ->
     storage.close()
 
 
-def test_a_changelog_made_anew_means_a_rebuild_however_long_it_is(tmp_path: Path) -> None:
+def test_a_recreated_changelog_means_a_rebuild_however_long_it_is(tmp_path: Path) -> None:
     """Its topic id is another one; the store has the new one's records, and knows its id."""
     log = one_committed(tmp_path)
     log.records = [(b"b", b"1"), None, (b"c", b"1"), None]

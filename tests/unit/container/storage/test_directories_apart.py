@@ -86,7 +86,7 @@ def test_two_containers_of_a_job_have_one_host_without_meeting(tmp_path: Path) -
 
 
 def test_another_jobs_store_in_the_same_folder_is_foreign(tmp_path: Path) -> None:
-    """job.logged.store.base.dir is used as it is: what the other job left is told, and not read."""
+    """job.logged.store.base.dir is used as it is: the other job's rest is reported, not read."""
     log = Listening()
     log.records = [(b"a", b"1"), None]
     storage = _storage(tmp_path, log, CONFIG, _task("Partition 0"))

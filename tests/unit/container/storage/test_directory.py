@@ -19,7 +19,7 @@ def _offset(directory: StoreDirectory) -> int | None:
     return None if found is None else found.offset
 
 
-def test_only_one_may_hold_it(tmp_path: Path) -> None:
+def test_only_one_process_may_hold_a_directory(tmp_path: Path) -> None:
     """A second opener is refused until the first lets go."""
     first = StoreDirectory(tmp_path / "store" / "task")
     with pytest.raises(StoreError, match=r"another process has it open: pid [0-9]+ on "):
@@ -91,7 +91,7 @@ def test_a_standby_has_the_file_of_side_inputs_too(tmp_path: Path) -> None:
     directory.release()
 
 
-def test_of_several_files_the_map_counts(tmp_path: Path) -> None:
+def test_the_map_counts_before_other_offset_files(tmp_path: Path) -> None:
     """R12, R13: OFFSET-v2 before OFFSET, OFFSET before SIDE-INPUT-OFFSETS."""
     directory = StoreDirectory(tmp_path)
     (tmp_path / "SIDE-INPUT-OFFSETS").write_bytes(offset_file.encode("100000001"))

@@ -1,4 +1,4 @@
-"""Who may open a directory, how long others wait for it, and what they say."""
+"""Which process may open a directory, how long others wait for it, and their errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ sys.stdin.read()
 """
 
 
-def test_a_second_opener_is_told_who_holds_it(tmp_path: Path) -> None:
+def test_the_error_of_a_second_opener_names_the_holder(tmp_path: Path) -> None:
     """Pid, host and incarnation, as the holder wrote them; from its release it is free."""
     first = DirectoryLock(tmp_path, CONTAINER, LockWait())
     told = f"{tmp_path}: another process has it open: pid 13 on NM2 (job job-1 processor 0 epoch 3)"
@@ -52,16 +52,16 @@ def test_a_second_opener_is_told_who_holds_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", '{"pid": 1}', '{"pid":1,"more":2}'])
-def test_a_lock_that_does_not_say_who_is_held_all_the_same(tmp_path: Path, text: str) -> None:
+def test_a_lock_without_a_holders_name_is_held_all_the_same(tmp_path: Path, text: str) -> None:
     """The text is for people; the lock is the kernel's (safety S5)."""
     first = DirectoryLock(tmp_path, TOOL, LockWait())
     (tmp_path / LOCK_FILE).write_text(text)
-    with pytest.raises(DirectoryHeldError, match="its lock does not say who"):
+    with pytest.raises(DirectoryHeldError, match="its lock does not say"):
         DirectoryLock(tmp_path, CONTAINER, LockWait())
     first.release()
 
 
-def test_a_container_says_who_it_is(tmp_path: Path) -> None:
+def test_the_lock_identifies_its_container(tmp_path: Path) -> None:
     """Its own pid, the job, and the incarnation that it runs."""
     own = Holder.of("job-1", Incarnation(ProcessorId("4"), 7), Host("NM1"))
     lock = DirectoryLock(tmp_path, own, LockWait())
@@ -75,7 +75,7 @@ def test_a_container_says_who_it_is(tmp_path: Path) -> None:
 def test_a_held_lock_is_waited_for_with_progress_and_taken_when_free(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The kernel frees it when its holder is killed; until then the log says who that is."""
+    """The kernel frees it when its holder is killed; until then the log names the holder."""
     argv = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
@@ -118,7 +118,7 @@ def test_the_wait_ends_at_its_limit_and_says_so_every_few_seconds(
     first.release()
 
 
-def test_who_is_told_to_stop_does_not_wait_on(tmp_path: Path) -> None:
+def test_a_container_that_is_ordered_to_stop_waits_no_longer(tmp_path: Path) -> None:
     """And holds nothing afterwards."""
     first = DirectoryLock(tmp_path, CONTAINER, LockWait())
     stop = StopFlag()
@@ -142,20 +142,20 @@ def test_a_lock_is_not_inherited(tmp_path: Path) -> None:
         child.kill()
 
 
-def test_a_directory_of_another_user_is_told(another_users_folder: Path) -> None:
+def test_a_directory_of_another_user_is_reported(another_users_folder: Path) -> None:
     """One line with the cause and what to do; nothing is touched."""
     with pytest.raises(DiskForbiddenError, match=r"Permission denied, for user [0-9]+: what is"):
         DirectoryLock(another_users_folder, TOOL, LockWait())
 
 
 def test_a_disk_that_takes_no_more_does_not_keep_a_lock_from_being_taken(tmp_path: Path) -> None:
-    """Only people read who holds it."""
+    """The holder's name is for people only."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
         lock = DirectoryLock(tmp_path, TOOL, LockWait())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    with pytest.raises(DirectoryHeldError, match="its lock does not say who"):
+    with pytest.raises(DirectoryHeldError, match="its lock does not say"):
         DirectoryLock(tmp_path, CONTAINER, LockWait())
     lock.release()

@@ -34,7 +34,7 @@ def _made(path: Path) -> StoreDirectory:
     return directory
 
 
-def test_what_a_start_would_find_is_found_beside_the_owner(tmp_path: Path) -> None:
+def test_the_survey_finds_what_a_start_would_find(tmp_path: Path) -> None:
     """OFFSET and the store's own position; the texts as they stand."""
     held = _made(tmp_path)
     local = state_found(tmp_path, STORE, TASK)
@@ -45,7 +45,7 @@ def test_what_a_start_would_find_is_found_beside_the_owner(tmp_path: Path) -> No
 
 
 def test_damage_is_of_its_kind(tmp_path: Path) -> None:
-    """As a start would tell it: OFFSET before the store."""
+    """As a start would report it: OFFSET before the store."""
     _made(tmp_path).release()
     next(tmp_path.glob("*.sst")).write_bytes(b"")
     local = state_found(tmp_path, STORE, TASK)

@@ -1,4 +1,4 @@
-"""Who has a directory open, without a hand on its lock."""
+"""The process that has a directory open, without a hand on its lock."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_a_container_is_named_as_its_lock_file_names_it(tmp_path: Path) -> None:
     assert lock_holder(tmp_path) is None
 
 
-def test_the_kernels_word_stands_above_the_files(tmp_path: Path) -> None:
-    """A file that names an earlier holder, or nobody, is not believed."""
+def test_the_kernels_answer_stands_above_the_files(tmp_path: Path) -> None:
+    """A file that names an earlier holder, or none, does not count."""
     held = StoreDirectory(tmp_path)
     for text in (json.dumps({"pid": 1, "host": "nm9", "since_ms": 5}), "cut sh", ""):
         (tmp_path / LOCK_FILE).write_text(text)
@@ -34,7 +34,7 @@ def test_the_kernels_word_stands_above_the_files(tmp_path: Path) -> None:
     held.release()
 
 
-def test_a_directory_that_nobody_ever_opened_has_no_holder(tmp_path: Path) -> None:
+def test_a_directory_that_was_never_opened_has_no_holder(tmp_path: Path) -> None:
     """There is no lock file; none is made by asking."""
     assert lock_holder(tmp_path) is None
     assert list(tmp_path.iterdir()) == []

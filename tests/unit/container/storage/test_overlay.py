@@ -65,7 +65,7 @@ def test_reserved_keys_are_refused() -> None:
         _over({}).put(b"\x00homeport.position", b"1")
 
 
-def test_clearing_leaves_what_is_committed() -> None:
+def test_clearing_leaves_committed_values() -> None:
     """A dropped transaction has changed nothing."""
     overlay = _over({b"a": b"1"})
     overlay.put(b"a", b"22")

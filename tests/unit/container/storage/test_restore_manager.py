@@ -80,7 +80,7 @@ def test_a_restore_that_was_cut_short_goes_on(tmp_path: Path, by_workers: Log) -
     assert _filled(tmp_path, by_workers) == NOTHING
 
 
-def test_a_restore_cut_short_for_too_long_begins_anew(tmp_path: Path, by_workers: Log) -> None:
+def test_a_restore_cut_short_for_too_long_begins_again(tmp_path: Path, by_workers: Log) -> None:
     """Safety S2: it counts from the first beginning: deletions of what was read may be gone."""
     _cut_short(tmp_path, by_workers, 2)
     _pass_time(by_workers)
@@ -106,7 +106,7 @@ def test_a_long_tail_leaves_the_age_of_the_store_as_it_was(tmp_path: Path, by_wo
     assert _filled(tmp_path, by_workers) == Restored(RestoreKind.TAIL, 9, 11, 3)
 
 
-def test_a_changelog_made_anew_meanwhile_is_named(tmp_path: Path, by_workers: Log) -> None:
+def test_a_changelog_recreated_meanwhile_is_named(tmp_path: Path, by_workers: Log) -> None:
     """Its offsets mean other records: what was read is not used."""
     storage = storage_of(tmp_path, by_workers)
     storage.open()

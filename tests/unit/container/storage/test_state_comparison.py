@@ -78,7 +78,7 @@ def test_a_store_that_has_each_keys_last_value_is_equal(tmp_path: Path) -> None:
     assert (found.compared, found.undecided, found.different) == (2, 0, 0)
 
 
-def test_each_way_to_differ_is_told_with_its_key(tmp_path: Path) -> None:
+def test_each_difference_is_reported_with_its_key(tmp_path: Path) -> None:
     """A key that is missing, one that should be gone, one that never was, another value."""
     found = _compared({b"a": b"1", b"b": b"1", b"d": b""}, 14, RECORDS, tmp_path)
     assert found.first == [
@@ -97,7 +97,7 @@ def test_a_store_is_compared_as_of_its_own_position(tmp_path: Path) -> None:
 
 
 def test_a_key_written_since_whose_record_was_compacted_is_not_decided(tmp_path: Path) -> None:
-    """The changelog no longer tells what the key had at the store's position."""
+    """The changelog no longer has the key's value at the store's position."""
     records: Records = [(12, b"a", b"2"), (13, b"c", b"1"), (14, b"b", None)]
     found = _compared({b"a": b"1", b"b": b"1"}, 11, records, tmp_path)
     assert (found.compared, found.undecided, found.different) == (0, 2, 0)

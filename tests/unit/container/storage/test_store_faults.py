@@ -195,7 +195,7 @@ def _many_committed(folder: Path) -> Log:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_each_fault_of_the_files_means_a_rebuild_and_is_told(
+def test_each_fault_of_the_files_means_a_rebuild_and_is_reported(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R2: the store equals its changelog again; kind and story are in one line of the log."""
@@ -216,7 +216,7 @@ def test_each_fault_of_the_files_means_a_rebuild_and_is_told(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_bytes_changed_anywhere_never_change_what_is_read(tmp_path: Path, seed: int) -> None:
+def test_changed_bytes_never_change_the_values_read(tmp_path: Path, seed: int) -> None:
     """Some bytes of some file are others: at the opening, or at a read, it is seen or harmless."""
     chance = random.Random(seed)  # noqa: S311 - a test's cases, which are to be the same again
     log = _many_committed(tmp_path)
@@ -240,7 +240,7 @@ def test_bytes_changed_anywhere_never_change_what_is_read(tmp_path: Path, seed: 
 
 
 def test_foreign_files_do_no_harm(tmp_path: Path) -> None:
-    """R3: what somebody else put beside a good store neither spoils it nor is removed."""
+    """R3: a foreign file beside a good store neither spoils it nor is removed."""
     log = _many_committed(tmp_path)
     path = directory_of(tmp_path)
     (path / "notes.txt").write_text("x")
@@ -253,7 +253,7 @@ def test_foreign_files_do_no_harm(tmp_path: Path) -> None:
     storage.close()
 
 
-def test_a_restore_that_was_cut_short_is_done_anew(tmp_path: Path) -> None:
+def test_a_restore_that_was_cut_short_is_done_again(tmp_path: Path) -> None:
     """Without its OFFSET what it had written does not count, and does not stay."""
     log = _many_committed(tmp_path)
     path = directory_of(tmp_path)
@@ -300,7 +300,7 @@ def test_damage_that_only_a_read_finds_ends_the_transaction_and_is_remembered(
     storage.close()
 
 
-def test_damage_in_one_store_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+def test_damage_in_one_store_leaves_the_others_unchanged(tmp_path: Path) -> None:
     """Each directory is judged by itself: only the damaged one is read."""
     log = one_committed(tmp_path)
     (tmp_path / "logged" / "other").mkdir()
@@ -343,7 +343,7 @@ def test_a_file_in_the_place_of_the_directory_is_left_to_its_owner(tmp_path: Pat
     assert path.read_text() == "somebody's"
 
 
-def test_a_link_is_followed_and_one_to_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_link_is_followed_and_one_to_nowhere_is_reported(tmp_path: Path) -> None:
     """An operator may have moved a store to another disk."""
     log = one_committed(tmp_path)
     path = directory_of(tmp_path)
@@ -370,7 +370,7 @@ def test_rocksdb_held_past_our_lock_is_no_damage(tmp_path: Path) -> None:
 
 
 def test_a_container_that_goes_on_after_its_clock_was_set_keeps_its_store(tmp_path: Path) -> None:
-    """Each transaction stamps the store anew, and the machine's other clock cannot be set."""
+    """Each transaction stamps the store again, and the machine's other clock cannot be set."""
     log = one_committed(tmp_path)
     for jump_ms in (10_000_000, -30_000_000):
         storage, result = opened(tmp_path, log)
@@ -386,7 +386,7 @@ def test_a_container_that_goes_on_after_its_clock_was_set_keeps_its_store(tmp_pa
 
 
 def test_a_clock_set_back_while_a_host_was_away_keeps_nothing_silently(tmp_path: Path) -> None:
-    """After a start of the machine there is no other clock: the store is read anew, and why."""
+    """After a start of the machine there is no other clock: the store is rebuilt."""
     log = one_committed(tmp_path)
     log.now_ms -= 2_000
     log.boot_id, log.boot_ms = "boot-2", 10
@@ -425,7 +425,7 @@ def _recursively(path: Path, directories: int, files: int) -> None:
 
 
 @pytest.mark.parametrize(("directories", "files"), [(0o555, 0o444), (0o000, 0o644), (0o755, 0o000)])
-def test_lost_rights_are_told_and_nothing_is_thrown_away(directories: int, files: int) -> None:
+def test_lost_rights_are_reported_and_nothing_is_thrown_away(directories: int, files: int) -> None:
     """Read-only, or not readable: one line, and what is there is used when the rights are back."""
     with open_folder() as folder:
         log = one_committed(folder)
@@ -444,7 +444,7 @@ def test_lost_rights_are_told_and_nothing_is_thrown_away(directories: int, files
         storage.close()
 
 
-def test_rights_lost_while_running_leave_what_was_committed(tmp_path: Path) -> None:
+def test_rights_lost_while_running_leave_committed_values(tmp_path: Path) -> None:
     """The commit fails with one line; OFFSET says what it said before."""
     with open_folder() as folder:
         log = one_committed(folder)

@@ -117,7 +117,9 @@ class _Reader:
         pass
 
 
-def test_a_restore_worker_fills_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restore_worker_fills_a_store_of_a_third_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It stands at the head when the worker ends."""
     monkeypatch.setattr(RestoreWorker, "_reader", lambda _: _Reader())
     brief = WorkerBrief(dict(TOYS), "s", "kafka", "log", 0, 0, 3, str(tmp_path), 128, 1, 5.0, 1)

@@ -99,7 +99,7 @@ def test_reserved_keys_are_refused_in_every_form() -> None:
 
 
 def test_a_serde_without_arrow_type_says_so() -> None:
-    """What a JSON text's type would be, nobody knows."""
+    """The type of a JSON text is unknown."""
     with pytest.raises(TypeError, match="'json' has no Arrow type: use get_all"):
         _store("string", "json").get_arrow(pa.array(["a"]))
 
@@ -132,7 +132,7 @@ def test_a_value_over_the_limit_may_be_refused() -> None:
 
 
 def test_a_value_over_the_limit_may_be_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    """The key keeps what it had; each is told and counted; deletions and small values pass."""
+    """The key keeps what it had; each is reported and counted; deletions and small values pass."""
     store = _guarded(drop_large_messages="true")
     store.put_all({b"a": b"1", b"b": b"1", b"c": b"1"})
     store.put(b"a", b"1234")
@@ -149,7 +149,7 @@ def test_values_of_any_size_are_taken_by_default() -> None:
     assert store.get(b"a") == b"1234"
 
 
-def test_a_scan_sees_what_a_large_transaction_wrote() -> None:
+def test_a_scan_sees_the_keys_of_a_large_transaction() -> None:
     """Many new keys since the last scan are in their places as few are."""
     store = _store("long", "long")
     for first in (0, 7, 100):

@@ -63,14 +63,14 @@ def test_the_meaning_is_the_keys_liveness(key: str, value: str, meaning: str) ->
         assert change.meaning(is_running=False) == "used from the job's next start"
 
 
-def test_a_deletion_brings_back_what_was_deployed() -> None:
+def test_a_deletion_brings_back_the_deployed_value() -> None:
     """The file's value, else the default, is what the key means then."""
     before = GOOD.merged({"job.container.count": "4", "task.commit.ms": "5"})
     assert changed("job.container.count", None, before).after["job.container.count"] == "2"
     assert "task.commit.ms" not in changed("task.commit.ms", None, before).after
 
 
-def test_before_the_first_deployment_the_file_is_what_counts() -> None:
+def test_before_the_first_deployment_the_file_counts() -> None:
     """The stream is empty then."""
     assert changed("job.container.count", "3", Config()).before == GOOD
     with pytest.raises(ConfigError, match="at most 4"):
@@ -88,7 +88,7 @@ def test_before_the_first_deployment_the_file_is_what_counts() -> None:
         ("job.container.count", "5", "at most 4"),
     ],
 )
-def test_what_breaks_a_rule_is_refused(key: str, value: str, rule: str) -> None:
+def test_a_change_that_breaks_a_rule_is_refused(key: str, value: str, rule: str) -> None:
     """Rules across keys, what is settled with state, and the inputs as they are."""
     with pytest.raises(ConfigError, match=rule) as caught:
         changed(key, value)
@@ -119,7 +119,7 @@ def test_a_fault_that_was_there_before_does_not_forbid_another_change() -> None:
         ("job.elasticity.factor", "2"),
     ],
 )
-def test_some_keys_and_values_are_nobodys_to_write(key: str, value: str | None) -> None:
+def test_some_keys_and_values_are_refused(key: str, value: str | None) -> None:
     """What names the job, what the AM writes, and values that are not of the type."""
     with pytest.raises(ConfigError):
         check_key(key, value)

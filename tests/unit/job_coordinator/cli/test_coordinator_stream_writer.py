@@ -39,7 +39,7 @@ def test_each_type_is_the_message_of_its_name() -> None:
         (WritableType.SET_CONTAINER_HOST, "0", " "),
     ],
 )
-def test_what_would_stop_the_job_is_refused(
+def test_a_value_that_would_stop_the_job_is_refused(
     message_type: WritableType, key: str, value: str
 ) -> None:
     """A value that its reader could not use never reaches the stream."""

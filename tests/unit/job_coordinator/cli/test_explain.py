@@ -144,12 +144,12 @@ def test_the_account_of_a_standby_that_failed() -> None:
         ({"phase": "stopping"}, "for the evidence that it has stopped"),
     ],
 )
-def test_what_it_waits_for(told: dict[str, object], wait: str) -> None:
+def test_explain_says_what_a_processor_waits_for(told: dict[str, object], wait: str) -> None:
     """By its phase."""
     assert f"  waits: {wait}" in explained(container(**told))
 
 
-def test_it_waits_for_hosts_and_for_former_owners() -> None:
+def test_a_processor_waits_for_hosts_and_for_former_owners() -> None:
     """What the status says beside the container's own part."""
     queued = container(phase="queued", host=None)
     assert "  waits: for the ResourceManager's word of the hosts" in explained(
@@ -160,8 +160,8 @@ def test_it_waits_for_hosts_and_for_former_owners() -> None:
     assert waits in explained(container(phase="assigned"), status=status)
 
 
-def test_a_driver_that_has_just_begun_waits_for_what_it_has_not_placed() -> None:
-    """By name, for whoever is not placed meanwhile; not for one that runs."""
+def test_a_new_driver_waits_for_containers_it_has_not_placed() -> None:
+    """By name, for containers that are not placed meanwhile; not for one that runs."""
     waits = "  waits: until it is known whether {} still {}, permitted by an earlier driver"
     queued, one, two = container(phase="queued"), ["1@4"], ["0@3", "1@4"]
     assert waits.format("1@4", "runs") in explained(queued, status={"unaccounted": one})
@@ -169,7 +169,7 @@ def test_a_driver_that_has_just_begun_waits_for_what_it_has_not_placed() -> None
     assert not any("waits" in x for x in explained(container(), status={"unaccounted": one}))
 
 
-def test_what_is_short_is_told_host_by_host() -> None:
+def test_a_shortage_is_reported_host_by_host() -> None:
     """Its own obstacles first, then everybody's; since when; of other processors nothing."""
     waiting: dict[str, Any] = {
         "needs": {"memory_mb": 1024, "cores": 2},
@@ -195,8 +195,8 @@ def test_what_is_short_is_told_host_by_host() -> None:
     assert "  waits: for 1024 MB and 2 cores: nothing is known to be in the way" in told
 
 
-def test_it_waits_for_its_standby_and_for_commands() -> None:
-    """An active that fails over, the standby that makes way, and what an operator asked for."""
+def test_a_processor_waits_for_its_standby_and_for_commands() -> None:
+    """An active that fails over, the standby that stops for it, and an operator's request."""
     failover = {"active": "0", "standby": "0-0", "host": "b", "waits_for": "0-0@3"}
     status = {"hosts": ["b"], "failovers": [failover]}
     active, standby = container(phase="failing-over"), container(processor_id="0-0")
@@ -215,7 +215,7 @@ def test_it_waits_for_its_standby_and_for_commands() -> None:
     )
 
 
-def test_an_unknown_processor_is_one_line() -> None:
+def test_an_unknown_processor_gives_one_line() -> None:
     """It names those that there are, or the first of them."""
     known = {"containers": [{"processor_id": str(n)} for n in range(25)]}
     line = r"^the job has no processor 'x': it has 0, 1, .* and 5 more$"
@@ -258,7 +258,7 @@ def outlook(*fates: dict[str, Any], why: bool = False, **changes: object) -> lis
     return list(what_if_command.outlook(answer, with_reasons=why))
 
 
-def test_who_takes_over_where() -> None:
+def test_which_container_takes_over_where() -> None:
     """A takeover, a new start, and one that is gone."""
     fates = (
         fate(takes_over="0-0"),
@@ -274,7 +274,7 @@ def test_who_takes_over_where() -> None:
     ]
 
 
-def test_who_cannot_be_placed_and_why() -> None:
+def test_which_container_cannot_be_placed_and_why() -> None:
     """And what else people should know of such a loss."""
     lines = outlook(
         fate(is_placed=False, to=None, phase="requested", why=["It got none", "It asks again"]),
@@ -294,7 +294,7 @@ def test_who_cannot_be_placed_and_why() -> None:
     ]
 
 
-def test_the_reasons_are_printed_where_they_are_asked_for() -> None:
+def test_the_reasons_are_printed_on_request() -> None:
     """Each below its container."""
     assert outlook(fate(), why=True)[2] == "      Processor 0 has started on nm2"
 

@@ -43,7 +43,7 @@ def test_commands_of_config_have_help(name: str, capsys: pytest.CaptureFixture[s
     assert f"Usage: homeport config {name} " in capsys.readouterr().out
 
 
-def test_an_unknown_command_is_one_line() -> None:
+def test_an_unknown_command_gives_one_line() -> None:
     """It names those that there are."""
     with pytest.raises(HomeportError, match=r"no command 'jobmodel': it has checkpoint, clean, "):
         homeport.run(["jobmodel"])
@@ -72,7 +72,7 @@ def test_a_value_and_delete_exclude_each_other(arguments: list[str]) -> None:
 
 
 def test_a_record_is_one_line() -> None:
-    """Offset, type, key, values, who and when; a deletion and damage say so."""
+    """Offset, type, key, values, source and time; a deletion and damage say so."""
 
     def line(message: CoordinatorStreamMessage | None, fault: str = "") -> str:
         record = LoggedRecord(7, message, fault)
@@ -90,7 +90,7 @@ def test_a_record_is_one_line() -> None:
 
 
 def test_a_record_as_json_has_everything() -> None:
-    """Secrets only where they are asked for; no values where the key is deleted."""
+    """Secrets only on request; no values where the key is deleted."""
 
     def body(message: CoordinatorStreamMessage, *, show_secrets: bool) -> object:
         record = LoggedRecord(7, message)

@@ -46,7 +46,7 @@ def test_hosts_and_words(typed: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize("to", ["nm1", ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN])
-def test_what_the_job_knows_may_be_asked(to: str) -> None:
+def test_a_known_host_may_be_requested(to: str) -> None:
     """A live host and the words of the protocol; any host, while none is known."""
     check(STATUS, "0-0", to)
     check({**STATUS, "hosts": []}, "0", "nm9")
@@ -60,7 +60,7 @@ def test_what_the_job_knows_may_be_asked(to: str) -> None:
         ("0", "nm3", "HOST = 'nm3': it has fallen silent and is not asked; try another"),
     ],
 )
-def test_what_it_does_not_know_is_refused_before_it_is_written(
+def test_an_unknown_processor_or_host_is_refused_before_a_record_is_written(
     processor: str, to: str, line: str
 ) -> None:
     """One line with what there is."""
@@ -69,14 +69,14 @@ def test_what_it_does_not_know_is_refused_before_it_is_written(
     assert str(refused.value).startswith(line)
 
 
-def test_of_many_processors_some_are_named() -> None:
+def test_an_error_names_only_some_of_many_processors() -> None:
     """It stays one line."""
     many = {**STATUS, "containers": [{"processor_id": str(n)} for n in range(1000)]}
     with pytest.raises(ConfigError, match=r"18, 19 and 980 more$"):
         check(many, "x", ANY_HOST)
 
 
-def test_every_answer_is_told_once_up_to_the_last() -> None:
+def test_every_answer_is_printed_once_up_to_the_last() -> None:
     """Others' answers are not."""
     stream = InMemoryCoordinatorStream()
     other = replace(DONE, request=replace(REQUEST, uuid="other"))
@@ -92,7 +92,7 @@ def test_waiting_ends_when_patience_does() -> None:
     """As when the AM does not answer for long."""
 
     def patience() -> None:
-        raise UnavailableError("nobody there")
+        raise UnavailableError("no server there")
 
     with pytest.raises(UnavailableError):
         list(answers(InMemoryCoordinatorStream(), "u", patience))

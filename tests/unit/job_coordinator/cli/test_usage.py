@@ -8,7 +8,7 @@ import typer
 from homeport.job_coordinator.cli.usage import run_app
 
 
-def test_an_interrupt_comes_out_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_exits_as_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a command that Ctrl-C has ended would seem to have succeeded."""
     app = typer.Typer()
 

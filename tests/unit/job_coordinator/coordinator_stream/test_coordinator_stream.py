@@ -44,7 +44,7 @@ def test_the_last_record_of_a_key_counts() -> None:
 
 
 def test_types_are_kept_apart_and_unknown_ones_kept() -> None:
-    """The same key under two types is two records; a type that nobody knows is there too."""
+    """The same key under two types is two records; an unknown type is there too."""
     other = CoordinatorStreamMessage("samza-drain-v1", "a", {})
     state = _state(wire.set_config("a", "1"), other)
     assert list(state.latest("samza-drain-v1")) == ["a"]
@@ -76,7 +76,7 @@ def test_locality_outlives_a_permit_that_came_to_nothing() -> None:
     assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm1"}
 
 
-def test_locality_without_an_epoch_is_an_operators_word() -> None:
+def test_a_locality_without_an_epoch_is_an_operators_change() -> None:
     """The writer tool and Samza's containers know no epoch; their records count."""
     state = _state(
         wire.set_processor_epoch("0", 5, 1, []), wire.set_container_host_assignment("0", "nm2")
@@ -84,8 +84,8 @@ def test_locality_without_an_epoch_is_an_operators_word() -> None:
     assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm2"}
 
 
-def test_a_failover_outlasts_the_late_word_of_whom_it_moved() -> None:
-    """The active was lost while it started, the standby is told to stop; neither has an epoch more.
+def test_a_failover_outlasts_the_late_record_of_the_containers_it_moved() -> None:
+    """The active was lost while it started, the standby must stop; neither has a new epoch.
 
     What they write then is as late as that of a succeeded incarnation; an operator's word counts,
     and so does that of their next incarnations.
@@ -114,8 +114,8 @@ def test_a_failover_outlasts_the_late_word_of_whom_it_moved() -> None:
     assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm4", "0-1": "nm3"}
 
 
-def test_a_failover_that_cannot_be_read_moves_nobody() -> None:
-    """Whoever reads it says so; where processors run counts as before."""
+def test_a_failover_that_cannot_be_read_moves_no_container() -> None:
+    """Each reader reports it; where processors run counts as before."""
     state = _state(
         CoordinatorStreamMessage(MessageType.SET_FAILOVER, "0", {"epoch": "x", "standby": "1"}),
         wire.set_container_host_assignment("0", "nm1", 4),
@@ -153,7 +153,7 @@ def test_a_twin_in_the_documents_form_is_deleted_with_its_key() -> None:
     assert stream.latest("set-config")["a"].value("value") == "new"
 
 
-def test_a_catch_up_returns_what_is_new() -> None:
+def test_a_catch_up_returns_new_records() -> None:
     """Each record is returned once, in order."""
     stream = InMemoryCoordinatorStream()
     stream.write([wire.set_config("a", "1"), wire.set_config("b", "2")])
@@ -175,7 +175,7 @@ def test_damaged_records_change_nothing(
     assert "damaged record at offset 2 skipped: the key is not JSON" in caplog.text
 
 
-def test_a_topic_full_of_damage_is_told_briefly(
+def test_a_topic_full_of_damage_is_reported_briefly(
     stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A hundred records are named, all are counted."""

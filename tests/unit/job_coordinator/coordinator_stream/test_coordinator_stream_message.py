@@ -255,7 +255,7 @@ def test_samzas_records_are_read() -> None:
 
 
 def test_spaces_around_json_are_json() -> None:
-    """Whoever writes by hand leaves them."""
+    """A record written by hand has them."""
     assert parse_json(b' {"a": 1} \n', "value") == parse_json('{"a":1}', "value") == {"a": 1}
     with pytest.raises(WireError, match="the value is not JSON"):
         parse_json(b'{"a": 1} x', "value")
@@ -305,7 +305,7 @@ def test_the_documents_records_are_read() -> None:
         (b'[[],"set-config","a"]', b'{"values":{}}'),
     ],
 )
-def test_damaged_records_are_told(key: bytes | None, value: bytes) -> None:
+def test_damaged_records_are_reported(key: bytes | None, value: bytes) -> None:
     """Bytes without the agreed form raise WireError and nothing else."""
     with pytest.raises(WireError):
         wire.decode(key, value)
@@ -372,7 +372,7 @@ def test_missing_fields_cost_only_themselves() -> None:
 
 
 def test_numbers_are_checked() -> None:
-    """A number that is none, and one that is missing, are told with type and key."""
+    """A number that is none, and one that is missing, are reported with type and key."""
     for values in ({"Partition": "x"}, {"Partition": ""}, {"Partition": "1" * 30}, {}):
         message = CoordinatorStreamMessage("set-changelog", "Partition 0", values)
         with pytest.raises(WireError, match="set-changelog 'Partition 0'"):
@@ -405,7 +405,7 @@ def test_a_stamp_keeps_the_source_that_a_message_names() -> None:
         raw=st.none(),
     )
 )
-def test_what_is_written_is_read_back(message: CoordinatorStreamMessage) -> None:
+def test_a_written_message_is_read_back(message: CoordinatorStreamMessage) -> None:
     """decode(encode(m)) is m; a deletion has but its key, an unknown type its bytes as well."""
     if message.is_tombstone:
         message = CoordinatorStreamMessage(
@@ -442,7 +442,7 @@ def test_a_key_that_is_no_list_of_three_is_damaged(key: bytes) -> None:
     ("field", "expected"),
     [(0, 0), (LATEST_MS, LATEST_MS), (-1, 0), (LATEST_MS + 1, 0), (True, 0), ("5", 0), (None, 0)],
 )
-def test_a_time_of_an_envelope_is_one_that_can_be_shown(field: object, expected: int) -> None:
+def test_only_a_valid_time_of_an_envelope_counts(field: object, expected: int) -> None:
     """All else counts as none."""
     assert time_of(field) == expected
 

@@ -45,7 +45,7 @@ def test_the_stream_of_another_job_is_refused(
     )
 
 
-def test_the_own_stream_and_that_of_nobody_are_taken() -> None:
+def test_the_own_stream_and_an_unowned_one_are_accepted() -> None:
     """A new one, one of Samza's without a name, and one whose default id was never written."""
     own = StreamOwner.of(job("etl_daily"))
     for configs in (

@@ -90,7 +90,7 @@ def test_g14_tasks_go_where_they_ran() -> None:
     }
 
 
-def test_g15_who_stays_keeps_what_it_has() -> None:
+def test_g15_a_container_that_stays_keeps_its_tasks() -> None:
     """G15: of those P3 leaves: P1 gets T3 besides T1, P2 has T2."""
     known = _known({"T1": ("P1", "L1"), "T2": ("P2", "L2"), "T3": ("P3", "L3")})
     answer = _group(["T1", "T2", "T3"], known, _processors({"P1": "L1", "P2": "L2"}))

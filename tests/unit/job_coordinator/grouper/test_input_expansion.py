@@ -139,7 +139,7 @@ def test_a_new_stream_is_grouped_as_ever() -> None:
     }
 
 
-def test_who_reads_everything_goes_on_reading_everything() -> None:
+def test_a_task_that_reads_everything_goes_on_reading_everything() -> None:
     """A partition that several tasks had has no owner to go back to."""
     over = {
         "job__systemstreampartition__grouper__factory": "all-ssp-to-single-task",

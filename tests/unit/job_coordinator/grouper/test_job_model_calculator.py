@@ -110,7 +110,7 @@ def test_processors_may_be_given_by_id() -> None:
     assert _tasks_of(model) == {"b-1": ["Partition 0", "Partition 2"], "a": ["Partition 1"]}
 
 
-def test_without_host_affinity_tasks_are_dealt_anew() -> None:
+def test_without_host_affinity_tasks_are_distributed_again() -> None:
     """Reference 3.4: balancing, and keeping, happen with host affinity only."""
     previous = {TaskName(f"Partition {n}"): ProcessorId("1" if n < 1 else "0") for n in range(3)}
     config = _config(**{"job__host-affinity__enabled": "false"})
@@ -280,10 +280,10 @@ def test_a_stream_that_gives_two_tasks_one_changelog_partition_is_not_believed()
         calculate_job_model(_config(), {A: 2, B: 2}, before)
 
 
-def test_a_task_that_a_grouper_of_ours_loses_is_a_bug_that_is_told(
+def test_a_task_that_a_grouper_of_homeport_loses_is_reported_as_a_bug(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its input would never be read: nothing is published, and nobody's configuration is blamed."""
+    """Its input would never be read: nothing is published; no configuration is blamed."""
 
     def forgetful(_self: object, tasks: Sequence[TaskModel], *_: object) -> ContainerTasks:
         return {ProcessorId("0"): [task.task_name for task in tasks[1:]]}

@@ -75,17 +75,17 @@ def test_a_job_has_state_once_a_task_has_a_changelog_partition() -> None:
         ("stores.s.msg.serde", "bytes"),
     ],
 )
-def test_one_time_keys_are_told_with_what_was_and_is(key: str, new: str) -> None:
+def test_one_time_keys_are_reported_with_old_and_new_value(key: str, new: str) -> None:
     """COORD, benefit 3: "changing SystemStreamPartitionGrouper on a stateful Samza job", and more.
 
-    One that was not set is told as its default.
+    One that was not set is reported with its default.
     """
     old = VALUES.get(key, "its default")
     assert changed_key(config(), config(**{key: new})) == OneTimeChange(key, old, new)
     assert changed_key(config(**{key: new}), config(**{key: new})) is None
 
 
-def test_what_does_not_touch_state_may_change() -> None:
+def test_a_key_that_does_not_touch_state_may_change() -> None:
     """More containers, another commit interval, the user's own keys, other words for the same."""
     java = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
     other = config(**{GROUPER: java, "job.container.count": "3", "task.commit.ms": "1", "my": "1"})
@@ -124,7 +124,7 @@ def test_an_input_that_the_job_did_not_have_is_a_change() -> None:
 
 
 def test_a_change_is_refused_in_one_line() -> None:
-    """Key, what is asked for, what was, and the way out."""
+    """Key, requested value, former value, and the remedy."""
     change = changed_key(config(), config(**{GROUPER: "group-by-all-to-one"}))
     assert change is not None
     assert str(refusal(change)) == (

@@ -1,4 +1,4 @@
-"""Groupers that a job brings itself: how they are found, and how their faults are told."""
+"""Groupers that a job brings itself: how they are found, and how their faults are reported."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ def test_own_groupers_are_used_by_either_form_of_their_name(separator: str) -> N
         (BY, "group-by-partition", False),
     ],
 )
-def test_who_must_have_the_package_to_group(key: str, name: str, *, is_own: bool) -> None:
-    """Either grouper may be the job's; where neither is, nobody needs the package."""
+def test_which_processes_need_the_package_to_group(key: str, name: str, *, is_own: bool) -> None:
+    """Either grouper may be the job's; where neither is, no process needs the package."""
     assert (
         has_own_grouper(Config({"job.name": "j", "job.default.system": "kafka", key: name}))
         is is_own
@@ -205,7 +205,7 @@ def test_a_grouper_may_refuse_the_configuration_in_its_own_words() -> None:
         ),
     ],
 )
-def test_a_module_that_does_not_import_is_told(name: str, why: str) -> None:
+def test_a_module_that_does_not_import_is_reported(name: str, why: str) -> None:
     """The reason, and where the module is to be."""
     with pytest.raises(ConfigError, match=rf"^{BY} = '{name}': the module cannot be .*: {why}"):
         _model(BY, name)

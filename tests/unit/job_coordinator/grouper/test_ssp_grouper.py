@@ -69,7 +69,7 @@ def test_g19_each_processor_may_read_everything() -> None:
     assert _sets(grouper.group(partitions, IDS[1:])) == {"Task-1": partitions}
 
 
-def test_g19_who_reads_everything_needs_no_broadcast_and_some_input() -> None:
+def test_g19_a_task_that_reads_everything_needs_no_broadcast_and_some_input() -> None:
     """G19: broadcast inputs beside it are refused, and no input partition at all."""
     config = Config({"task.broadcast.inputs": "kafka.rules#0"})
     with pytest.raises(ConfigError, match=r"task\.broadcast\.inputs = 'kafka\.rules#0'"):
@@ -103,7 +103,7 @@ def test_every_partition_once_for_any_order_as_in_the_naive_way(
 ) -> None:
     """Any order and repetition gives the same tasks, each partition in one: those of a plain loop.
 
-    The names tell the partitions apart, whatever characters the streams' names have.
+    The names distinguish the partitions, whatever characters the streams' names have.
     """
     shuffled = partitions * 2
     random.shuffle(shuffled)

@@ -72,10 +72,10 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 
 @settings(deadline=None)  # the machine may be busy
 @given(st.lists(_TEXT, min_size=1, max_size=5, unique=True), st.integers(1, 3), st.data())
-def test_whose_standby_it_is_survives_json_for_any_names(
+def test_the_active_of_a_standby_survives_json_for_any_names(
     names: list[str], replicas: int, data: st.DataObject
 ) -> None:
-    """Defect 17.1: hyphens, Standby- in front, any script: JSON tells of whom without a field.
+    """Defect 17.1: hyphens, Standby- in front, any script: JSON keeps the active without a field.
 
     Samza takes a hyphen for the mark of a standby, and cuts names at the first two.
     """

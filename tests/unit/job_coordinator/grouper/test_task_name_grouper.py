@@ -149,7 +149,7 @@ def test_g8_a_lopsided_assignment_is_evened_out_when_the_count_changes() -> None
         (2, {"0": [0, 1], "1": [7]}),
     ],
 )
-def test_g9_g10_otherwise_tasks_are_dealt_anew(
+def test_g9_g10_otherwise_tasks_are_distributed_again(
     count: int, previous: Mapping[str, Iterable[int]]
 ) -> None:
     """G9, G10: from or to one container, no or strange ids, other tasks: round robin."""
@@ -157,7 +157,7 @@ def test_g9_g10_otherwise_tasks_are_dealt_anew(
 
 
 def test_any_texts_are_ids() -> None:
-    """Standalone: who leaves gives all, who comes gets some, the order is that of the processors.
+    """Standalone: a leaver gives all, a newcomer gets some, in the order of the processors.
 
     Ids with hyphens, or in another script, are ids like others.
     """
@@ -246,8 +246,8 @@ def _moved(previous: Assignment, grouped: Mapping[ProcessorId, list[TaskName]]) 
 def test_a_changed_count_moves_no_more_tasks_than_it_must(tasks: int, counts: list[int]) -> None:
     """From sizes it made itself no even answer moves fewer; given back, an answer stays as it is.
 
-    The least: with r processors of size s + 1 and the others of size s, all tasks of who vanishes,
-    and of each survivor what exceeds s, less one for each of at most r that may have s + 1.
+    The least: with r processors of size s + 1 and the others of size s, all tasks of those that
+    vanish, and of each survivor what exceeds s, less one for each of at most r that may have s + 1.
     """
     names = _names(range(tasks))
     grouped = _grouped(names, {}, _ids(min(2, tasks)))

@@ -170,6 +170,6 @@ _MISNAMED_TASK = _job(ContainerModel(ProcessorId("0"), {TaskName("b"): _task("a"
         ),
     ],
 )
-def test_each_fault_is_told_in_a_sentence(model: JobModel, fault: str) -> None:
+def test_each_fault_is_reported_in_a_sentence(model: JobModel, fault: str) -> None:
     """The sentence names what is at fault."""
     assert first_fault(model) == fault

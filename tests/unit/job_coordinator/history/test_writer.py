@@ -18,7 +18,7 @@ def _lines(directory: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_an_event_is_one_line_with_who_where_and_when(tmp_path: Path) -> None:
+def test_an_event_is_one_line_with_process_place_and_time(tmp_path: Path) -> None:
     """The agreed fields come first and cannot be overwritten; the event's own follow."""
     writer = HistoryWriter(tmp_path / "deep" / ".history", "container", "nm1")
     writer.event("restore-finished", "0", 4, kind="tail", to=None, host="other", path=Path("x"))
@@ -69,7 +69,7 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
     assert len(_lines(tmp_path)) == 800
 
 
-def test_a_history_that_cannot_be_written_stops_nobody(
+def test_a_history_that_cannot_be_written_stops_no_process(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is said once in the log, and that is all."""
@@ -81,7 +81,7 @@ def test_a_history_that_cannot_be_written_stops_nobody(
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_what_could_not_be_written_comes_first_when_it_can(tmp_path: Path, *, ends: bool) -> None:
+def test_unwritten_events_are_written_first_later(tmp_path: Path, *, ends: bool) -> None:
     """A disk that was full for a while leaves no gap: with the next event, or at the end."""
     place = tmp_path / "place"
     place.write_text("", encoding="utf-8")
@@ -98,7 +98,7 @@ def test_what_could_not_be_written_comes_first_when_it_can(tmp_path: Path, *, en
     assert [line["event"] for line in _lines(place / "below")] == names
 
 
-def test_of_a_line_that_has_half_a_place_the_other_half_follows(
+def test_the_rest_of_a_half_written_line_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No line is torn by the last bytes of a disk."""

@@ -1,4 +1,4 @@
-"""The client, and those who are not the job coordinator's server: nobody, the dead, strangers."""
+"""The client, and addresses without the job coordinator's server: empty, dead, foreign."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_the_client_reads_the_job_model_of_any_version(served: Served) -> None:
         client.job_model(7)
 
 
-def test_without_token_secrets_are_masked(served: Served) -> None:
+def test_without_a_token_secrets_are_masked(served: Served) -> None:
     """Anyone may read the model, but not the secrets in it."""
     config = served.client(None).job_model().config
     assert dict(config) == {"job.name": "Flüge", "db.password": MASK}
@@ -66,7 +66,7 @@ def test_the_job_model_is_served_as_samza_does(served: Served) -> None:
     assert (status, body) == (200, b"")
 
 
-def test_the_job_model_is_compressed_where_asked(served: Served) -> None:
+def test_the_job_model_is_compressed_on_request(served: Served) -> None:
     """Gzip gives the same bytes, also for a model of some megabytes."""
     served.backend.models[None] = model = small_model(big=BIG)
     status, headers, body = served.call("GET", "/", Accept_Encoding="gzip")
@@ -93,7 +93,7 @@ def test_an_unchanged_job_model_is_not_sent_again(served: Served) -> None:
     assert served.call("GET", "/", If_None_Match=tag)[0] == 200
 
 
-def test_before_there_is_a_job_model_callers_are_told_to_wait(served: Served) -> None:
+def test_before_there_is_a_job_model_callers_must_wait(served: Served) -> None:
     """503, which the client takes for not available; not an error of the caller."""
     del served.backend.models[None]
     with pytest.raises(UnavailableError, match="503 there is no JobModel yet"):
@@ -130,7 +130,7 @@ def test_config_is_flat_and_masked_without_token(served: Served) -> None:
 def test_compression_is_agreed_as_http_says(
     served: Served, accepted: str, *, is_packed: bool
 ) -> None:
-    """Gzip only for whoever takes it; the answer says that it depends on that."""
+    """Gzip only for clients that accept it; the answer says that it depends on that."""
     for path in ("/", "/config", "/v1/processors/0/model"):
         _, headers, body = served.call("GET", path, Accept_Encoding=accepted)
         assert headers["vary"] == "Authorization, Accept-Encoding"

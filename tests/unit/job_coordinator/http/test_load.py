@@ -53,7 +53,7 @@ async def _nobody_connected(served: Served) -> None:
     runner = served.server._runner
     assert runner is not None
     async with asyncio.timeout(30):
-        while runner.server is not None and runner.server.connections:  # noqa: ASYNC110 - it tells nobody
+        while runner.server is not None and runner.server.connections:  # noqa: ASYNC110 - it sends no signal
             await asyncio.sleep(0.01)
 
 
@@ -135,7 +135,9 @@ def test_a_header_has_a_limit(served: Served, caplog: pytest.LogCaptureFixture) 
     assert record.exc_info is None
 
 
-def test_what_is_no_http_is_refused(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_that_is_not_http_is_refused(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     """As a port scanner sends it: 400 and a line at most."""
     assert _rest(_asked(served, "\x16\x03%s %d\r\n\r\n")).startswith(b"HTTP/1.0 400 ")
     assert all(record.exc_info is None for record in caplog.records)
@@ -143,10 +145,8 @@ def test_what_is_no_http_is_refused(served: Served, caplog: pytest.LogCaptureFix
     assert served.client().status()
 
 
-def test_a_process_of_few_files_takes_more_connections(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whoever listens raises its limit of open files as far as it may."""
+def test_a_process_of_few_files_takes_more_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server raises its limit of open files as far as it may."""
     set_to: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: set_to.append(limits))
     for limits in ((1024, 4096), (1024, 1 << 20), (1024, resource.RLIM_INFINITY)):
@@ -159,7 +159,7 @@ def test_a_process_of_few_files_takes_more_connections(
     assert len(set_to) == 3
 
 
-def test_a_model_is_encoded_once_for_all_who_ask(
+def test_a_model_is_encoded_once_for_all_requests(
     loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked by many at the same time, masked and not, compressed and not."""
@@ -181,8 +181,8 @@ def test_a_model_is_encoded_once_for_all_who_ask(
     loop.run(ask())
 
 
-def test_what_failed_is_made_again(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault in the making is told to those who asked, and the next one tries again."""
+def test_a_failed_document_is_made_again(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in the making fails the waiting requests, and the next one tries again."""
 
     def fail(_model: JobModel) -> bytes:
         raise MemoryError
@@ -200,7 +200,7 @@ def test_what_failed_is_made_again(loop: Loop, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_few_models_are_kept(loop: Loop) -> None:
-    """Old versions are let go, the one that is asked for all the time is not."""
+    """Old versions are dropped, the one with constant requests is not."""
 
     async def ask() -> None:
         present, made = small_model(), JobModelDocuments()

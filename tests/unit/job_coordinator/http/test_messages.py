@@ -92,7 +92,7 @@ def test_the_field_names_are_those_agreed_on() -> None:
 
 def test_a_long_report_of_a_start_has_the_sums_of_each_store() -> None:
     """One entry for the tasks of one kind and refusal; a report that is short enough stays."""
-    anew = [Restored(RestoreKind.FULL, 0, 9, n, f"{n}: recreated", "anew") for n in (1, 2)]
+    anew = [Restored(RestoreKind.FULL, 0, 9, n, f"{n}: recreated", "another-topic") for n in (1, 2)]
     tail = Restored(RestoreKind.TAIL, 5, 9, 5)
     report = replace(STARTED, restored={"s": {"a": tail, "b": anew[0], "c": anew[1]}, "t": {}})
     size = len(compact_json(report.to_json()))
@@ -101,8 +101,8 @@ def test_a_long_report_of_a_start_has_the_sums_of_each_store() -> None:
     assert short.restored == {
         "s": {
             "1 tasks, tail": tail_sum(tail),
-            "2 tasks, full, anew": Restored(
-                RestoreKind.FULL, None, None, 3, "1: recreated", "anew", tasks=2
+            "2 tasks, full, another-topic": Restored(
+                RestoreKind.FULL, None, None, 3, "1: recreated", "another-topic", tasks=2
             ),
         },
         "t": {},

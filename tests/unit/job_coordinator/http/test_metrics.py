@@ -46,7 +46,7 @@ def test_the_status_in_numbers() -> None:
     assert samples["homeport_coordinator_stream_reachable",] == 0
 
 
-def test_what_containers_report_of_single_stores() -> None:
+def test_the_metrics_of_single_stores() -> None:
     """Progress of a restore and lag of a standby, by processor, store and task; unknowns left."""
     report = {
         "restoring": [
@@ -82,8 +82,8 @@ def test_what_containers_report_of_single_stores() -> None:
     }
 
 
-def test_what_is_not_known_is_not_told() -> None:
-    """No sample rather than a zero that nobody measured."""
+def test_an_unknown_value_has_no_sample() -> None:
+    """No sample rather than a zero that was not measured."""
     assert _samples(JobCoordinatorMetrics(dict).text()) == {}
 
 

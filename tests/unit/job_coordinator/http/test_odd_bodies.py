@@ -100,7 +100,7 @@ def test_an_order_has_numbers_that_a_launcher_can_wait_by(field: str, number: ob
 
 @pytest.mark.parametrize("number", [10**400, -1, True, 2**31])
 def test_a_lease_is_of_a_length_that_can_be_counted(number: object) -> None:
-    """Of the grant, and the attempt of who asks."""
+    """Of the grant, and the attempt of the requester."""
     with pytest.raises(WireError, match="field 'lease_ms'"):
         LeaseGrant.from_json({"lease": "granted", "lease_ms": number})
     with pytest.raises(WireError, match="field 'attempt'"):

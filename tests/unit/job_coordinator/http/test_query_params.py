@@ -1,4 +1,4 @@
-"""What is asked of decisions, and what the server makes of the questions."""
+"""Queries about decisions, and how the server parses them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
 class Decisions:
-    """Says what it was asked."""
+    """Returns the query it received."""
 
     def __init__(self) -> None:
         self.fault: Exception | None = None
@@ -47,7 +47,7 @@ class Decisions:
 
 @pytest.fixture
 def telling(loop: Loop) -> Iterator[tuple[Served, Decisions]]:
-    """A server that tells of decisions, on a free port."""
+    """A server that reports decisions, on a free port."""
     backend, decisions = Backend(), Decisions()
     server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, decisions)
     _, port = loop.run(server.start())
@@ -63,7 +63,7 @@ def telling(loop: Loop) -> Iterator[tuple[Served, Decisions]]:
         ({"other": "x"}, EventsAsked()),
     ],
 )
-def test_events_are_asked_for_by_a_query(query: dict[str, str], asked: EventsAsked) -> None:
+def test_events_are_selected_by_a_query(query: dict[str, str], asked: EventsAsked) -> None:
     """Each word may be left out."""
     assert EventsAsked.from_query(query) == asked
 
@@ -84,7 +84,7 @@ def test_a_query_that_is_none_is_refused(query: dict[str, str], fault: str) -> N
         EventsAsked.from_query(query)
 
 
-def test_hosts_are_asked_about_once_each() -> None:
+def test_each_host_of_a_query_counts_once() -> None:
     """In lower case, as all host names are; at least one."""
     assert hosts_asked(["NM2", "nm1", "nm2"]) == ("nm1", "nm2")
     with pytest.raises(WireError, match=r"no host is given: ask \?host=NAME"):
@@ -100,7 +100,7 @@ def test_the_client_asks_what_the_server_answers(telling: tuple[Served, Decision
 
 
 def test_faults_of_the_question_and_of_the_moment(telling: tuple[Served, Decisions]) -> None:
-    """400 for what is wrong with the question, 503 for who should ask again."""
+    """400 for a faulty query, 503 for a query that may be repeated."""
     served, decisions = telling
     assert served.call("GET", "/v1/events?limit=x")[0] == 400
     assert served.call("GET", "/v1/what-if")[0] == 400
@@ -125,7 +125,7 @@ def test_the_numbers_of_decisions_are_among_the_metrics(telling: tuple[Served, D
     assert b"samza_Group_a_name 7.0" in telling[0].call("GET", "/metrics")[2]
 
 
-def test_a_server_that_is_told_of_no_decisions_has_none(served: Served) -> None:
+def test_a_server_without_decisions_has_none(served: Served) -> None:
     """404, and the reason."""
     status, _, body = served.call("GET", "/v1/events")
     assert (status, json.loads(body)) == (404, {"error": "decisions are not served here"})

@@ -45,7 +45,7 @@ def test_locality_is_served_as_samza_does(served: Served) -> None:
 
 
 def test_one_query_parameter_of_any_name_asks_for_one_locality(served: Served) -> None:
-    """G30: Samza counts the parameters; two ask for all, one of another name names nobody."""
+    """G30: Samza counts the parameters; two mean all, one of another name selects none."""
     nobody = json.loads(served.call("GET", "/locality?other=0")[2])
     assert nobody == {"id": None, "host": "", "jmx-url": "", "jmx-tunneling-url": ""}
     twice = json.loads(served.call("GET", "/locality?processorId=0&processorId=7")[2])
@@ -64,13 +64,13 @@ def test_the_heartbeat_says_whether_a_container_is_ours(served: Served) -> None:
     assert served.error("GET", f"{path}0").startswith("400 executionContainerId")
 
 
-def test_status_is_what_the_job_says(served: Served) -> None:
+def test_the_client_gets_the_status_unchanged(served: Served) -> None:
     """The client gets the status as it is."""
     assert served.client().status() == served.backend.status()
 
 
 def test_status_has_log_lines_for_the_token_alone(served: Served) -> None:
-    """A log may have anything in it: without the token all is told of a failure but its lines."""
+    """A log may have anything in it: without the token a failure has all but its lines."""
     told = served.client(None).status()
     failed, other = served.backend.status()["failures"]
     assert told["failures"] == [{**failed, "last_lines": None}, other]
@@ -78,7 +78,7 @@ def test_status_has_log_lines_for_the_token_alone(served: Served) -> None:
     assert LOG_LINE not in served.call("GET", "/v1/status")[2].decode()
 
 
-def test_what_launchers_and_containers_say_arrives(served: Served) -> None:
+def test_messages_of_launchers_and_containers_arrive(served: Served) -> None:
     """Each message reaches the backend as it was sent, and the order comes back."""
     client = served.client(f" {TOKEN}\n")
     assert client.check_in(CHECK_IN) == ORDER
@@ -101,7 +101,7 @@ def test_what_launchers_and_containers_say_arrives(served: Served) -> None:
         ({"Authorization": "Bearer \xe4"}, "the bearer token is not this job's"),
     ],
 )
-def test_nothing_is_taken_without_the_token(
+def test_no_message_is_accepted_without_the_token(
     served: Served, route: str, headers: dict[str, str], reason: str
 ) -> None:
     """Every POST needs this job's token; without it nothing is read of the body."""
@@ -110,7 +110,7 @@ def test_nothing_is_taken_without_the_token(
 
 
 def test_a_wrong_token_is_refused_for_reading_too(served: Served) -> None:
-    """Whoever offers a token expects secrets: masked ones would fail later and elsewhere."""
+    """A client that offers a token expects secrets: masked ones would fail later and elsewhere."""
     with pytest.raises(WireError, match="401 the bearer token is not this job's"):
         served.client("other").job_model()
 
@@ -125,7 +125,7 @@ def test_a_bad_body_is_refused_in_one_line(served: Served, body: bytes) -> None:
     assert served.backend.said == []
 
 
-def test_the_client_tells_why_the_server_refused(served: Served) -> None:
+def test_the_client_says_why_the_server_refused(served: Served) -> None:
     """The server's words are in the client's error."""
     bad = dataclasses.replace(CHECK_IN, pid="x")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(WireError, match=r"v1/check-in: 400 field 'pid' is missing"):
@@ -187,7 +187,7 @@ def test_a_backend_that_cannot_answer_now_says_so(served: Served) -> None:
         served.client().check_in(CHECK_IN)
 
 
-def test_a_port_in_use_is_told_with_its_remedy(served: Served, loop: Loop) -> None:
+def test_a_port_in_use_is_reported_with_its_remedy(served: Served, loop: Loop) -> None:
     """One line that names the address and the key."""
     second = JobCoordinatorServer(Backend(), TOKEN, "127.0.0.1", served.port)
     with pytest.raises(
@@ -220,7 +220,7 @@ def test_many_threads_share_a_client(served: Served) -> None:
 def test_proxies_of_the_environment_are_not_used(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The AM is asked directly, whatever the environment says."""
+    """The client calls the AM directly, whatever the environment says."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1/")
     assert served.client().status()

@@ -1,4 +1,4 @@
-"""What changelogs must look like, and what is told of those that do not."""
+"""What changelogs must look like, and what is reported of those that do not."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_changelog_has_one_partition_for_each_task(partitions: int) -> None:
 
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
 def test_a_policy_that_would_lose_state_is_refused(policy: str) -> None:
-    """What grows old would be gone; whoever means it says so in the configuration."""
+    """Old records would be gone; a user that wants this says so in the configuration."""
     config = store()
     assert fault(config, found(config, cleanup_policy=policy)) == (
         f"topic = 's-log': its cleanup.policy is {policy!r} and must be 'compact': records that "
@@ -161,7 +161,7 @@ def test_a_policy_that_would_lose_state_is_refused(policy: str) -> None:
     assert topic_fault(meant, changelog_topic_spec(meant, 8), found(meant)) is None
 
 
-def test_a_policy_that_keeps_more_than_wanted_is_only_told() -> None:
+def test_a_policy_that_keeps_more_than_wanted_is_only_reported() -> None:
     """Nothing is lost where records are compacted that might be deleted."""
     config = store(kafka_cleanup_policy="delete")
     topic = found(config, cleanup_policy="compact")
@@ -198,7 +198,7 @@ def test_a_topic_that_takes_smaller_records_than_configured_is_refused() -> None
     )
 
 
-def test_what_else_differs_is_told_with_what_is_in_force() -> None:
+def test_other_differences_are_reported_with_the_value_in_force() -> None:
     """Retention, lag, sizes, replicas: the topic's own count, and it is not altered."""
     config = store(min_compaction_lag_ms="5")
     topic = found(config, delete_retention_ms="100", min_compaction_lag_ms="0")

@@ -35,7 +35,7 @@ class Client:
         return ClusterMetadata()
 
 
-def test_without_a_loss_nothing_is_asked() -> None:
+def test_without_a_loss_there_is_no_request() -> None:
     """Neither by silence, nor by words about other things."""
     connection = Connection()
     client = Client(connection)
@@ -45,7 +45,7 @@ def test_without_a_loss_nothing_is_asked() -> None:
 
 
 def test_a_loss_lasts_until_a_broker_answers() -> None:
-    """However often it is asked about."""
+    """However often it is checked."""
     connection = Connection()
     client = Client(connection)
     client.words, client.is_up = [KafkaError._ALL_BROKERS_DOWN], False
@@ -57,7 +57,7 @@ def test_a_loss_lasts_until_a_broker_answers() -> None:
     assert client.asked == 2
 
 
-def test_what_differs_in_numbers_only_is_said_once() -> None:
+def test_errors_that_differ_in_numbers_only_are_logged_once() -> None:
     """A library that tries every second says so once a minute."""
     once = SaidOnce()
 

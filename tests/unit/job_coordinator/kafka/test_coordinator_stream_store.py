@@ -98,7 +98,7 @@ def _store(
     return CoordinatorStreamStore(SYSTEM, "t", source="test", timeout_s=5), fetched
 
 
-def test_what_is_fetched_is_taken_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetched_records_are_read_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """One record is waited for, those that came with it are not; the end ends the reading."""
     records = [Event(n, f"k{n}") for n in range(5)]
     store, fetched = _store(monkeypatch, 5, records[:3], [*records[3:], Event(5, code=END)])
@@ -123,7 +123,7 @@ def test_records_fetched_beside_a_failure_are_not_lost(monkeypatch: pytest.Monke
 
 
 def test_a_stream_that_was_not_bootstrapped_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """G27: whoever asks before the bootstrap, or after the end, gets no half of a state."""
+    """G27: a reader before the bootstrap, or after the end, gets no half of a state."""
     store, _ = _store(monkeypatch, 0)
     with pytest.raises(InvariantViolation, match="before bootstrap"):
         store.catch_up()
@@ -136,7 +136,7 @@ def test_a_stream_that_was_not_bootstrapped_is_not_read(monkeypatch: pytest.Monk
 def test_a_stream_of_another_job_is_refused_when_it_has_been_read(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """By whoever opens it, before anybody can act on it or write to it."""
+    """By each process that opens it, before it can act on it or write to it."""
     batch = [Event(0, "job.name", text=name), Event(1, code=END)]
     _store(monkeypatch, 1, batch)
     with CoordinatorStreamStore.of(CONFIG, source="test") as store:
@@ -147,7 +147,7 @@ def test_a_stream_of_another_job_is_refused_when_it_has_been_read(
             store.bootstrap()
 
 
-def test_the_product_opens_no_stream_without_asking_whose_it_is() -> None:
+def test_the_product_opens_no_stream_without_checking_its_owner() -> None:
     """``CoordinatorStreamStore.of`` is the one way that it uses."""
     folders = ("appmaster", "config", "container", "job_coordinator")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
@@ -178,7 +178,7 @@ class Heads:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
 
-def test_the_head_is_asked_again_while_the_leader_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_head_is_read_again_while_the_leader_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a new leader knows its high watermark, within the time limit (safety K1)."""
     changing = [KafkaError.NOT_LEADER_FOR_PARTITION] + [KafkaError.OFFSET_NOT_AVAILABLE] * 2
     monkeypatch.setattr(clients, "admin", lambda _: Heads(*changing))

@@ -20,7 +20,7 @@ def answer(offset: int) -> Future[ListOffsetsResultInfo]:
 
 
 @pytest.mark.parametrize("offset", [0, 7, -1])
-def test_an_offset_that_was_told_is_it(offset: int) -> None:
+def test_an_offset_that_was_returned_is_the_offset(offset: int) -> None:
     """-1: there is no record of that time."""
     assert told_offset(answer(offset)) == offset
 

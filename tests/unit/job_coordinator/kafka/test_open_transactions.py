@@ -1,4 +1,4 @@
-"""What an operator is told of transactions that are in the way."""
+"""What an operator learns of transactions that are in the way."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _said(error: KafkaError, leaders: dict[int, int] | None) -> str:
     return str(not_initialised(SYSTEM, _Client(leaders), "a-stranger", error))  # type: ignore[arg-type]  # a part of it
 
 
-def test_an_aborting_command_comes_with_what_it_must_not_abort() -> None:
-    """Nobody is told to abort what may have been committed."""
+def test_an_aborting_command_has_a_warning() -> None:
+    """No advice aborts what may have been committed."""
     line = how_to_end(SYSTEM, "log", 3, 17)
     tool = "kafka-transactions.sh --bootstrap-server h:1"
     assert f"`{tool} abort --topic log --partition 3 --start-offset 17`" in line
@@ -69,7 +69,7 @@ def test_the_coordinator_of_a_transaction_that_does_not_end_is_named(
     assert "it may be still ending the last transaction of this id" in late
 
 
-def test_of_a_kafka_that_is_away_no_transaction_is_told() -> None:
+def test_of_a_kafka_that_is_away_no_transaction_is_reported() -> None:
     """Nor where it refuses the id."""
     for line in (_said(ENDING, None), _said(KafkaError(KafkaError.INVALID_REQUEST), {0: 7})):
         assert "initialising a-stranger" in line

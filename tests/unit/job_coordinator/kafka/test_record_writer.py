@@ -99,7 +99,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
 
 
 def _writer() -> TransactionalWriter:
-    """With no time at all: what Kafka does not answer at once is asked once."""
+    """With no time at all: a request that Kafka does not answer at once is sent once."""
     writer = TransactionalWriter(SYSTEM, "t", 0, "homeport.j.1.am.1.a.1")
     writer.open()
     return writer
@@ -119,7 +119,7 @@ def test_a_commit_of_unknown_outcome_is_settled_before_the_next(library: Library
     assert library.calls == ["begin", "a", "commit", "commit", "begin", "b", "commit"]
 
 
-def test_nothing_is_begun_while_the_outcome_stays_unknown(library: Library) -> None:
+def test_no_transaction_begins_while_the_outcome_stays_unknown(library: Library) -> None:
     """However often the caller tries again."""
     writer = _writer()
     library.answers = [LATE, LATE, LATE]
@@ -130,7 +130,7 @@ def test_nothing_is_begun_while_the_outcome_stays_unknown(library: Library) -> N
 
 
 def test_a_commit_that_is_refused_later_is_aborted(library: Library) -> None:
-    """What was not known turns out to be nothing: the caller is told, and the next write begins."""
+    """The unknown result is an abort: the caller learns it, and the next write begins."""
     writer = _writer()
     library.answers = [LATE, REFUSED]
     with pytest.raises(UnavailableError, match="the outcome is not known"):
@@ -162,9 +162,9 @@ def test_a_failure_says_what_the_topic_lacks(library: Library) -> None:
 def test_a_writer_that_kafka_has_forgotten_is_over(
     library: Library, answers: list[KafkaError | None]
 ) -> None:
-    """Nothing is aborted, for which the library would take the id again: somebody newer may lead.
+    """Nothing is aborted, as the library would take the id again for it: a newer writer may lead.
 
-    Whether the commit says so, or only what is asked before the abort.
+    Whether the commit says so, or only the request before the abort.
     """
     writer = _writer()
     library.answers = answers

@@ -21,7 +21,7 @@ CONFIG = Config(
 
 
 class Topics:
-    """The topics of two clusters, and what they were asked."""
+    """The topics of two clusters, and the requests they received."""
 
     def __init__(self) -> None:
         """Cluster one has a and b, cluster two has a."""
@@ -50,7 +50,7 @@ class Asked:
         return {stream: counts[stream] for stream in streams if stream in counts}
 
 
-def test_each_system_is_asked_once_for_all_its_streams() -> None:
+def test_each_system_is_queried_once_for_all_its_streams() -> None:
     """Streams of one name on two systems stay apart; one that does not exist is absent."""
     topics = Topics()
     cache = StreamMetadataCache(CONFIG, topics.admin_of)

@@ -106,7 +106,7 @@ class Admin:
 
 
 class _Late(Future[Any]):
-    """One that is answered when it is asked."""
+    """A future with its answer at the first call."""
 
     answer: Callable[[], None]
 
@@ -130,7 +130,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Admin:
 SYSTEM = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "b:1"}), "k")
 
 
-def test_what_passes_by_itself_is_asked_again(brokers: Admin) -> None:
+def test_a_request_with_a_transient_error_is_repeated(brokers: Admin) -> None:
     """A cluster whose controller changes refuses for a moment only."""
     topics = TopicAdmin(SYSTEM)
     brokers.errors = [KafkaError.NOT_CONTROLLER, KafkaError.LEADER_NOT_AVAILABLE]
@@ -140,7 +140,7 @@ def test_what_passes_by_itself_is_asked_again(brokers: Admin) -> None:
     assert brokers.asked == 5
 
 
-def test_what_does_not_pass_is_told(brokers: Admin) -> None:
+def test_an_error_that_is_not_transient_is_reported(brokers: Admin) -> None:
     """At once, or when the time is over; a topic that is not there is none."""
     brokers.errors = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
     with pytest.raises(UnavailableError, match=r"asking for topic 'a': .*authorization failed"):
@@ -155,7 +155,7 @@ def test_what_does_not_pass_is_told(brokers: Admin) -> None:
 def test_a_broker_that_does_not_know_a_new_topic_is_behind(
     brokers: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each question may reach another broker; one that knew of it was asked before."""
+    """Each request may reach another broker; an earlier request reached one that knew the topic."""
     monkeypatch.setattr(topics_module, "_MADE", {("b:1", "a"): time.monotonic()})
     brokers.errors = [KafkaError.UNKNOWN_TOPIC_OR_PART] * 2
     assert TopicAdmin(SYSTEM).topic_config("a") == {"a": "1"}

@@ -20,7 +20,7 @@ from homeport.job_coordinator.kafka.transient_errors import is_transient
         KafkaError.NOT_CONTROLLER,
     ],
 )
-def test_what_kafka_retries_passes(code: int) -> None:
+def test_errors_that_kafka_retries_are_transient(code: int) -> None:
     """What the library says so of as well, whatever it is."""
     assert is_transient(KafkaError(code))
     assert is_transient(KafkaError(KafkaError._FAIL, "once more", retriable=True))
@@ -38,6 +38,6 @@ def test_what_kafka_retries_passes(code: int) -> None:
         KafkaError._FENCED,
     ],
 )
-def test_what_only_a_change_mends_does_not(code: int) -> None:
-    """Whoever waited for it would wait for ever."""
+def test_errors_that_only_a_change_mends_are_not_transient(code: int) -> None:
+    """A caller that waited for it would wait for ever."""
     assert not is_transient(KafkaError(code))

@@ -50,7 +50,7 @@ def test_a_reset_takes_them_away(stream: InMemoryCoordinatorStream) -> None:
 def test_a_record_that_cannot_be_read_says_nothing(
     stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is told, and the topic is taken as it is; so is one without a system."""
+    """It is reported, and the topic is accepted as it is; so is one without a system."""
     for topic, topic_id in ((str(LOG), ""), ("no-system", "id-1")):
         message_type = MessageType.SET_CHANGELOG_TOPIC
         stream.write([wire.set_topic(message_type, topic, topic_id, store="s")])
@@ -61,7 +61,7 @@ def test_a_record_that_cannot_be_read_says_nothing(
 
 
 def test_only_the_topic_that_is_known_holds_the_state() -> None:
-    """Of one that nothing is known of none is missed; a missing and another one are told."""
+    """Of one that nothing is known of none is missed; a missing and another one are reported."""
     assert lost_state(LOG, None, None) is None
     assert lost_state(LOG, None, "id-1") is None
     assert lost_state(LOG, RECORD, "id-1") is None

@@ -46,7 +46,7 @@ def test_a_reset_takes_it_away(stream: InMemoryCoordinatorStream) -> None:
 def test_a_record_that_cannot_be_read_says_nothing(
     stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is told, and the topic is taken as it is."""
+    """It is reported, and the topic is accepted as it is."""
     stream.write([wire.set_topic(MessageType.SET_CHECKPOINT_TOPIC, str(TOPIC), "")])
     stream.catch_up()
     with caplog.at_level(logging.WARNING):
@@ -55,7 +55,7 @@ def test_a_record_that_cannot_be_read_says_nothing(
 
 
 def test_only_the_topic_that_is_known_holds_the_positions() -> None:
-    """Of one that nothing is known of none is missed; a missing and another one are told."""
+    """Of one that nothing is known of none is missed; a missing and another one are reported."""
     assert lost_positions(TOPIC, None, None) is None
     assert lost_positions(TOPIC, None, "id-1") is None
     assert lost_positions(TOPIC, "id-1", "id-1") is None

@@ -30,7 +30,7 @@ def test_configuration_is_replaced_new_keys_first(stream: InMemoryCoordinatorStr
     assert list(stream.latest("set-changelog")) == [T0]
 
 
-def test_what_the_writer_tool_set_outlives_a_deployment(stream: InMemoryCoordinatorStream) -> None:
+def test_values_of_the_writer_tool_outlive_a_deployment(stream: InMemoryCoordinatorStream) -> None:
     """Neither overwritten nor deleted by a new file, until it is taken back; its source stays."""
     manager = ConfigManager(stream)
     manager.replace({"a": "1", "b": "1"}, "job-runner")

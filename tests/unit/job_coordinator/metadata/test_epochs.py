@@ -62,8 +62,8 @@ def test_reports_of_fences_are_read_back(stream: InMemoryCoordinatorStream) -> N
     assert manager.read_fenced() == {P0: report}
 
 
-def test_a_raised_epoch_says_what_was_permitted_last(stream: InMemoryCoordinatorStream) -> None:
-    """Nobody was permitted to use it; where nothing is said, the epoch is that of a permit."""
+def test_a_raised_epoch_has_the_last_permitted_one(stream: InMemoryCoordinatorStream) -> None:
+    """No container was permitted to use it; without the field, the epoch is that of a permit."""
     manager = EpochManager(stream)
     raised = ProcessorEpoch(6, 2, (Incarnation(P0, 5),), permitted=5, unseen_ms=42_000)
     manager.write_processor_epoch(P0, raised)

@@ -23,7 +23,7 @@ S0, S1 = ProcessorId("0-0"), ProcessorId("0-1")
         RecordedFailover(1, None, None, "other-host"),
     ],
 )
-def test_what_is_under_way_is_read_back_until_it_ends(
+def test_a_failover_is_read_back_until_it_ends(
     stream: InMemoryCoordinatorStream, failover: RecordedFailover
 ) -> None:
     """One record per active container: a later choice replaces the one before."""

@@ -44,13 +44,13 @@ def test_a_failover_without_cause_or_used_standbys_is_one(
 def test_a_changelog_record_needs_both_its_values(
     stream: InMemoryCoordinatorStream, topic_id: str, store: str
 ) -> None:
-    """With one of them alone no lost state could be told of: it says nothing."""
+    """One of them alone cannot show a lost state: it says nothing."""
     stream.write([wire.set_topic(MessageType.SET_CHANGELOG_TOPIC, str(LOG), topic_id, store=store)])
     stream.catch_up()
     assert ChangelogTopicManager(stream).read() == {}
 
 
-def test_a_null_of_the_writer_tool_stands_above_no_file(stream: InMemoryCoordinatorStream) -> None:
+def test_a_null_of_the_writer_tool_overrides_no_file(stream: InMemoryCoordinatorStream) -> None:
     """A value that is no text is none: the deployment's own counts."""
     value = f'{{"source":"{WRITER_SOURCE}","values":{{"value":null}}}}'
     stream.log.append((b'[1,"set-config","a"]', value.encode()))
@@ -60,7 +60,7 @@ def test_a_null_of_the_writer_tool_stands_above_no_file(stream: InMemoryCoordina
 
 
 def test_a_tombstone_has_no_value_of_any_name() -> None:
-    """Whoever asks one for a value is told that there is none."""
+    """A tombstone returns no value for any name."""
     assert wire.tombstone(MessageType.SET_CONFIG, "a").value("value") is None
 
 
@@ -76,9 +76,7 @@ def test_a_task_may_be_named_like_a_processor() -> None:
     assert list(state.latest(MessageType.SET_PROCESSOR_EPOCH)) == ["1", "0"]
 
 
-def test_a_twin_that_is_written_itself_has_no_other_twin(
-    stream: InMemoryCoordinatorStream,
-) -> None:
+def test_a_twin_that_is_written_itself_has_no_other_twin(stream: InMemoryCoordinatorStream) -> None:
     """A record in the document's form is written as it is: its own key is not deleted before it."""
     stream.log.append((b'["1","set-config","a"]', b'{"values":{"value":"old"}}'))
     stream.catch_up()

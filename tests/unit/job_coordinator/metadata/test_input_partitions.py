@@ -41,7 +41,7 @@ def test_an_input_that_is_read_no_more_is_forgotten(stream: InMemoryCoordinatorS
     assert InputPartitionManager(stream).read() == {IN: 4, OTHER: 3}
 
 
-def test_an_input_that_was_made_anew_with_fewer_begins_with_these(
+def test_a_recreated_input_with_fewer_partitions_begins_with_these(
     stream: InMemoryCoordinatorStream,
 ) -> None:
     """What it grows by is new from then on, also below the count that it had once."""
@@ -51,7 +51,7 @@ def test_an_input_that_was_made_anew_with_fewer_begins_with_these(
     assert InputPartitionManager(stream).read() == {IN: 2}
 
 
-def test_what_an_earlier_release_had_assigned_counts(stream: InMemoryCoordinatorStream) -> None:
+def test_partitions_assigned_by_an_earlier_release_count(stream: InMemoryCoordinatorStream) -> None:
     """Its job has partitions, and no record of their number."""
     for partition in range(4):
         ssp = SystemStreamPartition(IN.system, IN.stream, partition)
@@ -65,7 +65,7 @@ def test_what_an_earlier_release_had_assigned_counts(stream: InMemoryCoordinator
 def test_a_record_that_cannot_be_read_says_nothing(
     stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture, values: dict[str, str]
 ) -> None:
-    """It is told, and the input has no first count until the next JobModel."""
+    """It is reported, and the input has no first count until the next JobModel."""
     kind = MessageType.SET_INPUT_PARTITIONS
     whole = CoordinatorStreamMessage(kind, "no-system", {"partitions": "3"})
     stream.write([CoordinatorStreamMessage(kind, str(IN), values), whole])

@@ -37,7 +37,7 @@ def test_topics_are_read_as_they_were_written(stream: InMemoryCoordinatorStream)
     assert stream.catch_up() == ()
 
 
-def test_what_an_earlier_submission_saw_stays_known(stream: InMemoryCoordinatorStream) -> None:
+def test_topics_of_an_earlier_submission_stay_known(stream: InMemoryCoordinatorStream) -> None:
     """The next one compares with it; another topic gets a record with a floor."""
     InputTopicManager(stream, 2).write({IN: "id-1", OTHER: "id-2"})
     stream.catch_up()
@@ -64,7 +64,7 @@ def test_a_reset_takes_them_away(stream: InMemoryCoordinatorStream) -> None:
 def test_a_record_that_cannot_be_read_says_nothing(
     stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is told, and the topic is taken as it is; so is one without a system."""
+    """It is reported, and the topic is accepted as it is; so is one without a system."""
     whole = {"submission": "2", "topic-id": "id-1"}
     for key, values in (
         (str(IN), {"submission": "2"}),
@@ -80,7 +80,7 @@ def test_a_record_that_cannot_be_read_says_nothing(
         assert fault in caplog.text
 
 
-def test_an_input_that_is_another_topic_is_told() -> None:
+def test_an_input_that_is_another_topic_is_reported() -> None:
     """Of one that nothing is known of, or that is not there, there is nothing to say."""
     assert recreated({}, {IN: "id-1"}) == ()
     assert recreated({IN: "id-1"}, {}) == ()

@@ -28,7 +28,7 @@ def stream() -> InMemoryCoordinatorStream:
     return InMemoryCoordinatorStream()
 
 
-def test_what_is_charged_is_read_back(stream: InMemoryCoordinatorStream) -> None:
+def test_charged_failures_are_read_back(stream: InMemoryCoordinatorStream) -> None:
     """Count and time of the last failure; with no failure left, no record; all can be forgotten."""
     manager = RetryManager(stream)
     states = {P0: RetryState(2, 1000), P1: RetryState(1, 2000)}
@@ -72,7 +72,7 @@ def test_stops_are_read_back(stream: InMemoryCoordinatorStream) -> None:
 def test_an_end_that_yarn_does_not_know_is_left_out(
     stream: InMemoryCoordinatorStream, result: str
 ) -> None:
-    """Whoever went on with it could not tell YARN how the job ended."""
+    """A driver that went on with it could not report to YARN how the job ended."""
     stream.write([JobEndManager.message(JobEnd(3, result, "why"))])
     stream.catch_up()
     assert JobEndManager(stream).read(3) is None

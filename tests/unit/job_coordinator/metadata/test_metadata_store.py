@@ -118,7 +118,7 @@ def test_a_record_without_its_field_has_no_value(stream: InMemoryCoordinatorStre
 def test_a_value_that_a_type_cannot_hold_is_refused(
     stream: InMemoryCoordinatorStream, namespace: str, value: bytes
 ) -> None:
-    """Nothing of a put_all is written where one value is wrong, and the writer is told at once."""
+    """Nothing of a put_all is written where one value is wrong, and the writer fails at once."""
     store = CoordinatorStreamMetadataStore(stream)
     with pytest.raises(WireError, match=namespace):
         store.put_all(namespace, {"bad": value})
@@ -147,7 +147,7 @@ def test_writes_of_one_flush_are_one_write() -> None:
 
 
 def test_a_value_that_cannot_be_written_is_given_up(stream: InMemoryCoordinatorStream) -> None:
-    """It is told once, and does not stand in the way of what is put afterwards."""
+    """It is reported once, and does not stop what is put afterwards."""
     store = CoordinatorStreamMetadataStore(stream)
     store.put("set-config", "\ud800", b"1")
     with pytest.raises(WireError, match="not Unicode"):

@@ -108,10 +108,10 @@ def _left_out(stream: InMemoryCoordinatorStream) -> Messages:
 @pytest.mark.search
 @settings(max_examples=500)
 @given(st.lists(records(), max_size=12))
-def test_whatever_is_in_the_stream_is_read_or_left_out(
+def test_any_record_of_the_stream_is_read_or_left_out(
     log: list[tuple[bytes, bytes | None]],
 ) -> None:
-    """Only who counts epochs, tasks and submissions may refuse to go on; all of it has bytes."""
+    """Only a reader of epochs, tasks and submissions may refuse to go on; all of it has bytes."""
     stream = InMemoryCoordinatorStream(log=list(log))
     assert len(stream.catch_up()) + stream.damaged_count == len(log)
     for message in _left_out(stream):

@@ -57,14 +57,14 @@ def test_a_request_has_samzas_bytes() -> None:
 
 
 def test_a_final_answer_has_samzas_fields_and_no_other() -> None:
-    """What was asked for, then how it ended, in words, and when that was said."""
+    """The request, then its result in words, and the time of the answer."""
     assert encode_response(_DONE).decode() == (
         '{"processorId":"0","deploymentId":"run-1","requestExpiry":30000,'
         '"subType":"ContainerPlacementResponseMessage","responseMessage":"größe",'
         f'"uuid":"{_UUID}","destinationHost":"h2","statusCode":"SUCCEEDED",'
         '"timestamp":1700000000001}'
     )
-    # when it was asked for is of no use to anybody any more
+    # the time of the request is of no use any more
     asked = replace(_REQUEST, timestamp_ms=_DONE.timestamp_ms)
     assert decode_response(encode_response(_DONE)) == replace(_DONE, request=asked)
 
@@ -72,8 +72,8 @@ def test_a_final_answer_has_samzas_fields_and_no_other() -> None:
 @pytest.mark.parametrize(
     "source", [None, PlacementSource(3, Host("h1")), PlacementSource(0, None)], ids=str
 )
-def test_an_answer_under_way_tells_the_next_driver_all(source: PlacementSource | None) -> None:
-    """When it was asked for, and where the container was: read back as written."""
+def test_an_answer_under_way_gives_the_next_driver_all(source: PlacementSource | None) -> None:
+    """The time of the request, and the place of the container: read back as written."""
     for status in (PlacementStatus.ACCEPTED, PlacementStatus.IN_PROGRESS):
         response = replace(_DONE, status=status, source=source)
         assert decode_response(encode_response(response)) == response
@@ -117,7 +117,7 @@ def test_a_damaged_request_can_be_refused(
 
 
 def test_damaged_answers_are_left_out(stream: InMemoryCoordinatorStream) -> None:
-    """Whoever wrote them."""
+    """Whichever writer they come from."""
     written = encode_response(_DONE)
     for value in (b"{}", written.replace(b"SUCCEEDED", b"SPLENDID")):
         with pytest.raises(WireError):
@@ -141,7 +141,7 @@ def test_damaged_answers_are_left_out(stream: InMemoryCoordinatorStream) -> None
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_a_request_cannot_be_is_said_and_its_answer_is_short(
+def test_a_malformed_request_gets_a_short_answer(
     stream: InMemoryCoordinatorStream, request_: PlacementRequest, fault: str
 ) -> None:
     """Before anything is done: every answer to it has room in any topic."""
@@ -156,7 +156,7 @@ def test_what_a_request_cannot_be_is_said_and_its_answer_is_short(
     assert decode_response(value) == replace(answer, request=replace(read, timestamp_ms=1))
 
 
-def test_what_is_in_its_range_stays_as_it_is() -> None:
+def test_a_value_in_its_range_stays_unchanged() -> None:
     """Texts of 200 characters, the longest expiry, any time since 1970."""
     most = replace(_REQUEST, deployment_id="x" * 200, expiry_ms=86_400_000, timestamp_ms=2**63 - 1)
     for request in (_REQUEST, most, replace(_REQUEST, expiry_ms=1, timestamp_ms=0)):
@@ -175,7 +175,7 @@ def test_a_request_whose_key_is_too_long_has_no_answer(stream: InMemoryCoordinat
     assert manager.read_responses() == {}
 
 
-def test_an_action_that_nobody_can_go_on_with_is_told_with_its_fault(
+def test_an_action_that_cannot_go_on_is_reported_with_its_fault(
     stream: InMemoryCoordinatorStream,
 ) -> None:
     """An older driver took it up; one whose answer is not under its own key is left out."""

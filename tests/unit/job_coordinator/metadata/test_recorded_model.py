@@ -50,7 +50,7 @@ def _published(model: JobModel, *, of_standbys: bool) -> InMemoryCoordinatorStre
 
 
 def test_all_of_it_is_recorded() -> None:
-    """Tasks, modes, inputs, broadcast ones too, changelog partitions, whom a standby replicates."""
+    """Tasks, modes, all inputs, changelog partitions, the active of each standby."""
     model = calculate_job_model(CONFIG, COUNTS, NOTHING)
     assert any(c.active_processor for c in model.containers.values())
     for of_standbys in (True, False):

@@ -48,7 +48,7 @@ def test_nothing_starts_before_a_reset_has_finished(stream: InMemoryCoordinatorS
     manager.require_finished()
 
 
-def test_a_damaged_record_of_a_reset_is_told(stream: InMemoryCoordinatorStream) -> None:
+def test_a_damaged_record_of_a_reset_is_reported(stream: InMemoryCoordinatorStream) -> None:
     """Whether it has finished cannot be guessed."""
     stream.write([wire.set_state_reset(1, "half")])
     stream.catch_up()
@@ -61,8 +61,8 @@ def test_all_epochs_are_raised_and_everybody_is_to_be_fenced(
 ) -> None:
     """Each processor that ever ran; each incarnation that a permit lists, reported fenced or not.
 
-    Who never ran has nothing to raise. Raised twice, as by a reset that is begun again, nobody is
-    forgotten; nor is how long a permitted one can run on (safety A4).
+    A processor that never ran has nothing to raise. Raised twice, as by a reset that begins again,
+    no incarnation is forgotten; nor is how long a permitted one can run on (safety A4).
     """
     epochs = EpochManager(stream)
     epochs.write_processor_epoch(P0, ProcessorEpoch(7, 2, (Incarnation(P1, 3),)))
@@ -90,7 +90,7 @@ def test_all_state_leaves_the_stream_and_nothing_else(stream: InMemoryCoordinato
     """Guarantee 2 of HA-YARN: changelog partitions and localities, of tasks and containers.
 
     Assignment, modes, partitions and charges go too; epochs, submissions and configuration stay,
-    and permits need list nobody who is fenced.
+    and permits need list no incarnation that is fenced.
     """
     epochs = EpochManager(stream)
     epochs.write_processor_epoch(P0, ProcessorEpoch(7, 2, (Incarnation(P0, 6),)))

@@ -119,8 +119,8 @@ def test_a_standby_belongs_to_what_it_mirrors_and_not_to_what_its_name_says() ->
     assert read[ProcessorId("0-1")].tasks[standby.task_name].active_task == "Standby-a-0"
 
 
-def test_a_standby_of_nobody_and_one_beside_active_tasks_are_read() -> None:
-    """Whose it is stays open where nothing tells; with an active task a container is active."""
+def test_a_standby_without_an_active_and_one_beside_active_tasks_are_read() -> None:
+    """Its active is unknown where no field names it; with an active task a container is active."""
     stray = TaskModel(TaskName("s"), (), 7, TaskMode.STANDBY)
     beside = _task("Standby-Partition 0-0", TaskMode.STANDBY)
     mixed = _container("1", TaskModel(TaskName("Partition 1"), (), 1))
@@ -149,7 +149,7 @@ def test_any_names_survive(
     assert decode_job_model(encode_job_model(model, mask_secrets=False)) == model
 
 
-def test_secrets_are_masked_only_where_asked() -> None:
+def test_secrets_are_masked_only_on_request() -> None:
     """The value of a secret key leaves only where masking is off."""
     model = JobModel(Config({"db.password": "pw", "job.name": "j"}), {})
     assert decode_job_model(encode_job_model(model, mask_secrets=False)) == model

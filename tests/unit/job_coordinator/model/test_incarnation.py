@@ -25,7 +25,7 @@ def test_ids_of_different_jobs_differ() -> None:
     assert transactional_id("a.1", "0", incarnation) == "homeport.a%2E1.0.processor.0.3"
 
 
-def test_an_id_tells_whose_it_is_within_its_job() -> None:
+def test_an_id_identifies_its_incarnation_within_its_job() -> None:
     """And nothing of another job's, of an AM's, or of anybody else."""
     for name in ("0", "0-0", "a.b"):
         own = Incarnation(ProcessorId(name), 12)

@@ -68,7 +68,7 @@ def test_the_part_of_a_standby_has_its_active_too() -> None:
 
 
 @pytest.mark.parametrize("id_", MODELS["ordinary"].containers)
-def test_a_part_is_a_job_model_of_one_container(id_: ProcessorId) -> None:
+def test_a_part_of_the_model_has_one_container(id_: ProcessorId) -> None:
     """Samza's reader and ours take it; the number of changelog partitions is the whole's."""
     whole = MODELS["ordinary"]
     pieces = JobModelPieces.of(whole, mask_secrets=False)

@@ -31,7 +31,7 @@ from homeport.job_coordinator.model.json_values import (
         b"[" * 200_000,
     ],
 )
-def test_what_is_no_json_object_is_refused_by_name(data: bytes) -> None:
+def test_a_text_that_is_no_json_object_is_refused_by_name(data: bytes) -> None:
     """Broken UTF-8 or JSON, other kinds, NaN, endless numbers and nesting: one error, one line."""
     with pytest.raises(WireError, match=r"^the body is not ") as caught:
         parse_object(data, "the body")

@@ -13,7 +13,7 @@ def test_silence_counts_from_the_first_question_without_an_answer() -> None:
     assert silence.asked(1050, is_answered=False)
 
 
-def test_any_answer_begins_anew() -> None:
+def test_any_answer_starts_the_time_again() -> None:
     """However long it took to come."""
     silence = Silence(1000)
     assert not silence.asked(0, is_answered=False)
@@ -23,7 +23,7 @@ def test_any_answer_begins_anew() -> None:
     assert silence.asked(2500, is_answered=False)
 
 
-def test_who_stood_still_asks_before_the_time_counts() -> None:
+def test_a_process_that_stood_still_sends_a_request_before_the_time_counts() -> None:
     """The question that was under way has failed meanwhile; the next one is answered."""
     silence = Silence(1000)
     assert not silence.asked(0, is_answered=True)

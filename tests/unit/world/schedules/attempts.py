@@ -68,8 +68,8 @@ def an_orphan_restarts_while_the_next_attempt_takes_over(scene: Scene) -> None:
 
     Attempt 2 stops for a moment right after it has fenced attempt 1. The orphan's driver is
     restarted in that moment, while its keeper stands still: its init comes late, and Kafka accepts
-    it. Only what attempt 2 had written before it fenced can tell the orphan that it is over. Then
-    the container dies, and whoever thinks that he is the driver permits the next one.
+    it. Only the record that attempt 2 wrote before its fence shows the orphan that it is over. Then
+    the container dies, and any process that believes to be the driver permits the next one.
     """
     old = scene.working()
     new = scene.attempt(attempt=2, host="am2")
@@ -96,7 +96,7 @@ def attempts_count_before_submissions(patch: pytest.MonkeyPatch) -> None:
 def a_job_is_submitted_again_after_a_second_attempt(scene: Scene) -> None:
     """The first submission got as far as attempt 2 when its machine was lost for good.
 
-    The job is submitted anew: its attempt 1 is the newer one, and must not take the rank it finds
+    The job is submitted again: its attempt 1 is the newer one, and must not take the rank it finds
     for that of a successor.
     """
     old = scene.attempt(submission=1, attempt=2)
@@ -153,8 +153,8 @@ def nobody_is_waited_for(patch: pytest.MonkeyPatch) -> None:
 def the_next_attempt_begins_while_the_old_keeper_renews(scene: Scene) -> None:
     """The AM's machine loses the brokers and the ResourceManager: YARN begins attempt 2.
 
-    For G the old keeper renews on, as it must through a broker's restart; then leases run out. Only
-    waiting tells the new attempt that 0@1 has stopped: nobody on that side can be asked.
+    For G the old keeper renews on, as it must through a broker's restart; then leases run out. The
+    new attempt learns of the stop of 0@1 only by waiting: it reaches no process on that side.
     """
     scene.working()
     scene.world.network.cut.add("am")
@@ -224,8 +224,8 @@ def nobody_reads_what_launchers_witnessed(patch: pytest.MonkeyPatch) -> None:
 def a_launcher_has_told_kafka_of_the_stop(scene: Scene) -> None:
     """The AM's machine dies, and YARN ends the containers of its attempt with SIGTERM.
 
-    The launcher finds nobody to tell of the stop and has it written to Kafka. The next attempt
-    knows that nobody runs, and must not wait for G + L + M.
+    The launcher reaches no driver for its report and has the stop written to Kafka. The next
+    attempt knows that no container runs, and must not wait for G + L + M.
     """
     attempt = scene.working()
     attempt.supervisor.kill()

@@ -40,7 +40,7 @@ def yarn_calls_a_container_ended_that_lives(scene: Scene) -> None:
 
 
 def a_witness_waits_for_nobody(patch: pytest.MonkeyPatch) -> None:
-    """It writes that the child has stopped as soon as it is asked to."""
+    """It writes that the child has stopped as soon as it starts."""
     testify = stop_witness.testify
     patch.setattr(stop_witness, "testify", lambda brief: testify(replace(brief, pid_fd=None)))
 

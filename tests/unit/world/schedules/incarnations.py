@@ -51,7 +51,7 @@ def _freeze(scene: Scene, host: str) -> None:
 
 
 def _wakes_up(scene: Scene, child: Process) -> None:
-    """Its machine goes on; nobody hears its launcher, and its clock says that its lease is good."""
+    """Its machine goes on, its launcher is cut off, and its clock says that its lease is good."""
     scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
     scene.hosts.thaw(child.host)
 
@@ -201,7 +201,7 @@ def a_machine_stands_still_before_it_sends(scene: Scene) -> None:
 
 
 def leaves_it_to_the_successor(patch: pytest.MonkeyPatch) -> None:
-    """The driver initialises nobody's id."""
+    """The driver initialises no id."""
     patch.setattr(FencingDesk, "lost", lambda *_: None)
 
 
@@ -275,7 +275,7 @@ def a_batch_takes_longer_than_a_transaction_may(scene: Scene) -> None:
 
 
 def commits_what_it_has(patch: pytest.MonkeyPatch) -> None:
-    """A container that is told to stop commits what it has done so far."""
+    """A container that is ordered to stop commits what it has done so far."""
     drop = OpenTransaction.drop
 
     def commit_and_drop(transaction: OpenTransaction) -> None:
@@ -321,7 +321,7 @@ def a_container_is_stopped_between_two_tasks(scene: Scene) -> None:
 
 
 def unknown_is_taken_for_committed(patch: pytest.MonkeyPatch) -> None:
-    """Whoever does not hear how a commit went, goes on."""
+    """A container that does not learn the result of a commit goes on."""
     commit = TransactionalProducer.commit
 
     def commit_and_hope(producer: TransactionalProducer) -> dict[tuple[str, int], int]:
@@ -357,7 +357,7 @@ def kafka_is_out_of_reach_at_a_commit(scene: Scene) -> None:
 
 
 def unknown_is_tried_again(patch: pytest.MonkeyPatch) -> None:
-    """Whoever does not hear how a commit went, sends all of it once more."""
+    """A container that does not learn the result of a commit sends all of it once more."""
     send, commit = TransactionalProducer.send, TransactionalProducer.commit
     sent: dict[TransactionalProducer, list[Send]] = {}
 
@@ -421,7 +421,7 @@ def settles_when_it_is_committed(patch: pytest.MonkeyPatch) -> None:
 
 @schedule("I8", settles_when_it_is_committed, "something was lost", config=AT_ONCE)
 def a_container_dies_before_its_outputs_are_delivered(scene: Scene) -> None:
-    """They are still in its memory: whoever comes next must read their input again."""
+    """They are still in its memory: the next container must read their input again."""
     scene.working()
     scene.run(100)
     child = scene.hosts.child("0@1")
@@ -469,7 +469,7 @@ UPCOMING = {"systems.kafka.samza.offset.default": "upcoming"}
 
 
 def begins_without_a_commit(patch: pytest.MonkeyPatch) -> None:
-    """Where a task begins is known to nobody until it commits its first transaction."""
+    """No record says where a task begins until it commits its first transaction."""
     patch.setattr(start_up, "commit_starts", lambda *_: None)
 
 

@@ -1,4 +1,4 @@
-"""Schedules of K1-K4: reading to the head, and writing so that nobody is hidden."""
+"""Schedules of K1-K4: reading to the head, and writing so that no record is hidden."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.unit.world.world import ISOLATION_MS, LEASE_MS, MARGIN_MS
 
 
 def head_of_what_is_stable(patch: pytest.MonkeyPatch) -> None:
-    """The head of the coordinator stream is asked as a reader of committed records sees it."""
+    """The head of the coordinator stream is the one that a reader of committed records sees."""
 
     def head(store: CoordinatorStreamStore) -> int:
         place = TopicPartition(store._topic, 0)
@@ -70,7 +70,7 @@ def the_markers_of_a_commit_come_late(scene: Scene) -> None:
 
 
 def positions_prove_the_end(patch: pytest.MonkeyPatch) -> None:
-    """A catch-up waits until a record before the head has come; an end that is told is none."""
+    """A catch-up waits until a record before the head has come; an end event does not count."""
 
     def take_some(
         store: CoordinatorStreamStore, consumer: Consumer, found: list[CoordinatorStreamMessage]
@@ -91,7 +91,7 @@ def positions_prove_the_end(patch: pytest.MonkeyPatch) -> None:
 def the_last_offset_before_the_head_is_a_marker(scene: Scene) -> None:
     """A driver writes in transactions, so the stream ends with a marker that no reader is given.
 
-    Whoever waits for the record before the head waits for ever.
+    A reader that waits for the record before the head waits for ever.
     """
     scene.working()
     scene.judge()
@@ -179,7 +179,7 @@ def only_news_are_an_answer(patch: pytest.MonkeyPatch) -> None:
 
 @schedule("K4", only_news_are_an_answer, "a healthy container was killed")
 def nothing_happens_for_longer_than_the_isolation_limit(scene: Scene) -> None:
-    """All is well and nobody writes to the coordinator stream for G and a lease.
+    """All is well and no process writes to the coordinator stream for G and a lease.
 
     Each of the keeper's fetches is answered with nothing.
     """
@@ -209,7 +209,7 @@ def any_end_is_the_head(patch: pytest.MonkeyPatch) -> None:
 def an_undecided_transaction_lies_before_a_checkpoint(scene: Scene) -> None:
     """1@1 stands still with its checkpoint sent and undecided; 0@1 commits one after it, and dies.
 
-    0@2 reads the checkpoints. Kafka tells it of an end of the partition where the records of 1@1
+    0@2 reads the checkpoints. It gets an end of the partition from Kafka where the records of 1@1
     begin; its own newest checkpoint lies behind them.
     """
     scene.attempt()

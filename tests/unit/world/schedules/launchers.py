@@ -59,11 +59,11 @@ def from_the_answer(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lease, "renewed", renewed)
 
 
-@schedule("C1", from_the_answer, "0@1 runs after the end of its lease was told")
+@schedule("C1", from_the_answer, "0@1 runs after the end of its lease was reported")
 def a_launcher_stands_still_over_the_answer_to_a_renewal(scene: Scene) -> None:
     """The keeper has renewed, and the launcher reads the answer when L is almost over.
 
-    From then on the host reaches nobody. The keeper's side is over L + M after its answer.
+    From then on the host is cut off. The keeper's side is over L + M after its answer.
     """
     scene.working()
     scene.run(LEASE_MS)  # a permit's lease is older than one that is renewed at the usual pace
@@ -75,7 +75,7 @@ def a_launcher_stands_still_over_the_answer_to_a_renewal(scene: Scene) -> None:
     scene.world.links.isolate("a")
     parent.go_on()
     _until_revoked(scene, "0@1")
-    scene.require(not child.is_alive, "0@1 runs after the end of its lease was told")
+    scene.require(not child.is_alive, "0@1 runs after the end of its lease was reported")
     scene.judge()
 
 
@@ -84,7 +84,7 @@ def without_m(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lease_table, "margin_ms", lambda _: 0)
 
 
-@schedule("C1", without_m, "0@1 runs after the end of its lease was told")
+@schedule("C1", without_m, "0@1 runs after the end of its lease was reported")
 def two_clocks_differ_by_less_than_m(scene: Scene) -> None:
     """A host is cut off, and held by its hypervisor for half a second that its clock misses."""
     scene.working()
@@ -94,7 +94,7 @@ def two_clocks_differ_by_less_than_m(scene: Scene) -> None:
     scene.run(MARGIN_MS - 100)
     scene.hosts.thaw("a")
     _until_revoked(scene, "0@1")
-    scene.require(not child.is_alive, "0@1 runs after the end of its lease was told")
+    scene.require(not child.is_alive, "0@1 runs after the end of its lease was reported")
     scene.judge()
 
 
@@ -114,7 +114,7 @@ def _beat_only(memory: LeaseMemory, _end: Callable[[int], object]) -> None:
 
 @schedule("C2", only_the_launcher_watches, "0@1 holds its directory without a lease")
 def a_launcher_stands_still_and_its_child_is_idle(scene: Scene) -> None:
-    """The NodeManager of host a is down, so that nobody kills what hangs there.
+    """The NodeManager of host a is down, so that no process kills what hangs there.
 
     Without input the child writes nothing, so nothing fences it, and it would hold the lock of its
     store for ever: no incarnation could come home.
@@ -139,7 +139,7 @@ def nobody_looks_at_beats(patch: pytest.MonkeyPatch) -> None:
 
 @schedule("C3", nobody_looks_at_beats, "it is not so that 0@2 has started", config=HANG_SOON)
 def a_child_stands_still_alone(scene: Scene) -> None:
-    """Its launcher is well and renews its lease: only the beats tell that nothing is done."""
+    """Its launcher is well and renews its lease: only the missing beats show the fault."""
     scene.working()
     child = scene.hosts.child("0@1")
     child.stop()
@@ -218,7 +218,7 @@ def a_launcher_reads_its_permit_late(scene: Scene) -> None:
 
 
 def forgets_who_has_ended(patch: pytest.MonkeyPatch) -> None:
-    """A launcher without a child does whatever it is asked to."""
+    """A launcher without a child obeys any order."""
     obey = launcher.Launcher._obey_run
 
     def obey_run(self: launcher.Launcher, order: Any) -> None:  # noqa: ANN401 - as the product's
@@ -232,7 +232,7 @@ def forgets_who_has_ended(patch: pytest.MonkeyPatch) -> None:
 def the_report_of_a_stop_is_refused(scene: Scene) -> None:
     """The AM does not understand the report, believes that 0@1 never began, and asks again.
 
-    A second 0@1 would have the transactional id of the first, so that no epoch tells them apart.
+    A second 0@1 would have the transactional id of the first, so that no epoch distinguishes them.
     """
     scene.working()
     tell = CoordinatorClient.stopped
@@ -278,7 +278,7 @@ def without_a_death_signal(patch: pytest.MonkeyPatch) -> None:
 
 @schedule("C5", without_a_death_signal, "0@1 outlives its launcher")
 def a_launcher_is_killed(scene: Scene) -> None:
-    """By the kernel, for want of memory: nobody would be there to kill the child if it hangs."""
+    """By the kernel, for want of memory: no process would be left to kill a child that hangs."""
     scene.working()
     child = scene.hosts.child("0@1")
     scene.hosts.launcher_of(child).kill()

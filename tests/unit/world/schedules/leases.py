@@ -1,4 +1,4 @@
-"""Schedules of L1-L5: who may say that a lease is over, and when."""
+"""Schedules of L1-L5: which process may say that a lease is over, and when."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def the_driver_hears_nobody_whom_the_keeper_renews(scene: Scene) -> None:
 
 
 def a_revocation_does_not_last(patch: pytest.MonkeyPatch) -> None:
-    """The table tells that a lease has run out, and may renew it all the same."""
+    """The table reports that a lease has run out, and may renew it all the same."""
 
     def revoked(
         table: LeaseTable, asked: Iterable[Incarnation], now_ms: int
@@ -81,10 +81,11 @@ def a_revocation_does_not_last(patch: pytest.MonkeyPatch) -> None:
 
 @schedule("L1", a_revocation_does_not_last, "0@2 on [abc] still ran when 0@1")
 def a_launcher_freezes_between_its_permit_and_its_first_renewal(scene: Scene) -> None:
-    """The launcher of 0@1 was told to run it, and freezes before it asks for the lease.
+    """The launcher of 0@1 has the order to run it, and freezes before it requests the lease.
 
     The keeper says that the lease has run out, 0@2 is permitted elsewhere. Then the launcher wakes
-    up and asks: once said, it is said for good. Its NodeManager is gone, so nobody kills it before.
+    up and asks: once said, it is said for good. Its NodeManager is gone, so no process kills it
+    before.
     """
     scene.attempt()
     scene.until(lambda: bool(scene.hosts.launchers), "a launcher comes")
@@ -133,7 +134,7 @@ def the_driver_dies_with_the_record_of_a_permit_unwritten(scene: Scene) -> None:
     """Kafka is away for a moment while the first permit is due, and the driver dies in it.
 
     The launcher's machine is cut off right after. The next driver finds no record of 0@1: had the
-    launcher been told before the record was in, the same epoch would be given away twice.
+    launcher got its order before the record was in, the same epoch would be given away twice.
     """
     attempt = scene.attempt()
     scene.until(lambda: bool(scene.hosts.launchers), "a launcher comes")
@@ -148,7 +149,7 @@ def the_driver_dies_with_the_record_of_a_permit_unwritten(scene: Scene) -> None:
 
 
 def a_keeper_refuses_whom_it_does_not_know(patch: pytest.MonkeyPatch) -> None:
-    """The table answers NO where nobody has registered the incarnation."""
+    """The table answers NO where the incarnation is not registered."""
     renew = LeaseTable.renew
 
     def renewed(table: LeaseTable, incarnation: Incarnation, now_ms: int) -> LeaseAnswer:
@@ -160,9 +161,9 @@ def a_keeper_refuses_whom_it_does_not_know(patch: pytest.MonkeyPatch) -> None:
 
 @schedule("L3", a_keeper_refuses_whom_it_does_not_know, HEALTHY)
 def a_keeper_dies_while_the_driver_stands_still(scene: Scene) -> None:
-    """The keeper is killed and the next one knows of nobody; the driver stands still for a moment.
+    """The keeper is killed, the next one knows no incarnation; the driver stands still briefly.
 
-    Renewals reach the new keeper before the driver has told it who may run.
+    Renewals reach the new keeper before the driver has registered the incarnations.
     """
     attempt = scene.working()
     child = scene.hosts.child("0@1")
@@ -202,7 +203,7 @@ def the_am_is_beyond_suspicion(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "suspects_itself", lambda *_: False)
 
 
-@schedule("L5", the_am_is_beyond_suspicion, "nobody is told", containers=3, partitions=3)
+@schedule("L5", the_am_is_beyond_suspicion, "no warning says", containers=3, partitions=3)
 def the_am_s_own_network_fails(scene: Scene) -> None:
     """The AM's switch drops everything from all three hosts for a lease and more, then works again.
 
@@ -218,12 +219,12 @@ def the_am_s_own_network_fails(scene: Scene) -> None:
     scene.run(LEASE_MS + 3 * MARGIN_MS)
     scene.world.links.mend()
     scene.until(lambda: scene.started() == 6, "all have started again")
-    scene.require("at once" in str(attempt.status()), "nobody is told that the AM may be at fault")
+    scene.require("at once" in str(attempt.status()), "no warning says that the AM may be at fault")
     scene.judge()
 
 
 def a_keeper_sees_no_rank(patch: pytest.MonkeyPatch) -> None:
-    """Neither keeper nor driver looks who has taken over; Kafka answers, and that is enough."""
+    """Neither keeper nor driver looks which attempt leads; an answer of Kafka is enough."""
 
     def look(stream: CoordinatorStreamStore, guard: RenewalGuard, _rank: Rank) -> None:
         sent_ms = clocks.boot_ms()

@@ -50,7 +50,7 @@ def _its_machine_stands_still(scene: Scene, child: Process) -> None:
 
 
 def _it_wakes_up(scene: Scene, child: Process) -> None:
-    """Nobody hears its launcher, and its clock says that its lease is good."""
+    """Its launcher is cut off, and its clock says that its lease is good."""
     scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
     scene.hosts.thaw(child.host)
 
@@ -59,7 +59,7 @@ def _it_wakes_up(scene: Scene, child: Process) -> None:
 
 
 def lists_its_own_chain_only(patch: pytest.MonkeyPatch) -> None:
-    """Who gets a task fences those of its own processor."""
+    """A container that gets a task fences those of its own processor."""
 
     def own(change: Change, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
         return change.owners.unfenced(processor_id)
@@ -94,7 +94,7 @@ def a_task_moves_while_its_owner_sleeps(scene: Scene) -> None:
 
 
 def permits_who_gains_at_once(patch: pytest.MonkeyPatch) -> None:
-    """Who gets a task need not wait for the stop of who had it."""
+    """A container that gets a task does not wait for the stop of its former owner."""
     patch.setattr(container_allocator, "may_be_permitted", lambda *_: True)
     patch.setattr(invariants, "check_step", lambda *_: None)
 
@@ -107,7 +107,7 @@ def permits_who_gains_at_once(patch: pytest.MonkeyPatch) -> None:
     partitions=2,
 )
 def a_former_owner_is_slow_to_stop(scene: Scene) -> None:
-    """1@1 stands still in a commit when it is told to stop: its launcher waits, and kills it."""
+    """1@1 stands still in a commit when it must stop: its launcher waits, and kills it."""
     _, child = _both_work(scene)
     child.stop_at("commit homeport.j.1.processor.1.1")
     scene.produce(2, _KEYS[1], partition=1)
@@ -123,7 +123,7 @@ def a_former_owner_is_slow_to_stop(scene: Scene) -> None:
 
 
 def takes_whoever_runs_for_well(patch: pytest.MonkeyPatch) -> None:
-    """A driver that starts anew does not look which epochs a model has raised."""
+    """A driver that starts again does not look which epochs a model has raised."""
     announce = publication.announcement
 
     def announce_without_raises(*arguments: Any) -> JobModelPublished:  # noqa: ANN401 - as the product's
@@ -141,7 +141,7 @@ def takes_whoever_runs_for_well(patch: pytest.MonkeyPatch) -> None:
     partitions=2,
 )
 def a_driver_dies_when_it_has_published(scene: Scene) -> None:
-    """Nobody was told to stop. The next driver finds 0@1 and 1@1 at work, which are overtaken."""
+    """No container has an order to stop. The next driver finds 0@1 and 1@1, both overtaken."""
     attempt, child = _both_work(scene)
     driver = attempt.driver
     driver.stop_at("application_1_0001.1 answered")

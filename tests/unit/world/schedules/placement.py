@@ -64,7 +64,7 @@ def a_machine_is_silent_and_nothing_is_reported(scene: Scene) -> None:
 
 
 def excluded_for_good(patch: pytest.MonkeyPatch) -> None:
-    """Whoever fell silent once is not asked any more, as long as it is called live."""
+    """A host that fell silent once gets no request any more, as long as it is called live."""
     over = exclusion.time_is_over
 
     def never_over(draft: Draft, kind: TimerKind, host: Host) -> None:

@@ -1,4 +1,4 @@
-"""Schedules of S4: the state of a job is reset while somebody of it lives on."""
+"""Schedules of S4: the state of a job is reset while one of its processes lives on."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def begins_anew(scene: Scene, submission: int = 3) -> None:
 
 
 def offsets_tell_nothing(patch: pytest.MonkeyPatch) -> None:
-    """Nobody sees by the offset of its record that a topic was recreated.
+    """No process sees by the offset of its record that a topic was recreated.
 
-    It is so of whoever has written nothing yet, and of topics that have grown again.
+    This holds for a process that has written nothing yet, and for topics that have grown again.
     """
     patch.setattr(TransactionalProducer, "_require_progress", lambda _: None)
 
 
 def nobody_is_fenced(patch: pytest.MonkeyPatch) -> None:
-    """Topics are recreated, whoever may still write."""
+    """Topics are recreated, whatever may still write."""
     offsets_tell_nothing(patch)
     patch.setattr(state_reset, "fence_everybody", lambda *_: None)
 

@@ -35,7 +35,7 @@ def _only(scene: Scene, *hosts: str) -> None:
 
 
 def _open_on(scene: Scene, host: str) -> list[Process]:
-    """Who lives there and has a store open."""
+    """The processes that live there and have a store open."""
     return [p for p in scene.hosts.of(host) if p in scene.hosts.stores]
 
 
@@ -212,7 +212,7 @@ def kafka_has_lost_its_last_records(scene: Scene) -> None:
 
 
 def takes_no_lock(patch: pytest.MonkeyPatch) -> None:
-    """A directory is opened by whoever comes."""
+    """Any process may open a directory."""
     unlocked = SimpleNamespace(LOCK_EX=0, LOCK_NB=0, flock=lambda *_: None)
     patch.setattr(directory_lock, "fcntl", unlocked)
 
@@ -221,7 +221,7 @@ def takes_no_lock(patch: pytest.MonkeyPatch) -> None:
 def a_launcher_and_its_child_stand_still_at_home(scene: Scene) -> None:
     """Their lease is over and 0@2 comes home, where 0@1 has the store open still.
 
-    The NodeManager is away while the lease runs out, and kills nobody; then it is back.
+    The NodeManager is away while the lease runs out, and kills no process; then it is back.
     """
     scene.working()
     child = scene.hosts.child("0@1")

@@ -56,7 +56,7 @@ def the_checkpoint_topic_is_gone_between_two_submissions(scene: Scene) -> None:
 
 
 def takes_what_is_there_at_its_start(patch: pytest.MonkeyPatch) -> None:
-    """Whoever takes the job over compares nothing; a container does, with what is there then."""
+    """A new driver compares nothing; a container does, with what is there then."""
     takes_any_topic_for_its_checkpoints(patch)
 
 
@@ -136,7 +136,7 @@ def counts_all(scene: Scene, records: int) -> None:
 
 @schedule("S7", takes_every_position, "records of the new topic were skipped", config=BEGIN)
 def the_new_input_is_begun(scene: Scene) -> None:
-    """All of it is counted on top of the state; and once, whoever comes next."""
+    """All of it is counted on top of the state; and once, with any next container."""
     ended(scene, scene.working(3))
     made_anew(scene, 8)
     begins_or_is_refused(scene)
@@ -148,7 +148,7 @@ def the_new_input_is_begun(scene: Scene) -> None:
 
 
 def fences_nobody(patch: pytest.MonkeyPatch) -> None:
-    """The floor is asked while somebody may still commit a position in the topic of before."""
+    """The floor is read while a container may still commit a position in the former topic."""
     patch.setattr(input_acceptance, "fence_everybody", lambda *_: None)
 
 

@@ -34,12 +34,12 @@ def draft() -> Draft:
 
 
 def closed(draft: Draft) -> list[Host]:
-    """Those of the three hosts that nobody may ask for."""
+    """Those of the three hosts that no container may request."""
     return [h for h in (A, B, C) if draft.is_closed(h)]
 
 
 def test_an_excluded_host_is_closed_unless_a_probe_may_be_sent(draft: Draft) -> None:
-    """One probe: while it is asked or granted, early or not, nobody else may ask."""
+    """One probe: while it is requested or granted, early or not, no other request may follow."""
     assert closed(draft) == [A]
     for phase in (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED):
         draft.containers[ZERO.processor_id] = replace(ZERO, phase=phase, wanted=B)
@@ -51,7 +51,7 @@ def test_an_excluded_host_is_closed_unless_a_probe_may_be_sent(draft: Draft) -> 
     assert closed(draft) == [A]
 
 
-def test_a_host_is_asked_while_a_strict_request_is_pending(draft: Draft) -> None:
+def test_a_host_is_requested_while_a_strict_request_is_pending(draft: Draft) -> None:
     """Early or not; not by one that is allocated or queued."""
     phases = (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED, ContainerPhase.QUEUED)
     for name, phase, host in zip("012", phases, (A, B, C), strict=True):

@@ -82,7 +82,7 @@ def test_no_move_but_those_of_the_table_is_possible(
     assert draft.containers == {}
 
 
-def test_what_is_not_in_the_state_is_none(machine: Machine) -> None:
+def test_a_missing_entry_of_the_state_is_none(machine: Machine) -> None:
     """Unknown processor, resource, holder."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", 1)
@@ -93,7 +93,7 @@ def test_what_is_not_in_the_state_is_none(machine: Machine) -> None:
     assert machine.state.holder(ResourceId("r0")) == machine.container("0")
 
 
-def test_each_event_is_told_in_one_short_line() -> None:
+def test_each_event_prints_as_one_short_line() -> None:
     """For logs, and as the cause of instructions."""
     told = {
         describe(model({"0": "a"})): "JobModelPublished version 1, 1 processors",

@@ -120,7 +120,7 @@ def test_a_bag_is_a_set_that_shares_what_did_not_change() -> None:
 
 
 def test_random_edits_keep_the_idle_launchers_and_the_load_of_each_host() -> None:
-    """As a look at every row counts them, also where a launcher goes before who held it."""
+    """As a look at every row counts them, also where a launcher goes before its container."""
     draws = random.Random(5)  # noqa: S311 - a test's dice, not a secret
     state = initial_state(SETTINGS)
     hosts = [Host(h) for h in "abc"]
@@ -158,7 +158,7 @@ def test_random_edits_keep_the_idle_launchers_and_the_load_of_each_host() -> Non
         assert state.occupancy == counted(state)
 
 
-def test_a_state_whose_tables_are_others_is_counted_anew() -> None:
+def test_a_state_with_other_tables_is_counted_again() -> None:
     """What was kept belongs to the tables that it names."""
     state = initial_state(SETTINGS)
     state = replace(state, occupancy=counted(state))

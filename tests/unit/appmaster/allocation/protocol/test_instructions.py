@@ -41,7 +41,7 @@ A, R1 = Host("a"), ResourceId("r1")
         (EndJob(JobResult.FAILED, "why"), "EndJob FAILED"),
     ],
 )
-def test_each_instruction_is_told_in_a_few_words(instruction: Instruction, words: str) -> None:
+def test_each_instruction_prints_in_a_few_words(instruction: Instruction, words: str) -> None:
     """Its name and what it is about."""
     assert brief(instruction) == words
 

@@ -40,7 +40,7 @@ def ended(request: int) -> ResourceEnded:
     return ResourceEnded(request_id=RequestId(request))
 
 
-def test_compared_with_nothing_all_that_is_so_is_told() -> None:
+def test_the_first_snapshot_gives_events_for_all_it_has() -> None:
     """Hosts first, then by request, whatever the order of the snapshot; a request is no news."""
     after = seen(r3=RUNNING, r2=ENDED, r1=REQUESTED)
     assert events_between(None, after) == (
@@ -50,7 +50,7 @@ def test_compared_with_nothing_all_that_is_so_is_told() -> None:
     )
 
 
-def test_nothing_new_is_no_event() -> None:
+def test_an_unchanged_snapshot_gives_no_event() -> None:
     """Levels, not edges: the order of hosts and of containers is nothing."""
     before = Snapshot(seen(r1=RUNNING, r2=ENDED).containers, (A, B))
     after = Snapshot(seen(r2=ENDED, r1=RUNNING).containers, (B, A))
@@ -75,7 +75,7 @@ def test_a_container_that_vanished_has_ended() -> None:
     assert events_between(seen(r1=RUNNING, r2=ENDED), seen()) == (ended(1),)
 
 
-def test_hosts_are_told_whole_and_sorted() -> None:
+def test_hosts_are_reported_whole_and_sorted() -> None:
     """Not the change; and not twice the same host."""
     assert events_between(Snapshot(), Snapshot((), (B, A, B))) == (HostsObserved((A, B)),)
     assert events_between(Snapshot((), (A, B)), Snapshot()) == (HostsObserved(()),)
@@ -94,14 +94,14 @@ def test_the_story_of_an_end_goes_with_it() -> None:
     assert told == (ResourceEnded(RequestId(1), None, "too much", is_own_fault=True),)
 
 
-def test_an_end_that_the_cluster_wanted_is_told_as_such() -> None:
-    """Preempted: the container is taken back, which is nobody's fault."""
+def test_an_end_by_the_cluster_is_reported_as_such() -> None:
+    """Preempted: the container is taken back, which is no failure."""
     taken = SkeinContainer("a_1", RequestId(1), ENDED, A, "preempted", is_taken_back=True)
     told = events_between(seen(r1=RUNNING), Snapshot((taken,), (A,)))
     assert told == (ResourceEnded(RequestId(1), story="preempted", is_taken_back=True),)
 
 
-def test_what_a_host_has_free_is_news_only_where_it_decides() -> None:
+def test_free_memory_of_a_host_is_an_event_only_when_it_decides() -> None:
     """Containers come and go all the time; whether one of ours fits changes now and then."""
     size = {"memory_mb": 512, "cores": 1}
     roomy = HostReport(A, "/r1", 4096, 8, 2048, 4)

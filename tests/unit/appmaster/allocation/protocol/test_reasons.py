@@ -41,7 +41,7 @@ def told(machine: Machine, *events: Event) -> list[str]:
 
 
 def test_every_kind_has_a_sentence() -> None:
-    """Also one that is about nobody in particular."""
+    """Also a reason without a processor."""
     for kind in ReasonKind:
         sentence = str(Reason(kind))
         assert sentence[0].isupper(), sentence
@@ -56,13 +56,13 @@ def test_a_detail_follows_its_sentence() -> None:
 
 
 def test_reasons_take_no_part_in_comparisons() -> None:
-    """Two ways of telling the same decision are the same decision."""
+    """Two decisions that differ in their reasons only are equal."""
     machine = Machine()
     decision = step(machine.state, model({"0": None}))
     assert decision == Decision(decision.state, decision.records, decision.instructions)
 
 
-def test_home_is_asked_for_then_the_best_other_host_then_any(machine: Machine) -> None:
+def test_home_is_requested_then_the_best_other_host_then_any(machine: Machine) -> None:
     """Each with what was in the way of home."""
     assert told(machine, model({"0": "a"}), live("a", "b")) == [
         "Processor 0 is in the JobModel, and is to be placed: version 1",
@@ -105,7 +105,7 @@ def deployed(machine: Machine, *hosts: str) -> Machine:
     return machine
 
 
-def test_a_host_that_is_asked_for_another_is_waited_for(machine: Machine) -> None:
+def test_a_host_that_is_requested_for_another_container_is_waited_for(machine: Machine) -> None:
     """Once, not with every event; the turn comes when the host has served the first."""
     assert told(machine, model({"0": "a", "1": "a"}), live("a"))[2:] == [
         "Processor 0 asks for a, the host with its state",
@@ -126,7 +126,7 @@ def test_without_host_affinity_no_home_is_sought(machine_with: MachineWith) -> N
     assert asked == "Processor 0 asks for a, the best other host: it has no home yet"
 
 
-def test_home_that_cannot_be_asked_for_by_name(machine_with: MachineWith) -> None:
+def test_home_that_cannot_be_requested_by_name(machine_with: MachineWith) -> None:
     """It joined after submission."""
     machine = machine_with(strict_hosts=(Host("a"),))
     machine.feed(live("a", "b"))
@@ -146,8 +146,8 @@ def test_a_launcher_starts_its_own_processor(machine: Machine) -> None:
     ]
 
 
-def test_a_launcher_at_home_is_for_whom_it_is_home(machine: Machine) -> None:
-    """Who asked for it asks again."""
+def test_a_launcher_serves_the_container_whose_home_its_host_is(machine: Machine) -> None:
+    """The container that requested it requests again."""
     machine.deploy({"0": "a", "1": None}, "a", "b")
     assert told(machine, check_in("r0", "a", request=2)) == [
         (
@@ -160,8 +160,8 @@ def test_a_launcher_at_home_is_for_whom_it_is_home(machine: Machine) -> None:
     ]
 
 
-def test_a_launcher_that_nobody_asked_for_serves_whom_it_can(machine: Machine) -> None:
-    """Who has no home to go to."""
+def test_a_launcher_without_a_request_serves_any_container(machine: Machine) -> None:
+    """A container without a home."""
     machine.deploy({"0": None}, "a", "b")
     assert told(machine, check_in("r0", "b"))[0] == (
         "Processor 0 gets a launcher on b that nobody at home there seeks"
@@ -169,7 +169,7 @@ def test_a_launcher_that_nobody_asked_for_serves_whom_it_can(machine: Machine) -
 
 
 def test_a_surplus_is_kept_used_and_released(machine: Machine) -> None:
-    """Kept while somebody seeks another host, taken when that request runs out, else told to go."""
+    """Kept while a container waits for another host, used when that expires, else released."""
     machine.deploy({"0": "a"}, "a", "b")
     assert told(machine, check_in("r1", "b"), check_in("r2", "b")) == [
         "A launcher on b fits nobody now, and is kept while somebody seeks: r1",
@@ -182,7 +182,7 @@ def test_a_surplus_is_kept_used_and_released(machine: Machine) -> None:
     ]
 
 
-def test_a_successor_waits_for_who_owned_its_tasks(machine: Machine) -> None:
+def test_a_successor_waits_for_the_owner_of_its_tasks(machine: Machine) -> None:
     """It holds its launcher, and is permitted when the owner has stopped."""
     deployed(machine)
     owner = {ProcessorId("2"): (inc("0", 1),)}
@@ -209,7 +209,7 @@ def test_a_successor_waits_for_who_owned_its_tasks(machine: Machine) -> None:
     ]
 
 
-def test_who_is_not_in_the_model_any_more_is_retired(machine: Machine) -> None:
+def test_a_processor_that_is_not_in_the_model_any_more_is_retired(machine: Machine) -> None:
     """What was charged to the others is forgiven, and its launcher is not needed."""
     deployed(machine)
     machine.feed(stopped("0", 1), check_in("r0", "a", request=1))
@@ -223,7 +223,7 @@ def test_who_is_not_in_the_model_any_more_is_retired(machine: Machine) -> None:
     ]
 
 
-def test_who_was_given_up_is_tried_again_by_a_new_model(machine_with: MachineWith) -> None:
+def test_a_given_up_processor_is_tried_again_by_a_new_model(machine_with: MachineWith) -> None:
     """One failure more than is forgiven, and the job goes on without it."""
     machine = deployed(machine_with(retry_count=0, fail_job_after_retries=False))
     assert told(machine, stopped("0", 1, StopCause.FAILED, 7)) == [
@@ -244,7 +244,7 @@ def test_who_was_given_up_is_tried_again_by_a_new_model(machine_with: MachineWit
     ]
 
 
-def test_a_stop_that_somebody_wanted_is_not_charged(machine: Machine) -> None:
+def test_an_intended_stop_is_not_charged(machine: Machine) -> None:
     """With its story all the same."""
     deployed(machine)
     assert told(machine, stopped("0", 1, StopCause.SIGNALLED, 143))[0] == (
@@ -265,7 +265,7 @@ def test_rests_begin_and_end(machine_with: MachineWith) -> None:
     ]
 
 
-def test_what_an_earlier_driver_charged_still_counts(machine: Machine) -> None:
+def test_failures_charged_by_an_earlier_driver_still_count(machine: Machine) -> None:
     """Also when it is too much."""
     failures = {
         ProcessorId("0"): ChargedFailures(1, 1_000),
@@ -276,7 +276,7 @@ def test_what_an_earlier_driver_charged_still_counts(machine: Machine) -> None:
     assert any(r.startswith("Processor 1 is given up, as its retries are used up") for r in reasons)
 
 
-def test_who_has_finished_is_at_its_end_and_so_is_the_job(machine: Machine) -> None:
+def test_a_processor_that_has_finished_ends_and_so_does_the_job(machine: Machine) -> None:
     """Everybody, and the job with them."""
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", request=1)
@@ -287,8 +287,8 @@ def test_who_has_finished_is_at_its_end_and_so_is_the_job(machine: Machine) -> N
     ]
 
 
-def test_who_is_found_running_runs_on(machine: Machine) -> None:
-    """A driver that starts anew; who runs where he must not is stopped."""
+def test_a_container_that_is_found_running_runs_on(machine: Machine) -> None:
+    """A driver that starts again stops a container that runs on a wrong host."""
     machine.feed(model({"0": "a", "1": "b"}, p0=3, p1=2), live("a", "b"))
     assert told(machine, check_in("r0", "a", inc("0", 3))) == [
         "Processor 0 was found running on a, and runs on: epoch 3"
@@ -301,7 +301,7 @@ def test_who_is_found_running_runs_on(machine: Machine) -> None:
     ]
 
 
-def test_who_is_found_running_though_the_model_has_overtaken_it(machine: Machine) -> None:
+def test_a_container_that_is_found_running_with_an_outdated_model(machine: Machine) -> None:
     """It is adopted, to be stopped."""
     machine.feed(replace(model({"0": "a"}, p0=3), floors={ProcessorId("0"): 4}), live("a"))
     assert told(machine, check_in("r0", "a", inc("0", 3))) == [
@@ -311,7 +311,7 @@ def test_who_is_found_running_though_the_model_has_overtaken_it(machine: Machine
 
 
 def test_a_launcher_that_is_lost_before_it_is_used(machine: Machine) -> None:
-    """Set aside for who was to start again there."""
+    """It was set aside for a container that had to start again there."""
     deployed(machine)
     machine.feed(stopped("0", 1))
     assert told(machine, ResourceEnded(RequestId(1), story="preempted")) == [
@@ -323,8 +323,8 @@ def test_a_launcher_that_is_lost_before_it_is_used(machine: Machine) -> None:
     ]
 
 
-def test_yarns_word_of_an_end_is_not_believed_but_used(machine: Machine) -> None:
-    """Home is asked for early, and taken over with the evidence, or withdrawn."""
+def test_yarns_report_of_an_end_is_no_evidence_but_is_used(machine: Machine) -> None:
+    """Home is requested early; the request is used with the evidence, or withdrawn."""
     deployed(machine)
     assert told(machine, ResourceEnded(RequestId(1), story="killed")) == [
         (
@@ -346,13 +346,13 @@ def test_yarns_word_of_an_end_is_not_believed_but_used(machine: Machine) -> None
 
 
 def test_an_early_request_that_runs_out(machine: Machine) -> None:
-    """Nobody is harmed by it."""
+    """It has no other effect."""
     deployed(machine)
     machine.feed(ResourceEnded(RequestId(1)))
     assert told(machine, expired(3)) == ["Processor 0 got no container on a in time"]
 
 
-def test_a_host_whose_launchers_fell_silent_is_excluded_probed_and_excluded_anew(
+def test_a_host_whose_launchers_fell_silent_is_excluded_probed_and_excluded_again(
     machine: Machine,
 ) -> None:
     """Its requests are withdrawn; it is open again when a launcher there checks in."""
@@ -373,7 +373,7 @@ def test_a_host_whose_launchers_fell_silent_is_excluded_probed_and_excluded_anew
 
 
 def test_a_probe_that_fails(machine: Machine) -> None:
-    """The host is excluded anew, and forgotten when the ResourceManager calls it lost."""
+    """The host is excluded again, and forgotten when the ResourceManager calls it lost."""
     machine.deploy({"0": "a"}, "a", "b", "c")
     machine.run("0", "r0", "a", request=1)
     machine.feed(LauncherSilent(ResourceId("r0")), expired(2), expired(3), exclusion_over("a"))
@@ -410,7 +410,7 @@ def test_most_hosts_at_once_are_our_own_fault(machine: Machine) -> None:
     )
 
 
-def test_a_host_that_is_lost_while_it_is_asked_for(machine: Machine) -> None:
+def test_a_host_that_is_lost_while_it_is_requested(machine: Machine) -> None:
     """By the ResourceManager's word."""
     machine.deploy({"0": "a"}, "a", "b")
     assert told(machine, live("b")) == [
@@ -428,8 +428,8 @@ def test_a_shutdown_ends_the_job(machine: Machine) -> None:
     )
 
 
-def test_every_kind_is_given_by_somebody() -> None:
-    """A kind that no decision gives would be a promise of /v1/events that nobody keeps."""
+def test_every_kind_is_given_by_a_decision() -> None:
+    """/v1/events promises each kind, so some decision must give it."""
     folder = Path(allocation.__path__[0])
     sources = "".join(f.read_text(encoding="utf-8") for f in folder.glob("*.py"))
     assert {k for k in ReasonKind if f"ReasonKind.{k.name}" not in sources} == set()
@@ -467,7 +467,7 @@ def test_a_failover_to_a_standby(machine: Machine) -> None:
 
 
 def test_a_failover_to_the_last_host_of_a_standby_that_does_not_run(machine: Machine) -> None:
-    """It is asked for as any home is."""
+    """It is requested as any home is."""
     machine.feed(job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
     machine.run("0", "r0", "a", request=1)
     assert (
@@ -476,7 +476,7 @@ def test_a_failover_to_the_last_host_of_a_standby_that_does_not_run(machine: Mac
     )
 
 
-def test_a_failover_to_nobody(machine: Machine) -> None:
+def test_a_failover_without_a_standby(machine: Machine) -> None:
     """The standby has never run anywhere."""
     machine.feed(job({"0": "a", "0-0": None}), live("a", "b"))
     machine.run("0", "r0", "a", request=1)
