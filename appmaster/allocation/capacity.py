@@ -48,7 +48,7 @@ def is_hopeless(phase: JobPhase, room: Room, queued: Collection[object]) -> bool
 
 def settle(draft: Draft) -> None:
     """The timer runs while it is hopeless."""
-    queued = draft.containers.filed(Containers.PHASE, ContainerPhase.QUEUED)
+    queued = draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED)
     if not is_hopeless(draft.phase, draft.room, queued):
         draft.cancel_timer(TOO_SMALL)
     elif TOO_SMALL not in draft.timers:

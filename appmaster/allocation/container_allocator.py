@@ -39,7 +39,7 @@ from homeport.appmaster.allocation.job_state.state import (
     expiry_timer,
     retry_delay_timer,
 )
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import (
     FencedByDriver,
     FencesReported,
@@ -68,19 +68,19 @@ def place(draft: Draft) -> None:
     if draft.hosts is None:
         return
     standbys.settle(draft)
-    if not draft.containers.filed(Containers.PHASE, ContainerPhase.QUEUED):
+    if not draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED):
         return
     done: set[ProcessorId] = set()
     while containers := turns.due(draft, done):
-        for container in filter(lambda c: c.wanted, containers):
-            draft.change(container, wanted=None)
+        for container in filter(lambda c: c.requested_host, containers):
+            draft.change(container, requested_host=None)
         for is_standby in (False, True):
             # An active may have left its standby with nothing: what is due is read anew.
             due = (draft.containers[c.processor_id] for c in containers)
             queued = [c for c in due if (c.replica_of is not None) == is_standby]
             for container in sorted(queued, key=lambda c: not may_go_home(draft, c)):
                 before = draft.before.containers.get(container.processor_id)
-                _place_one(draft, container, None if before is None else before.wanted)
+                _place_one(draft, container, None if before is None else before.requested_host)
         done.update(c.processor_id for c in containers)
 
 
@@ -94,7 +94,7 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
     if launcher is not None:
         draft.move(
             container,
-            Happening.PLACED,
+            Trigger.PLACED,
             ContainerPhase.ASSIGNED,
             resource_id=launcher.resource_id,
         )
@@ -104,9 +104,9 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
             host=launcher.host,
             detail=_why_not_home(draft, container, launcher.host),
         )
-        tell_whom_it_waits_for(draft, container, launcher)
+        log_what_it_waits_for(draft, container, launcher)
     elif choice is not None and draft.is_asked(choice):
-        draft.change(container, wanted=choice)
+        draft.change(container, requested_host=choice)
         if choice != waited_for:
             why = _why_not_home(draft, container, choice)
             draft.because(
@@ -120,10 +120,10 @@ def _request(draft: Draft, container: ContainerState, host: Host | None) -> None
     request_id = draft.new_request_id()
     draft.move(
         container,
-        Happening.PLACED,
+        Trigger.PLACED,
         ContainerPhase.REQUESTED,
         request_id=request_id,
-        wanted=host,
+        requested_host=host,
     )
     draft.instruct(RequestResource(request_id, host))
     draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
@@ -159,7 +159,7 @@ def expire(draft: Draft, container: ContainerState) -> None:
     Those queued for the same host count it as tried too.
     """
     draft.end_request(container)
-    host = container.wanted
+    host = container.requested_host
     draft.because(
         ReasonKind.REQUEST_EXPIRED,
         container.processor_id,
@@ -169,10 +169,10 @@ def expire(draft: Draft, container: ContainerState) -> None:
     tried = () if host is None else with_tried(container, host)
     draft.move(
         container,
-        Happening.EXPIRED,
+        Trigger.EXPIRED,
         ContainerPhase.QUEUED,
         request_id=None,
-        wanted=None,
+        requested_host=None,
         tried=tried,
     )
     if host is None:
@@ -193,7 +193,8 @@ def observe_hosts(draft: Draft, event: HostsObserved) -> None:
     racks = {r.host: r.rack for r in event.reports if r.rack is not None}
     if event.reports and racks != dict(draft.racks):
         draft.racks = Map(racks)
-    for host in sorted({c.wanted for c in draft.each(ASKING) if c.wanted} - set(draft.hosts)):
+    requested = {c.requested_host for c in draft.each(ASKING) if c.requested_host}
+    for host in sorted(requested - set(draft.hosts)):
         leave(draft, host, "the ResourceManager does not call it live")
 
 
@@ -202,7 +203,7 @@ def leave(draft: Draft, host: Host, why: str) -> None:
     for container in draft.containers.rows(Containers.ASKING, host):
         draft.end_request(container)
         draft.move(
-            container, Happening.EXPIRED, ContainerPhase.QUEUED, request_id=None, wanted=None
+            container, Trigger.EXPIRED, ContainerPhase.QUEUED, request_id=None, requested_host=None
         )
         id_ = container.processor_id
         draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
@@ -213,9 +214,9 @@ def withdraw_ungranted(draft: Draft, why: str) -> None:
     for container in draft.each(frozenset({ContainerPhase.REQUESTED})):
         draft.end_request(container)
         draft.move(
-            container, Happening.EXPIRED, ContainerPhase.QUEUED, request_id=None, wanted=None
+            container, Trigger.EXPIRED, ContainerPhase.QUEUED, request_id=None, requested_host=None
         )
-        id_, host = container.processor_id, container.wanted
+        id_, host = container.processor_id, container.requested_host
         draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
 
 
@@ -232,11 +233,15 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
         draft.end_request(asker, is_served=True)
         if separation.may_have(draft, asker, launcher.host):
             draft.move(
-                asker, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, wanted=None
+                asker,
+                Trigger.GIVEN_AWAY,
+                ContainerPhase.QUEUED,
+                request_id=None,
+                requested_host=None,
             )
         else:
             _refused(draft, asker, launcher.host)
-    _tell_grant(draft, launcher, asker, winner)
+    _log_grant(draft, launcher, asker, winner)
     if winner is not None:
         draft.end_request(winner, is_served=winner is asker)
         if may_be_permitted(draft, winner):
@@ -244,17 +249,17 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
         else:
             draft.move(
                 winner,
-                Happening.CHECKED_IN,
+                Trigger.CHECKED_IN,
                 ContainerPhase.ASSIGNED,
                 request_id=None,
                 resource_id=launcher.resource_id,
-                wanted=None,
+                requested_host=None,
                 launch_failures=0,
             )
-            tell_whom_it_waits_for(draft, winner, launcher)
+            log_what_it_waits_for(draft, winner, launcher)
 
 
-def _tell_grant(
+def _log_grant(
     draft: Draft,
     launcher: ResourceState,
     asker: ContainerState | None,
@@ -283,9 +288,7 @@ def _tell_grant(
     draft.because(kind, winner.processor_id, host=host)
 
 
-def tell_whom_it_waits_for(
-    draft: Draft, container: ContainerState, launcher: ResourceState
-) -> None:
+def log_what_it_waits_for(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
     """Why the container, which now holds ``launcher``, may not be permitted yet, if it may not."""
     for owner in former_owners(draft, container):
         draft.because(
@@ -303,13 +306,13 @@ def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
     Without the rest a cluster with too few hosts would grant and release without end.
     """
     series = longer_series(container)
-    waiting = draft.change(container, request_id=None, wanted=None, launch_failures=series)
-    rest_ms = delay_ms(draft.settings, waiting, Happening.LAUNCH_FAILED)
+    waiting = draft.change(container, request_id=None, requested_host=None, launch_failures=series)
+    rest_ms = delay_ms(draft.settings, waiting, Trigger.LAUNCH_FAILED)
     if rest_ms:
-        draft.move(waiting, Happening.GIVEN_AWAY, ContainerPhase.RESTING)
+        draft.move(waiting, Trigger.GIVEN_AWAY, ContainerPhase.BACKING_OFF)
         draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
     else:
-        draft.move(waiting, Happening.GIVEN_AWAY, ContainerPhase.QUEUED)
+        draft.move(waiting, Trigger.GIVEN_AWAY, ContainerPhase.QUEUED)
     draft.because(ReasonKind.KEPT_APART, container.processor_id, host=host)
 
 
@@ -327,10 +330,10 @@ def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> Container
     return min(found, key=lambda c: c.replica_of is not None, default=None)
 
 
-def _first(draft: Draft, facet: int, value: object, host: Host) -> ContainerState | None:
+def _first(draft: Draft, index: int, value: object, host: Host) -> ContainerState | None:
     """Of those filed there, the first active one, or else standby, that may be on this host."""
     standby = None
-    for container in draft.containers.each_row(facet, value):
+    for container in draft.containers.each_row(index, value):
         is_later = standby is not None and container.replica_of is not None
         if is_later or not separation.may_have(draft, container, host):
             continue
@@ -369,7 +372,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     version = draft.model_version
     draft.move(
         container,
-        Happening.CHECKED_IN,
+        Trigger.CHECKED_IN,
         ContainerPhase.STARTING,
         epoch=incarnation.epoch,
         has_gained=False,
@@ -378,7 +381,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
         unfenced=(*container.unfenced, Predecessor(incarnation)),
         request_id=None,
         resource_id=launcher.resource_id,
-        wanted=None,
+        requested_host=None,
         tried=(),
         launch_failures=0,
         lag=None,
@@ -426,7 +429,7 @@ def _listing(draft: Draft, incarnations: Iterable[Incarnation]) -> list[Containe
     owners = {incarnation.processor_id for incarnation in incarnations}
     found = {owner for owner in owners if owner in draft.containers}
     for owner in owners:
-        found.update(draft.containers.filed(Containers.LISTS, owner))
+        found.update(draft.containers.indexed(Containers.LISTS, owner))
     return [draft.containers[processor_id] for processor_id in sorted(found)]
 
 
@@ -455,12 +458,12 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
     )
     adopted = draft.move(
         container,
-        Happening.CHECKED_IN,
+        Trigger.CHECKED_IN,
         ContainerPhase.STOPPING if is_to_stop else ContainerPhase.RUNNING,
         request_id=None,
         resource_id=launcher.resource_id,
         home=launcher.host if draft.settings.host_affinity_enabled else None,
-        wanted=None,
+        requested_host=None,
         tried=(),
         launch_failures=0,
     )

@@ -66,7 +66,7 @@ from homeport.appmaster.allocation.job_state.state import (
     check_in_timer,
     expiry_timer,
 )
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
     ContainerStopped,
@@ -193,11 +193,13 @@ def _on_resource_allocated(draft: Draft, event: ResourceAllocated) -> None:
         early_requests.granted(draft, early)
     elif container is None:
         draft.count_stale()
-    elif draft.may_befall(container, Happening.ALLOCATED):
+    elif draft.may_befall(container, Trigger.ALLOCATED):
         draft.cancel_timer(expiry_timer(event.request_id))
-        draft.move(container, Happening.ALLOCATED, ContainerPhase.ALLOCATED)
+        draft.move(container, Trigger.ALLOCATED, ContainerPhase.ALLOCATED)
         draft.set_timer(check_in_timer(event.request_id), draft.settings.check_in_timeout_ms)
-        draft.because(ReasonKind.LAUNCHER_AWAITED, container.processor_id, host=container.wanted)
+        draft.because(
+            ReasonKind.LAUNCHER_AWAITED, container.processor_id, host=container.requested_host
+        )
 
 
 def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
@@ -209,8 +211,8 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
     if timer.processor_id is not None:
         container = draft.containers[timer.processor_id]
         if timer.kind is TimerKind.RETRY_DELAY:
-            draft.move(container, Happening.RESTED, ContainerPhase.QUEUED)
-            draft.because(ReasonKind.RESTED, container.processor_id)
+            draft.move(container, Trigger.BACKED_OFF, ContainerPhase.QUEUED)
+            draft.because(ReasonKind.BACKED_OFF, container.processor_id)
         elif timer.kind is TimerKind.STANDBY_STOP:
             standbys.give_up_waiting(draft, container)
         else:
@@ -230,7 +232,7 @@ def _request_took_too_long(draft: Draft, timer: Timer) -> None:
         raise InvariantViolation(f"{timer} was armed for a request that is not outstanding")
     if timer.kind is TimerKind.REQUEST_EXPIRY:
         allocator.expire(draft, asker)
-        exclusion.probe_failed(draft, asker.wanted)
+        exclusion.probe_failed(draft, asker.requested_host)
     else:
         _launch_failed(draft, asker)
 
@@ -240,23 +242,23 @@ def _launch_failed(
 ) -> None:
     """No launcher came of the request: a failure; cancelled unless it has ended; the next host."""
     draft.end_request(container, is_served=ended is not None)
-    place = container.wanted or "any host"
+    place = container.requested_host or "any host"
     why = f": {ended.story}" if ended is not None and ended.story else ""
     story = f"no launcher checked in for request {container.request_id} ({place}){why}"
     fail(
         draft,
         draft.change(
             container,
-            tried=allocator.with_tried(container, container.wanted),
+            tried=allocator.with_tried(container, container.requested_host),
             launch_failures=longer_series(container),
         ),
-        Happening.LAUNCH_FAILED,
+        Trigger.LAUNCH_FAILED,
         ContainerPhase.QUEUED,
-        failure=Failure(FailureKind.NO_LAUNCHER, story, host=container.wanted),
-        is_charged=not exclusion.is_lost(draft, container.wanted)
+        failure=Failure(FailureKind.NO_LAUNCHER, story, host=container.requested_host),
+        is_charged=not exclusion.is_lost(draft, container.requested_host)
         and not (ended is not None and ended.is_taken_back),
     )
-    exclusion.probe_failed(draft, container.wanted)
+    exclusion.probe_failed(draft, container.requested_host)
 
 
 # --- launchers
@@ -271,7 +273,7 @@ def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
         if not draft.has_child(launcher):
             _resource_lost(draft, launcher.resource_id, event)
         elif launcher.ended is None:
-            early_requests.end_was_told(draft, launcher, event)
+            early_requests.end_was_reported(draft, launcher, event)
         else:
             draft.count_stale()
     elif not (
@@ -317,7 +319,7 @@ def _launcher_gone(
     if ended is not None and ended.is_taken_back:
         holder = standbys.taken_back(draft, holder, launcher.host)
     if holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
-        draft.move(holder, Happening.RESOURCE_LOST, ContainerPhase.QUEUED, resource_id=None)
+        draft.move(holder, Trigger.RESOURCE_LOST, ContainerPhase.QUEUED, resource_id=None)
         draft.because(
             ReasonKind.LAUNCHER_LOST,
             holder.processor_id,
@@ -325,7 +327,7 @@ def _launcher_gone(
             detail=story_of_end(ended),
         )
     elif holder.phase is ContainerPhase.STOPPING:
-        model_change.stopped(draft, holder, Happening.RESOURCE_LOST, None)
+        model_change.stopped(draft, holder, Trigger.RESOURCE_LOST, None)
     else:
         # Without any word of an end it is a lease that ran out (safety C6): perhaps Kafka was away,
         # for all at once.
@@ -337,7 +339,7 @@ def _launcher_gone(
         fail(
             draft,
             draft.change(holder, resource_id=None),
-            Happening.RESOURCE_LOST,
+            Trigger.RESOURCE_LOST,
             ContainerPhase.QUEUED,
             failure=loss(holder, launcher, ended),
             is_charged=(is_own_fault or is_told) and not placement.is_launching(draft, holder),
@@ -347,24 +349,24 @@ def _launcher_gone(
 # --- stream containers
 
 
-def _current(draft: Draft, incarnation: Incarnation, happening: Happening) -> ContainerState | None:
+def _current(draft: Draft, incarnation: Incarnation, trigger: Trigger) -> ContainerState | None:
     """The container of this last permit, if this can befall it; else None, counted as stale."""
     container = draft.containers.get(incarnation.processor_id)
     if container is None or container.epoch != incarnation.epoch or container.epoch < 1:
         draft.count_stale()
         return None
-    return container if draft.may_befall(container, happening) else None
+    return container if draft.may_befall(container, trigger) else None
 
 
 def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
-    container = _current(draft, event.incarnation, Happening.STARTED)
+    container = _current(draft, event.incarnation, Trigger.STARTED)
     if container is None:
         return
     is_starting = container.phase is ContainerPhase.STARTING
     container = standbys.arrived(draft, container)
     draft.move(
         container,
-        Happening.STARTED,
+        Trigger.STARTED,
         ContainerPhase.RUNNING if is_starting else container.phase,
         home=draft.host_of(container) if draft.settings.host_affinity_enabled else None,
         fence=container.fence,
@@ -384,7 +386,7 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
         draft.retired -= {event.incarnation}
         draft.records.append(WriteStop(event.incarnation, event.cause.value, draft.cause))
         return
-    container = _current(draft, event.incarnation, Happening.STOPPED)
+    container = _current(draft, event.incarnation, Trigger.STOPPED)
     if container is None:
         return
     launcher = draft.resources.get(container.resource_id) if container.resource_id else None
@@ -395,7 +397,7 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
     elif container.phase in WAITING:
         draft.count_stale()
     elif container.phase is ContainerPhase.STOPPING:
-        model_change.stopped(draft, container, Happening.STOPPED, launcher)
+        model_change.stopped(draft, container, Trigger.STOPPED, launcher)
     elif launcher is None:
         raise InvariantViolation(f"{named(event.incarnation)} runs without a resource")
     elif launcher.ended is not None and launcher.ended.is_own_fault:
@@ -434,7 +436,7 @@ def _child_failed(
     fail(
         draft,
         container,
-        Happening.STOPPED,
+        Trigger.STOPPED,
         next_phase,
         failure=Failure(
             FailureKind.STOPPED,

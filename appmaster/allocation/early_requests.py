@@ -26,7 +26,7 @@ from homeport.appmaster.allocation.job_state.state import (
     check_in_timer,
     expiry_timer,
 )
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import ResourceEnded
 from homeport.appmaster.allocation.protocol.instructions import RequestResource
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
@@ -35,7 +35,7 @@ from homeport.job_coordinator.model.ids import RequestId, ResourceId
 _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 
 
-def end_was_told(draft: Draft, launcher: ResourceState, ended: ResourceEnded) -> None:
+def end_was_reported(draft: Draft, launcher: ResourceState, ended: ResourceEnded) -> None:
     """YARN calls a launcher ended whose child must be taken to run: the evidence is waited for."""
     draft.resources[launcher.resource_id] = replace(launcher, ended=ended)
     holder = draft.holder(launcher.resource_id)
@@ -49,7 +49,7 @@ def end_was_told(draft: Draft, launcher: ResourceState, ended: ResourceEnded) ->
 
 def settle(draft: Draft) -> None:
     """Early requests are as the state wants them: handed over, withdrawn, made."""
-    ended = draft.resources.filed(Resources.ENDED, value=True)
+    ended = draft.resources.indexed(Resources.ENDED, value=True)
     if not ended and not draft.early:
         return
     awaited = {owner.processor_id: owner for key in ended for owner in _owners(draft, key)}
@@ -114,13 +114,13 @@ def _close(draft: Draft, early: EarlyRequest) -> None:
     draft.because(ReasonKind.EARLY_TAKEN_OVER, owner.processor_id, host=early.host)
     asking = draft.move(
         owner,
-        Happening.PLACED,
+        Trigger.PLACED,
         ContainerPhase.REQUESTED,
         request_id=early.request_id,
-        wanted=early.host,
+        requested_host=early.host,
     )
     if early.phase is EarlyPhase.GRANTED:
-        draft.move(asking, Happening.ALLOCATED, ContainerPhase.ALLOCATED)
+        draft.move(asking, Trigger.ALLOCATED, ContainerPhase.ALLOCATED)
 
 
 def granted(draft: Draft, early: EarlyRequest) -> None:
@@ -151,7 +151,7 @@ def over(draft: Draft, request_id: RequestId | None, *, is_served: bool, story: 
     draft.forget_request(early.request_id, is_served=is_served)
     if not is_served:
         draft.because(ReasonKind.REQUEST_EXPIRED, early.processor_id, host=early.host)
-    told = story or ("its container has ended" if is_served else _UNSERVED[early.phase])
-    told = told if early.is_reservation else ""
-    draft.early[early.processor_id] = replace(early, phase=EarlyPhase.OVER, story=told)
+    said = story or ("its container has ended" if is_served else _UNSERVED[early.phase])
+    said = said if early.is_reservation else ""
+    draft.early[early.processor_id] = replace(early, phase=EarlyPhase.OVER, story=said)
     return True

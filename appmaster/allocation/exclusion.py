@@ -52,7 +52,7 @@ def launcher_fell_silent(draft: Draft, host: Host) -> None:
     hosts = draft.hosts or ()
     if draft.phase is not JobPhase.ACTIVE or host not in hosts or len(hosts) == 1:
         return
-    if draft.resources.filed(Resources.HOST, host):
+    if draft.resources.indexed(Resources.HOST, host):
         return
     draft.silent |= {host}
     draft.set_timer(silence_timer(host), draft.settings.silence_ms)

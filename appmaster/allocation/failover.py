@@ -55,7 +55,7 @@ def choose(
     return None
 
 
-def makes_way(state: AllocatorState, processor_id: ProcessorId) -> bool:
+def is_replaced(state: AllocatorState, processor_id: ProcessorId) -> bool:
     """Whether it is a standby that runs, or did, where its active container is to start next."""
     standby = state.container(processor_id)
     active = state.container(standby.group) if standby is not None else None

@@ -63,7 +63,7 @@ class _Rows:
 
     def hosts(self) -> set[Host]:
         """The hosts that these ask for, or wait for."""
-        wanted = {c.wanted for c in self.containers if c.wanted is not None}
+        wanted = {c.requested_host for c in self.containers if c.requested_host is not None}
         return wanted | {e.host for e in self.early}
 
 
@@ -119,7 +119,7 @@ def _rows_concerned(state: AllocatorState, changes: Changes) -> _Rows:
     """What has changed, the holders of such launchers, the early requests of such containers."""
     holders = set(changes.containers)
     for resource_id in changes.resources:
-        holders.update(state.containers.filed(Containers.RESOURCE, resource_id))
+        holders.update(state.containers.indexed(Containers.RESOURCE, resource_id))
     return _rows_before(
         state,
         Changes(frozenset(holders), changes.resources, changes.early | holders),
@@ -155,7 +155,9 @@ def _of_containers(rows: _Rows) -> Iterator[str]:
             yield f"{name} holds a resource exactly when assigned, starting, running or stopping"
         if (container.phase in ASKING) != (container.request_id is not None):
             yield f"{name} has a request exactly when requested or allocated"
-        if container.wanted is not None and container.phase not in ASKING | {ContainerPhase.QUEUED}:
+        if container.requested_host is not None and container.phase not in ASKING | {
+            ContainerPhase.QUEUED
+        }:
             yield f"{name} wants a host only while it seeks one"
         unfenced = [predecessor.incarnation for predecessor in container.unfenced]
         if container.phase in LIVE and container.incarnation not in unfenced:
@@ -191,10 +193,10 @@ def _of_sharing(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterato
             yield f"a held resource is known: {resource_id}"
         elif launcher.is_released:
             yield f"a held resource is not released: {resource_id}"
-        if len(state.containers.filed(Containers.RESOURCE, resource_id)) > 1:
+        if len(state.containers.indexed(Containers.RESOURCE, resource_id)) > 1:
             yield f"no two containers are on one resource: {resource_id}"
     for request_id in sorted({c.request_id for c in rows.containers if c.request_id}):
-        if len(state.containers.filed(Containers.REQUEST, request_id)) > 1:
+        if len(state.containers.indexed(Containers.REQUEST, request_id)) > 1:
             yield f"a request is for one container: {request_id}"
         if request_id >= state.next_request_id:
             yield "the next request's number has not been used"
@@ -204,8 +206,8 @@ def _of_sharing(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterato
 
 
 def _strict_requests(state: AllocatorState, host: Host | None) -> int:
-    asked = state.containers.filed(Containers.ASKED, host)
-    return len(asked) + len(state.early.filed(EarlyRequests.ASKED, host))
+    asked = state.containers.indexed(Containers.ASKED, host)
+    return len(asked) + len(state.early.indexed(EarlyRequests.ASKED, host))
 
 
 def _of_job(state: AllocatorState) -> Iterator[str]:
@@ -232,7 +234,7 @@ def _of_waiting(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterato
     waiting = {p for p in waiting if not _strict_requests(state, _wanted(state, p))}
     for host in hosts:
         if not _strict_requests(state, host):
-            waiting.update(state.containers.filed(Containers.QUEUED, host))
+            waiting.update(state.containers.indexed(Containers.QUEUED, host))
     for processor_id in sorted(waiting):
         container = state.container(processor_id)
         if container is None or is_without_place(state, container):
@@ -242,13 +244,13 @@ def _of_waiting(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterato
 
 def _wanted(state: AllocatorState, processor_id: ProcessorId) -> Host | None:
     container = state.container(processor_id)
-    return None if container is None else container.wanted
+    return None if container is None else container.requested_host
 
 
 def _of_tables(state: AllocatorState) -> Iterator[str]:
     tables = (state.containers, state.resources, state.early, state.exclusions)
-    if not all(table.is_filed_well() for table in tables):
-        yield "every row is found by its facets"
+    if not all(table.has_sound_indexes() for table in tables):
+        yield "every row is found by its indexes"
     kept = occupancy_of(state)
     if kept != counted(state):
         yield "idle launchers and loads are as a look at every row finds them"
@@ -270,8 +272,8 @@ def _of_hosts(state: AllocatorState) -> Iterator[str]:
         yield "the only host is never excluded"
     is_our_fault = suspects_itself(state.silent, hosts)
     for exclusion in state.exclusions:
-        asked = len(state.containers.filed(Containers.ASKING, exclusion.host))
-        asked += len(state.early.filed(EarlyRequests.ASKING, exclusion.host))
+        asked = len(state.containers.indexed(Containers.ASKING, exclusion.host))
+        asked += len(state.early.indexed(EarlyRequests.ASKING, exclusion.host))
         if asked > exclusion.is_probed:
             yield f"excluded {exclusion.host} is asked for one probe at most"
         if exclusion.host in state.silent and is_our_fault:
@@ -364,7 +366,7 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
             is_requested = container.phase is ContainerPhase.REQUESTED
             timer = expiry_timer if is_requested else check_in_timer
             needed.add(timer(container.request_id))
-        if container.phase is ContainerPhase.RESTING:
+        if container.phase is ContainerPhase.BACKING_OFF:
             needed.add(retry_delay_timer(container.processor_id))
         if container.phase is ContainerPhase.FAILING_OVER:
             needed.add(standby_stop_timer(container.processor_id))
@@ -374,7 +376,7 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
         if early.phase is not EarlyPhase.OVER:
             timer = expiry_timer if early.phase is EarlyPhase.ASKED else check_in_timer
             needed.add(timer(early.request_id))
-    queued = state.containers.filed(Containers.PHASE, ContainerPhase.QUEUED)
+    queued = state.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED)
     if is_hopeless(state.phase, state.room, queued):
         needed.add(TOO_SMALL)
     return frozenset(needed)

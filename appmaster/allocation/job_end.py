@@ -19,7 +19,7 @@ from homeport.appmaster.allocation.job_state.state import (
     retry_window_timer,
 )
 from homeport.appmaster.allocation.job_state.table import Edit
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import named
 from homeport.appmaster.allocation.protocol.instructions import (
     EndJob,
@@ -40,9 +40,9 @@ def is_at_its_end(
     ``is_complete``: all that an earlier driver left running has been found; until then a standby
     that waits may be one that runs, and nobody would stop it.
     """
-    if containers.filed(Containers.GOING, value=True):
+    if containers.indexed(Containers.GOING, value=True):
         return False
-    ended = sum(len(containers.filed(Containers.PHASE, phase)) for phase in TERMINAL)
+    ended = sum(len(containers.indexed(Containers.PHASE, phase)) for phase in TERMINAL)
     return is_complete or ended == len(containers)
 
 
@@ -68,11 +68,11 @@ def finish(draft: Draft, container: ContainerState) -> None:
     draft.cancel_timer(retry_delay_timer(container.processor_id))
     draft.move(
         draft.end_failover(container),
-        Happening.STOPPED,
+        Trigger.STOPPED,
         ContainerPhase.FINISHED,
         request_id=None,
         resource_id=None,
-        wanted=None,
+        requested_host=None,
         failures=0,
     )
     draft.because(ReasonKind.FINISHED, container.processor_id, host=draft.host_of(container))
@@ -116,15 +116,15 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
         draft.end_request(container)
         draft.move(
             draft.end_failover(container),
-            Happening.JOB_ENDING,
+            Trigger.JOB_ENDING,
             ContainerPhase.STOPPED,
             request_id=None,
             resource_id=None,
-            wanted=None,
+            requested_host=None,
         )
     for container in draft.each(LIVE):
         stopping = draft.move(
-            draft.end_failover(container), Happening.JOB_ENDING, ContainerPhase.STOPPING
+            draft.end_failover(container), Trigger.JOB_ENDING, ContainerPhase.STOPPING
         )
         order_stop(draft, stopping)
 

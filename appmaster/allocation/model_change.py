@@ -39,7 +39,7 @@ from homeport.appmaster.allocation.job_state.state import (
     retry_delay_timer,
     retry_window_timer,
 )
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import JobModelPublished, RetiredStopped
 from homeport.appmaster.allocation.protocol.instructions import WriteStop
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
@@ -162,14 +162,14 @@ def _go_on(
     )
     if known.phase in LIVE:
         _stop(draft, known)
-        _tell(draft, ReasonKind.OVERTAKEN, known)
+        _give_reason(draft, ReasonKind.OVERTAKEN, known)
     elif known.phase is ContainerPhase.FAILED or (known.phase in TERMINAL and known.has_gained):
         again = draft.change(known, launch_failures=0, last_failure=None, tried=())
-        draft.move(again, Happening.MODEL_CHANGED, ContainerPhase.QUEUED)
-        _tell(draft, ReasonKind.TRIED_AGAIN, again)
+        draft.move(again, Trigger.MODEL_CHANGED, ContainerPhase.QUEUED)
+        _give_reason(draft, ReasonKind.TRIED_AGAIN, again)
 
 
-def _tell(draft: Draft, kind: ReasonKind, container: ContainerState) -> None:
+def _give_reason(draft: Draft, kind: ReasonKind, container: ContainerState) -> None:
     draft.because(
         kind,
         container.processor_id,
@@ -181,14 +181,14 @@ def _tell(draft: Draft, kind: ReasonKind, container: ContainerState) -> None:
 def _stop(draft: Draft, container: ContainerState) -> None:
     if container.phase is not ContainerPhase.STOPPING:
         placed = draft.end_failover(container)
-        stopping = draft.move(placed, Happening.MODEL_CHANGED, ContainerPhase.STOPPING)
+        stopping = draft.move(placed, Trigger.MODEL_CHANGED, ContainerPhase.STOPPING)
         order_stop(draft, stopping)
 
 
 def _retire(draft: Draft, container: ContainerState) -> None:
     """The model does not have it: it goes, at once where nothing of it can run."""
     draft.cancel_timer(retry_delay_timer(container.processor_id))
-    _tell(draft, ReasonKind.RETIRED, container)
+    _give_reason(draft, ReasonKind.RETIRED, container)
     if container.phase in LIVE:
         _stop(draft, draft.change(container, is_retired=True, has_gained=False))
     else:
@@ -225,7 +225,7 @@ def retired_stopped(draft: Draft, event: RetiredStopped) -> None:
 
 
 def stopped(
-    draft: Draft, container: ContainerState, how: Happening, launcher: ResourceState | None
+    draft: Draft, container: ContainerState, how: Trigger, launcher: ResourceState | None
 ) -> None:
     """What was ordered to stop has stopped: it goes on under the new model, or it is its end.
 
@@ -249,7 +249,7 @@ def stopped(
         draft.move(container, how, ContainerPhase.ASSIGNED)
         if not draft.is_leaving(container.processor_id):
             draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=launcher.host)
-        allocator.tell_whom_it_waits_for(draft, container, launcher)
+        allocator.log_what_it_waits_for(draft, container, launcher)
     else:
         draft.move(container, how, ContainerPhase.QUEUED, resource_id=None)
     if active is not None:

@@ -47,7 +47,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ResourceState,
     expiry_timer,
 )
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import (
     LauncherCheckedIn,
     PlacementRequested,
@@ -191,7 +191,7 @@ def _begin_restart(draft: Draft, placement: Placement, container: ContainerState
         text = f"processor {container.processor_id} is placed"
         if container.phase is ContainerPhase.FAILED:
             _forgive(draft, container, ContainerPhase.QUEUED)
-    _tell(draft, begun, text)
+    _give_reason(draft, begun, text)
 
 
 def _begin_move(draft: Draft, placement: Placement, container: ContainerState) -> None:
@@ -209,7 +209,7 @@ def _begin_move(draft: Draft, placement: Placement, container: ContainerState) -
         return
     begun = _begin(draft, placement, container, PlacementStep.RESERVING, host)
     _ask(draft, begun, container, host)
-    _tell(draft, begun, f"a launcher on {host} is being reserved")
+    _give_reason(draft, begun, f"a launcher on {host} is being reserved")
 
 
 def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Host) -> None:
@@ -287,7 +287,7 @@ def _move(draft: Draft, placement: Placement, container: ContainerState) -> None
     elif container.phase in _RUNS and container.failover is None:
         _stop(draft, container)
         text = f"a launcher on {placement.host} is reserved; {named(container.incarnation)} stops"
-        _tell(draft, placement, text)
+        _give_reason(draft, placement, text)
     elif container.phase in _TAKES:
         _launch(draft, placement, container, launcher)
 
@@ -300,15 +300,15 @@ def _launch(
         _end(draft, placement, PlacementStatus.FAILED, fault)
         return
     draft.end_request(container)
-    container = draft.change(container, request_id=None, wanted=None, tried=())
+    container = draft.change(container, request_id=None, requested_host=None, tried=())
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     draft.placements[placement.request.uuid] = launched = replace(placement, is_launched=True)
     if container.phase is ContainerPhase.FAILED:
         container = _forgive(draft, container, ContainerPhase.ASSIGNED)
     else:
-        container = draft.move(container, Happening.COMMANDED, ContainerPhase.ASSIGNED)
+        container = draft.move(container, Trigger.COMMANDED, ContainerPhase.ASSIGNED)
     draft.change(container, resource_id=launcher.resource_id)
-    _tell(draft, launched, f"processor {container.processor_id} starts on {launcher.host}")
+    _give_reason(draft, launched, f"processor {container.processor_id} starts on {launcher.host}")
 
 
 def _restart(draft: Draft, placement: Placement, container: ContainerState) -> None:
@@ -331,7 +331,7 @@ def is_launching(draft: Draft, container: ContainerState) -> bool:
 
 
 def _stop(draft: Draft, container: ContainerState) -> None:
-    stopping = draft.move(container, Happening.COMMANDED, ContainerPhase.STOPPING)
+    stopping = draft.move(container, Trigger.COMMANDED, ContainerPhase.STOPPING)
     order_stop(draft, stopping)
 
 
@@ -339,7 +339,7 @@ def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> 
     """One that was given up is on its way again, and nothing is charged to it."""
     return draft.move(
         container,
-        Happening.COMMANDED,
+        Trigger.COMMANDED,
         phase,
         failures=0,
         launch_failures=0,
@@ -371,11 +371,11 @@ def _accept(draft: Draft, placement: Placement, reason: str) -> None:
         _answer(draft, accepted, PlacementStatus.ACCEPTED, reason)
 
 
-def _tell(draft: Draft, placement: Placement, text: str) -> None:
+def _give_reason(draft: Draft, placement: Placement, text: str) -> None:
     """How far the action has come."""
-    told = replace(placement, status=PlacementStatus.IN_PROGRESS)
-    draft.placements[placement.request.uuid] = told
-    _answer(draft, told, PlacementStatus.IN_PROGRESS, text)
+    said = replace(placement, status=PlacementStatus.IN_PROGRESS)
+    draft.placements[placement.request.uuid] = said
+    _answer(draft, said, PlacementStatus.IN_PROGRESS, text)
 
 
 def _succeed(draft: Draft, placement: Placement, container: ContainerState) -> None:

@@ -28,7 +28,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
     """Who is to be placed now, in the order of their ids; ``done``: who has been in this step."""
     if draft.is_everybody_due:
-        found = set(draft.containers.filed(Containers.PHASE, ContainerPhase.QUEUED))
+        found = set(draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED))
     else:
         found = {*_touched(draft), *_of_exclusions(draft)}
     found -= done
@@ -41,7 +41,7 @@ def awaiting_anew(draft: Draft) -> list[ContainerState]:
 
     The host of the standby is excluded only with its launcher, so with a change of the group.
     """
-    if not draft.containers.filed(Containers.PHASE, ContainerPhase.FAILING_OVER):
+    if not draft.containers.indexed(Containers.PHASE, ContainerPhase.FAILING_OVER):
         return []
     if draft.is_everybody_due:
         return draft.containers.rows(Containers.PHASE, ContainerPhase.FAILING_OVER)
@@ -69,9 +69,9 @@ def _touched(draft: Draft) -> Iterator[ProcessorId]:
 def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
     containers = draft.containers
     if draft.exclusions.changed:
-        yield from containers.filed(Containers.QUEUED, NOWHERE)
+        yield from containers.indexed(Containers.QUEUED, NOWHERE)
     for host in draft.exclusions.changed:
-        yield from containers.filed(Containers.QUEUED, host)
+        yield from containers.indexed(Containers.QUEUED, host)
         for container in containers.rows(Containers.SEEKS_HOME, host):
             if container.phase is ContainerPhase.QUEUED:
                 yield container.processor_id
@@ -83,7 +83,9 @@ def _of_free_hosts(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[Pro
     Where nobody waits for it, one that waits for a host with a higher load.
     """
     before = (draft.before.containers.get(p) for p in draft.containers.changed)
-    hosts = {c.wanted for c in before if c is not None and c.phase is ContainerPhase.REQUESTED}
+    hosts = {
+        c.requested_host for c in before if c is not None and c.phase is ContainerPhase.REQUESTED
+    }
     early = (draft.before.early.get(p) for p in draft.early.changed)
     hosts |= {e.host for e in early if e is not None and e.phase is EarlyPhase.ASKED}
     for host in sorted(h for h in hosts if h is not None and not draft.is_asked(h)):
@@ -121,7 +123,7 @@ def _worse_off(draft: Draft, host: Host, done: AbstractSet[ProcessorId]) -> list
 
 def _would_move(draft: Draft, container: ContainerState, host: Host) -> bool:
     return (
-        container.wanted != container.home
+        container.requested_host != container.home
         and host not in container.tried
         and draft.may_be_named(host)
         and separation.may_have(draft, container, host)

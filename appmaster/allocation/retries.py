@@ -25,7 +25,7 @@ from homeport.appmaster.allocation.job_state.state import (
     retry_delay_timer,
     retry_window_timer,
 )
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import ChargedFailures, ResourceEnded, named
 from homeport.appmaster.allocation.protocol.instructions import JobResult, WriteFailureCount
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
@@ -40,9 +40,9 @@ _LONGEST_SERIES = 6
 """From here on a rest after a failed launch grows no more, nor does the count of them."""
 
 
-def delay_ms(settings: AllocatorSettings, failed: ContainerState, happening: Happening) -> int:
+def delay_ms(settings: AllocatorSettings, failed: ContainerState, trigger: Trigger) -> int:
     """Milliseconds; 0: at once. ``failed`` already counts this failure, which was charged."""
-    if happening is Happening.LAUNCH_FAILED:
+    if trigger is Trigger.LAUNCH_FAILED:
         rest_ms = settings.launch_retry_ms << max(0, failed.launch_failures - 1)
         return min(rest_ms, LAUNCH_RETRY_MAX_MS)
     is_last = failed.failures == settings.retry_count
@@ -67,7 +67,7 @@ def is_failure(container: ContainerState, cause: StopCause) -> bool:
 def fail(
     draft: Draft,
     container: ContainerState,
-    happening: Happening,
+    trigger: Trigger,
     next_phase: ContainerPhase,
     *,
     failure: Failure,
@@ -81,20 +81,20 @@ def fail(
     timer = retry_window_timer(container.processor_id)
     is_counted = is_charged and settings.retry_count >= 0
     failures = container.failures + is_counted
-    _tell_charge(draft, container, failure.story, failures if is_charged else None)
+    _record_charge(draft, container, failure.story, failures if is_charged else None)
     if failures <= settings.retry_count or not is_counted:
         container = draft.change(
-            container, failures=failures, last_failure=failure, request_id=None, wanted=None
+            container, failures=failures, last_failure=failure, request_id=None, requested_host=None
         )
-        rest_ms = delay_ms(settings, container, happening) if is_charged else 0
+        rest_ms = delay_ms(settings, container, trigger) if is_charged else 0
         if is_counted:
             draft.set_timer(timer, settings.retry_window_ms + rest_ms)
         if rest_ms:
-            draft.move(container, happening, ContainerPhase.RESTING, resource_id=None)
+            draft.move(container, trigger, ContainerPhase.BACKING_OFF, resource_id=None)
             draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
-            draft.because(ReasonKind.RESTS, container.processor_id, detail=f"{rest_ms} ms")
+            draft.because(ReasonKind.BACKS_OFF, container.processor_id, detail=f"{rest_ms} ms")
         else:
-            draft.move(container, happening, next_phase)
+            draft.move(container, trigger, next_phase)
             if next_phase is ContainerPhase.ASSIGNED:
                 host = draft.host_of(container)
                 draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=host)
@@ -106,13 +106,13 @@ def fail(
     draft.cancel_timer(timer)
     draft.move(
         draft.end_failover(container),
-        happening,
+        trigger,
         ContainerPhase.FAILED,
         failures=failures,
         last_failure=replace(failure, kind=FailureKind.RETRIES_USED_UP, story=diagnostics),
         request_id=None,
         resource_id=None,
-        wanted=None,
+        requested_host=None,
     )
     draft.because(ReasonKind.GIVEN_UP, container.processor_id, detail=diagnostics)
     if settings.fail_job_after_retries:
@@ -132,12 +132,14 @@ def story_of_end(ended: ResourceEnded | None) -> str:
     return ": ".join(filter(None, ("its YARN container ended", ended.story)))
 
 
-def _tell_charge(draft: Draft, container: ContainerState, story: str, failures: int | None) -> None:
+def _record_charge(
+    draft: Draft, container: ContainerState, story: str, failures: int | None
+) -> None:
     """``failures`` counts this one; None where it is not charged."""
     kind = ReasonKind.NOT_CHARGED if failures is None else ReasonKind.CHARGED
     limit = draft.settings.retry_count
     count = "" if failures is None or limit < 0 else f"; failure {failures}, {limit} are forgiven"
-    host = draft.host_of(container) or container.wanted
+    host = draft.host_of(container) or container.requested_host
     draft.because(kind, container.processor_id, host=host, detail=story + count)
 
 

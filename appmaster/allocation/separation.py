@@ -25,7 +25,7 @@ from homeport.appmaster.allocation.job_state.state import (
 from homeport.job_coordinator.model.ids import Host
 
 _EXPECTS_HOME = frozenset(
-    {ContainerPhase.QUEUED, ContainerPhase.RESTING, ContainerPhase.FAILING_OVER}
+    {ContainerPhase.QUEUED, ContainerPhase.BACKING_OFF, ContainerPhase.FAILING_OVER}
 )
 
 
@@ -40,20 +40,20 @@ def others(draft: Draft, container: ContainerState) -> list[ContainerState]:
 def is_alone(draft: Draft, container: ContainerState) -> bool:
     """Whether it is an active without standbys, which nobody has to be apart from."""
     is_active = container.replica_of is None
-    return is_active and not draft.containers.filed(Containers.REPLICA_OF, container.processor_id)
+    return is_active and not draft.containers.indexed(Containers.REPLICA_OF, container.processor_id)
 
 
 def held_host(draft: Draft, container: ContainerState) -> Host | None:
     """The host that the container is on, or asks for; None: none."""
     if container.resource_id is not None:
         return draft.host_of(container)
-    return container.wanted if container.phase in ASKING else None
+    return container.requested_host if container.phase in ASKING else None
 
 
 def _kept_host(draft: Draft, container: ContainerState) -> Host | None:
     """The host that is kept free of others of the group for this one."""
     if container.replica_of is None and container.phase in _EXPECTS_HOME:
-        return container.wanted or container.home
+        return container.requested_host or container.home
     return held_host(draft, container)
 
 

@@ -63,8 +63,8 @@ class Shortage:
             shut += [f"{host} {why}" for host, why in mine if not self.hosts.get(host)]
         more = f"; and {len(shut) - _SAID} more hosts" if len(shut) > _SAID else ""
         open_hosts = len(self.hosts) - sum(map(bool, self.hosts.values()))
-        told = "; ".join(shut[:_SAID]) + more or "nothing is in the way"
-        return f"{told} ({_times(open_hosts, 'host')} of {len(self.hosts)} could hold one)"
+        reported = "; ".join(shut[:_SAID]) + more or "nothing is in the way"
+        return f"{reported} ({_times(open_hosts, 'host')} of {len(self.hosts)} could hold one)"
 
     def to_json(self, since_ms: Mapping[ProcessorId, int]) -> dict[str, Any]:
         """Part of the status; ``since_ms``: how long each has waited, in ms since 1970."""
@@ -94,18 +94,18 @@ def shortage(state: AllocatorState, reports: Iterable[HostReport]) -> Shortage |
     if state.phase is not JobPhase.ACTIVE or state.hosts is None:
         return None
     waiting = [
-        p for phase in _WITHOUT_GRANT for p in state.containers.filed(Containers.PHASE, phase)
+        p for phase in _WITHOUT_GRANT for p in state.containers.indexed(Containers.PHASE, phase)
     ]
     if not waiting:
         return None
     shown = (state.container(processor_id) for processor_id in sorted(waiting)[:_SHOWN])
-    told = {r.host: r for r in reports}
+    reported = {r.host: r for r in reports}
     return Shortage(
         state.settings.container_memory_mb,
         state.settings.container_cores,
-        tuple(Waiter(c.processor_id, c.wanted, dict(_own(state, c))) for c in shown if c),
+        tuple(Waiter(c.processor_id, c.requested_host, dict(_own(state, c))) for c in shown if c),
         len(waiting),
-        {h: _in_the_way(state, h, told.get(h)) for h in sorted({*state.hosts, *told})},
+        {h: _in_the_way(state, h, reported.get(h)) for h in sorted({*state.hosts, *reported})},
     )
 
 
@@ -138,7 +138,7 @@ def _own(state: AllocatorState, container: ContainerState) -> Iterator[tuple[Hos
     for host in container.tried:
         yield host, "gave it no container in time"
     active = container.replica_of or container.processor_id
-    group = {active, *state.containers.filed(Containers.REPLICA_OF, active)}
+    group = {active, *state.containers.indexed(Containers.REPLICA_OF, active)}
     for processor_id in sorted(group - {container.processor_id}):
         other = state.container(processor_id)
         resource = other and other.resource_id and state.resource(other.resource_id)

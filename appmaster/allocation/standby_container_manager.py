@@ -39,7 +39,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ResourceState,
     standby_stop_timer,
 )
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import FailoverStep, LagsReported
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
@@ -85,7 +85,7 @@ def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> 
     if awaited is not None:
         return _await(draft, active, awaited)
     if under_way is not None and under_way.standby is not None:
-        _tell(draft, ReasonKind.CHOICE_LOST, active)
+        _give_reason(draft, ReasonKind.CHOICE_LOST, active)
     used = () if under_way is None else under_way.used
     choice = _choice(draft, active, used)
     if choice is None and is_last_resort:
@@ -148,7 +148,7 @@ def _take_place(
     draft.records.append(DeleteLocality(standby.processor_id, draft.cause))
     draft.records.append(WriteLocality(active.processor_id, host, active.epoch, draft.cause))
     tried = tuple(h for h in active.tried if h != host)
-    active = replace(active, home=host, tried=tried, wanted=None, failover=under_way)
+    active = replace(active, home=host, tried=tried, requested_host=None, failover=under_way)
     _write(draft, active, under_way)
     standby = replace(standby, home=None)
     is_to_stop = choice.step is FailoverStep.STANDBY
@@ -203,7 +203,7 @@ def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> Con
     What is new of either is stored with that: a host that is lost moves dozens in one step.
     """
     if standby.phase is not ContainerPhase.STOPPING:
-        standby = draft.move(standby, Happening.MAKES_WAY, ContainerPhase.STOPPING)
+        standby = draft.move(standby, Trigger.REPLACED_BY_ACTIVE, ContainerPhase.STOPPING)
         draft.because(
             ReasonKind.STEPS_ASIDE,
             standby.processor_id,
@@ -211,7 +211,9 @@ def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> Con
             other=active.processor_id,
         )
     order_stop(draft, standby)
-    waiting = draft.move(active, Happening.FAILS_OVER, ContainerPhase.FAILING_OVER, wanted=None)
+    waiting = draft.move(
+        active, Trigger.FAILS_OVER, ContainerPhase.FAILING_OVER, requested_host=None
+    )
     draft.set_timer(standby_stop_timer(active.processor_id), draft.settings.stop_timeout_ms)
     return waiting
 
@@ -229,20 +231,20 @@ def awaiting(draft: Draft, standby: ContainerState) -> ContainerState | None:
 def way_is_clear(draft: Draft, active: ContainerState, launcher: ResourceState | None) -> None:
     """The standby has stopped, with evidence, and left its launcher, or None: the active's turn."""
     draft.cancel_timer(standby_stop_timer(active.processor_id))
-    _tell(draft, ReasonKind.WAY_IS_CLEAR, active)
+    _give_reason(draft, ReasonKind.WAY_IS_CLEAR, active)
     if launcher is None:
-        draft.move(active, Happening.WAY_IS_CLEAR, ContainerPhase.QUEUED)
+        draft.move(active, Trigger.WAY_IS_CLEAR, ContainerPhase.QUEUED)
         return
     draft.move(
         active,
-        Happening.WAY_IS_CLEAR,
+        Trigger.WAY_IS_CLEAR,
         ContainerPhase.ASSIGNED,
         resource_id=launcher.resource_id,
         launch_failures=0,
     )
 
 
-def _tell(draft: Draft, kind: ReasonKind, active: ContainerState) -> None:
+def _give_reason(draft: Draft, kind: ReasonKind, active: ContainerState) -> None:
     chosen = active.failover.standby if active.failover is not None else None
     draft.because(kind, active.processor_id, host=active.home, other=chosen)
 
@@ -262,8 +264,8 @@ def give_up_waiting(draft: Draft, active: ContainerState) -> None:
     """The standby has not stopped in time, or in vain: it is not chosen again in this failover."""
     used = () if active.failover is None else active.failover.used
     chosen_no_more = Failover(FailoverStep.OTHER_HOST, used=used)
-    queued = draft.move(active, Happening.WAY_IS_BLOCKED, ContainerPhase.QUEUED)
-    _tell(draft, ReasonKind.CHOICE_LOST, active)
+    queued = draft.move(active, Trigger.WAY_IS_BLOCKED, ContainerPhase.QUEUED)
+    _give_reason(draft, ReasonKind.CHOICE_LOST, active)
     _record(draft, queued, chosen_no_more)
 
 
@@ -306,7 +308,7 @@ def step_aside(draft: Draft, standby: ContainerState) -> None:
     if standby.phase in ASKING:
         draft.end_request(standby)
         draft.move(
-            standby, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, wanted=None
+            standby, Trigger.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, requested_host=None
         )
     else:
-        draft.move(standby, Happening.GIVEN_AWAY, ContainerPhase.QUEUED, resource_id=None)
+        draft.move(standby, Trigger.GIVEN_AWAY, ContainerPhase.QUEUED, resource_id=None)

@@ -233,7 +233,7 @@ class _Future:
             yield ContainerStopped(container.incarnation, StopCause.ORDERED, 0)
         for container in self._in(ContainerPhase.STARTING):
             yield ContainerStarted(container.incarnation)
-        for container in self._in(ContainerPhase.RESTING):
+        for container in self._in(ContainerPhase.BACKING_OFF):
             yield TimerFired(retry_delay_timer(container.processor_id))
 
     def _of_launchers(self) -> Iterator[Event]:
@@ -248,7 +248,7 @@ class _Future:
             yield LauncherCheckedIn(id_, host, None, request_id)
 
     def _in(self, phase: ContainerPhase) -> list[ContainerState]:
-        found = sorted(self.state.containers.filed(Containers.PHASE, phase))
+        found = sorted(self.state.containers.indexed(Containers.PHASE, phase))
         return [c for c in map(self.state.container, found) if c is not None]
 
     def _answer(self, request_id: RequestId, host: Host | None) -> Event:
@@ -296,14 +296,14 @@ class _Future:
 
     def _asker(self, request_id: RequestId) -> ProcessorId | None:
         early = (e.processor_id for e in self.state.early if e.request_id == request_id)
-        askers = self.state.containers.filed(Containers.REQUEST, request_id)
+        askers = self.state.containers.indexed(Containers.REQUEST, request_id)
         return min(askers, default=None) or next(early, None)
 
 
 def _asked(state: AllocatorState) -> dict[RequestId, Host | None]:
     """{request that is outstanding: the host it names}."""
     own = {
-        c.request_id: c.wanted
+        c.request_id: c.requested_host
         for c in state.containers
         if c.phase in ASKING and c.request_id is not None
     }
@@ -336,9 +336,9 @@ def _fates(before: AllocatorState, future: _Future) -> Iterator[Fate]:
     why: dict[ProcessorId, dict[ReasonKind, Reason]] = {}
     for reason in future.reasons:
         if reason.processor_id is not None:
-            told = why.setdefault(reason.processor_id, {})
-            told.pop(reason.kind, None)
-            told[reason.kind] = reason
+            said = why.setdefault(reason.processor_id, {})
+            said.pop(reason.kind, None)
+            said[reason.kind] = reason
     for container in before.containers:
         after = future.state.container(container.processor_id)
         if after is not None and (after.phase, after.epoch, after.resource_id) == (

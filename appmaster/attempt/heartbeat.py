@@ -38,18 +38,18 @@ class Heartbeat:
             os.set_inheritable(self._fd, False)  # noqa: FBT003 - the standard library's signature
             threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
-    def tell_port(self, port: int) -> None:
+    def send_port(self, port: int) -> None:
         """The next process of this child will be given ``port``."""
         self._write(f"port {port}\n".encode())
 
-    def tell_ended(self) -> None:
+    def report_ended(self) -> None:
         """The supervisor knows that exit code 0 is this process's own: the application has ended.
 
         Code of the job's that runs here, such as a grouper, can exit with 0 too.
         """
         self._write(b"ended\n")
 
-    def tell_cause(self, cause: str) -> None:
+    def log_cause(self, cause: str) -> None:
         """This process ends because of ``cause``; everybody can read it on YARN's pages."""
         text = " ".join(cause.split())[:_MAX_CAUSE]
         self._write(f"cause {text}\n".encode())

@@ -34,13 +34,13 @@ class Verdict(Enum):
     END = "end"
 
 
-def verdict_of(exit_code: int, *, has_told_end: bool) -> Verdict:
+def verdict_of(exit_code: int, *, has_reported_end: bool) -> Verdict:
     """Only a child's own word ends the application; signals and faults do not.
 
-    ``has_told_end``: the child has said through its pipe that ``EXIT_ENDED`` is to come. Without
-    that the code says nothing: any code that runs in a process can exit with 0.
+    ``has_reported_end``: the child has said through its pipe that ``EXIT_ENDED`` is to come.
+    Without that the code says nothing: any code that runs in a process can exit with 0.
     """
-    is_end = exit_code == EXIT_FINAL or (exit_code == EXIT_ENDED and has_told_end)
+    is_end = exit_code == EXIT_FINAL or (exit_code == EXIT_ENDED and has_reported_end)
     return Verdict.END if is_end else Verdict.RESTART
 
 

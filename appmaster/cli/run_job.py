@@ -29,7 +29,7 @@ from homeport.appmaster.cli import (
 )
 from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
-from homeport.appmaster.cli.waiting import Waiter, say, tell_shortage
+from homeport.appmaster.cli.waiting import Waiter, log_shortage, say
 from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
@@ -198,7 +198,7 @@ def submit_once(
         number = submission_claim.take_number(
             store,
             uuid.uuid4().hex,
-            lambda: Waiter(_CLAIM_LIMIT_S).polls_telling("another run-job is submitting this job"),
+            lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("another run-job is submitting this job"),
             lambda: job.require_free(store),
         )
         submissions = epochs.EpochManager(store)
@@ -267,11 +267,11 @@ def await_am(job: Job, number: int, application_id: str) -> str:
                     epochs.EpochManager(store).write_submission(named)
                 url = am_url(store, application_id)
             except UnavailableError as e:
-                waiter.tell(str(e))
+                waiter.log_progress(str(e))
                 continue
             if url is not None and is_answering(url):
                 return url
-            waiter.tell(f"waiting for the AM ({state})")
+            waiter.log_progress(f"waiting for the AM ({state})")
         else:
             raise UnavailableError(
                 f"the AM of {application_id} does not answer after {_ANSWER_LIMIT_S:.0f} s "
@@ -318,7 +318,7 @@ def status(job: Job) -> None:
     application = job.last_application()
     print(samza_status(application))
     if application is not None and application.is_active:
-        tell_shortage(job.config)
+        log_shortage(job.config)
 
 
 def wait(job: Job) -> int:
@@ -342,7 +342,7 @@ def _await_end(job: Job, application: Application, limit_s: float | None) -> App
         last = job.rest.application(application.application_id) or last
         if not last.is_active:
             return last
-        waiter.tell(f"{last.application_id} is {last.state}")
+        waiter.log_progress(f"{last.application_id} is {last.state}")
     raise UnavailableError(f"{last.application_id} has not ended after {waiter.elapsed_s:.0f} s")
 
 

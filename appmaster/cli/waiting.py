@@ -27,7 +27,7 @@ class Waiter:
     def __init__(self, limit_s: float | None) -> None:
         self._started = time.monotonic()
         self._limit_s = limit_s
-        self._told_s = 0.0
+        self._reported_s = 0.0
         self._pause = threading.Event()
 
     @property
@@ -41,20 +41,20 @@ class Waiter:
             yield
             self._pause.wait(_POLL_S)
 
-    def polls_telling(self, what: str) -> Iterator[None]:
+    def polls_logging(self, what: str) -> Iterator[None]:
         """As ``polls``; says what is being waited for."""
         for _ in self.polls():
-            self.tell(what)
+            self.log_progress(what)
             yield
 
-    def tell(self, what: str) -> None:
+    def log_progress(self, what: str) -> None:
         """``what`` is being waited for; said if nothing has been said for a while."""
-        if self.elapsed_s - self._told_s >= _PROGRESS_S:
-            self._told_s = self.elapsed_s
+        if self.elapsed_s - self._reported_s >= _PROGRESS_S:
+            self._reported_s = self.elapsed_s
             say(f"{self.elapsed_s:5.0f} s  {what}")
 
 
-def tell_shortage(config: Config) -> None:
+def log_shortage(config: Config) -> None:
     """Says, beside the status, what is short for the job; nothing where its AM does not answer."""
     with contextlib.suppress(HomeportError):
         waiting = require_running(config).client.status().get("waiting")

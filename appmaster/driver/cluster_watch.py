@@ -17,7 +17,7 @@ from homeport.appmaster.allocation.protocol.observation import (
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.attempt.adoption import Adoption, Unheard
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
-from homeport.appmaster.driver.resource_manager_client import ResourceDesk
+from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.clocks import boot_ms
@@ -37,7 +37,7 @@ class ClusterWatch:
     def __init__(
         self,
         resources: ClusterResourceManager,
-        desk: ResourceDesk,
+        client: ResourceManagerClient,
         launchers: LauncherTable,
         adoption: Adoption,
         post: Callable[[Event], None],
@@ -45,7 +45,7 @@ class ClusterWatch:
     ) -> None:
         self.unheard = Unheard(resources.next_request_id, boot_ms(), launchers.limit_ms)
         self._resources = resources
-        self._desk = desk
+        self._client = client
         self._launchers = launchers
         self._adoption = adoption
         self._post = post
@@ -62,7 +62,7 @@ class ClusterWatch:
     async def watch_resources(self) -> None:
         """Looks at the containers for ever."""
         while True:
-            reports = await self._desk.reports()
+            reports = await self._client.reports()
             if reports is not None:
                 self._observe(reports)
             await asyncio.sleep(_POLL_S)
@@ -114,4 +114,4 @@ class ClusterWatch:
         heard = {launcher.resource_id for launcher in self._launchers.all()}
         for request_id in self.unheard.overdue(running, heard, boot_ms()):
             log.warning("the launcher of request %d is not heard: ended", request_id)
-            self._desk.order(CancelRequest(request_id))
+            self._client.order(CancelRequest(request_id))

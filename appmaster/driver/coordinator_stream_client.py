@@ -51,7 +51,7 @@ class StreamNews:
     has_requests: bool = False
 
 
-class StreamDesk:
+class CoordinatorStreamClient:
     """Everything goes through one thread, as the stream's lock is held while Kafka is waited for.
 
     Args:
@@ -138,7 +138,7 @@ class StreamDesk:
         self._news = None  # it has read what it has written
         return published
 
-    async def tell_stops(self, stopped: Mapping[Incarnation, str]) -> None:
+    async def report_stops(self, stopped: Mapping[Incarnation, str]) -> None:
         """The next rank need not wait for these, if Kafka takes the records now."""
         try:
             await self._write([StopManager.message(i, cause) for i, cause in stopped.items()])

@@ -82,8 +82,8 @@ def messages(
             case DeleteLocality(processor_id=processor_id):
                 yield from LocalityManager.messages_to_forget(processor_id, tasks_of(processor_id))
             case WritePlacementResponse():
-                told = (record.request, record.status, record.message, now_ms, record.source)
-                yield PlacementManager.response_message(PlacementResponse(*told))
+                said = (record.request, record.status, record.message, now_ms, record.source)
+                yield PlacementManager.response_message(PlacementResponse(*said))
             case DeletePlacementRequest(uuid=uuid):
                 yield PlacementManager.request_deleted(uuid)
             case _:

@@ -55,21 +55,21 @@ from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver import decided_records
 from homeport.appmaster.driver.checked_step import checked_step
 from homeport.appmaster.driver.cluster_watch import ClusterWatch
-from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.driver_view import DriverView
 from homeport.appmaster.driver.event_queue import EventQueue, Item
 from homeport.appmaster.driver.lags import LagBoard
 from homeport.appmaster.driver.launcher_messages import LauncherMessages
-from homeport.appmaster.driver.placement_requests import PlacementDesk
+from homeport.appmaster.driver.placement_requests import PlacementRequests
 from homeport.appmaster.driver.polling import lease_pause_ms
 from homeport.appmaster.driver.publisher import Publisher
-from homeport.appmaster.driver.resource_manager_client import ResourceDesk
+from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
 from homeport.appmaster.driver.timers import Timers
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange
-from homeport.appmaster.lease.fencing import FencingDesk
-from homeport.appmaster.lease.keeper_client import LeaseDesk
+from homeport.appmaster.lease.fencing import Fencing
+from homeport.appmaster.lease.keeper_client import KeeperClient
 from homeport.appmaster.lease.keeper_link import Keeper
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.report.decision_log import DecisionLog
@@ -119,31 +119,31 @@ class Driver:
         self.settings = settings
         self._state = initial_state(allocator, resources.next_request_id)
         self.adoption = Adoption(settings.adopt)
-        self.hold_back = HoldBack(settings.inherited, settings.witnessed)
+        self.hold_back = HoldBack(settings.inherited, settings.recorded_stops)
         self._has_begun = False
         self._shutdown: ShutdownRequested | None = settings.ending
-        self.leases = LeaseDesk(keeper)
-        self.fencing = FencingDesk(fence, self.post)
+        self.leases = KeeperClient(keeper)
+        self.fencing = Fencing(fence, self.post)
         self._published = published
         self.live = live
-        self._desk = StreamDesk(stream, identity.rank)
+        self._client = CoordinatorStreamClient(stream, identity.rank)
         self._history = history
         self.status = JobStatus(identity, wall_ms, step(self._state, published).state)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.lags = LagBoard()
         self.decisions = DecisionLog(history, self.launchers)
         self._queue = EventQueue()
-        self._publisher = Publisher(self._queue, self._desk, live.shelf, publish)
-        self._placements = PlacementDesk(
+        self._publisher = Publisher(self._queue, self._client, live.job_models, publish)
+        self._placements = PlacementRequests(
             stream,
-            self._desk,
+            self._client,
             self._queue,
             identity.rank.application,
-            lambda: live.shelf.model.config,
+            lambda: live.job_models.model.config,
             lambda: self._end is None and self._state.phase is not JobPhase.NEW,
         )
         self._timers = Timers(self.post)
-        self._skein = ResourceDesk(resources)
+        self._skein = ResourceManagerClient(resources)
         self.cluster = ClusterWatch(
             resources,
             self._skein,
@@ -166,7 +166,7 @@ class Driver:
             hold_back=self.hold_back,
             cluster=self.cluster,
             live=self.live,
-            stream=self._desk,
+            stream=self._client,
             resources=self._skein,
             now=lambda: (self._state, self.settings),
         )
@@ -235,7 +235,7 @@ class Driver:
             self.cluster.close()
             self._skein.close()
             self.leases.close()
-            self._desk.close()
+            self._client.close()
             self.fencing.close()
             self.live.close()
 
@@ -283,7 +283,7 @@ class Driver:
             state = decision.state
             if state.phase is JobPhase.ENDED:
                 break
-        await self._desk.append(messages)
+        await self._client.append(messages)
         for item, event, decision in taken:
             self._enter(Step(self._state, event, decision, item.known_ms, item.message))
             item.decided(decision)
@@ -300,7 +300,7 @@ class Driver:
             observer(step)
 
     def _tasks_of(self, processor_id: ProcessorId) -> Iterable[TaskName]:
-        container = self.live.shelf.model.containers.get(processor_id)
+        container = self.live.job_models.model.containers.get(processor_id)
         return container.tasks if container is not None else ()
 
     @property
@@ -400,7 +400,7 @@ class Driver:
 
     async def _watch_stream(self) -> None:
         while True:
-            news = await self._desk.read()
+            news = await self._client.read()
             if news is not None:
                 self.view.localities = news.localities
                 self.status.versions.update(news.versions)
@@ -470,7 +470,7 @@ class Driver:
         )
         self.status.begun(waited_ms, unheard)
         if unheard:
-            await self._desk.tell_stops(dict.fromkeys(unheard, StopCause.LEASE_LOST.value))
+            await self._client.report_stops(dict.fromkeys(unheard, StopCause.LEASE_LOST.value))
         # Those of lower ranks have stopped.
         retired = self.adoption.still(self._published.retired)
         self.post(replace(self._published, retired=retired))
@@ -481,7 +481,7 @@ class Driver:
         """Launchers exit by themselves, then the application ends with its result."""
         log.info("the job ends: %s %s", end.result.value, end.diagnostics)
         stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
-        await self._desk.tell_stops(
+        await self._client.report_stops(
             {i: cause for i, cause in stopped.items() if i not in self.adoption.pending}
         )
         deadline = time.monotonic() + _FAREWELL_S

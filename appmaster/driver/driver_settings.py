@@ -37,7 +37,7 @@ class DriverSettings:
     unseen_ms: int
     adopt: tuple[Incarnation, ...] = ()
     inherited: Inheritance = NOTHING
-    witnessed: frozenset[Incarnation] = frozenset()
+    recorded_stops: frozenset[Incarnation] = frozenset()
     ending: ShutdownRequested | None = None
 
     @staticmethod

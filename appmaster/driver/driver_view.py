@@ -11,13 +11,13 @@ from homeport.appmaster.allocation.protocol.events import named
 from homeport.appmaster.attempt.adoption import Adoption
 from homeport.appmaster.attempt.hold_back import HoldBack
 from homeport.appmaster.driver.cluster_watch import ClusterWatch
-from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.driver_settings import DriverSettings
-from homeport.appmaster.driver.resource_manager_client import ResourceDesk
+from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.appmaster.report.job_status import JobStatus
-from homeport.appmaster.report.recovery_reporter import RecoveryDesk
+from homeport.appmaster.report.recovery_reporter import RecoveryReporter
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -27,14 +27,14 @@ class DriverView:
     """``localities``: {processor_id: host} as the coordinator stream has it."""
 
     status: JobStatus
-    recoveries: RecoveryDesk
+    recoveries: RecoveryReporter
     launchers: LauncherTable
     adoption: Adoption
     hold_back: HoldBack
     cluster: ClusterWatch
     live: LiveJobCoordinator
-    stream: StreamDesk
-    resources: ResourceDesk
+    stream: CoordinatorStreamClient
+    resources: ResourceManagerClient
     now: Callable[[], tuple[AllocatorState, DriverSettings]]
     localities: Mapping[ProcessorId, Host] = field(default_factory=dict)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeport.appmaster.allocation.failover import makes_way
+from homeport.appmaster.allocation.failover import is_replaced
 from homeport.appmaster.allocation.job_state.state import JobPhase
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
@@ -28,7 +28,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.polling import Hurry, is_overdue, poll_interval_ms
-from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
@@ -47,18 +47,18 @@ class DriverBackend:
         driver: Driver,
         attempt: int,
         resources: ClusterResourceManager,
-        shelf: ModelShelf,
+        job_models: JobModelStore,
     ) -> None:
         self._driver = driver
         self._attempt = attempt
         self._view = driver.view
-        self._shelf = shelf
+        self._job_models = job_models
         self._resources = resources
         self._hurry = Hurry()
 
     def job_model(self, version: int | None) -> JobModel | None:
         """The JobModel in force, or one of this attempt's; None for any other version."""
-        return self._shelf.get(version)
+        return self._job_models.get(version)
 
     def locality(self) -> Mapping[ProcessorId, Host]:
         """{processor_id: host} as the coordinator stream has it."""
@@ -105,12 +105,12 @@ class DriverBackend:
             case PermitContainer() as permit:
                 return await self._order_to_run(permit)
             case StopContainer(incarnation=incarnation):
-                is_hint = makes_way(decision.state, incarnation.processor_id)
-                return replace(self._order(OrderKind.STOP, incarnation), makes_way=is_hint)
+                is_hint = is_replaced(decision.state, incarnation.processor_id)
+                return replace(self._order(OrderKind.STOP, incarnation), is_replaced=is_hint)
             case ReleaseResource():
                 return self._order(OrderKind.EXIT)
         order = self._order(OrderKind.WAIT, is_awaited=self._is_awaited(message))
-        return replace(order, model_version=self._shelf.version)
+        return replace(order, model_version=self._job_models.version)
 
     def _is_awaited(self, message: CheckIn) -> bool:
         """Whether the launcher is soon to get an order, as far as can be seen."""
@@ -178,5 +178,5 @@ class DriverBackend:
 
     def _require_known(self, incarnation: Incarnation) -> None:
         # A retired one too: it is heard until it has stopped.
-        if not self._shelf.knows(incarnation.processor_id):
+        if not self._job_models.knows(incarnation.processor_id):
             raise WireError(f"the job has no processor {incarnation.processor_id!r}")

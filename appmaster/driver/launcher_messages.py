@@ -12,8 +12,8 @@ from collections.abc import Callable
 from homeport.appmaster.attempt.attempt_files import StartedLedger
 from homeport.appmaster.driver.driver_view import DriverView
 from homeport.appmaster.driver.lags import LagBoard
-from homeport.appmaster.lease.fencing import FencingDesk
-from homeport.appmaster.lease.keeper_client import LeaseDesk
+from homeport.appmaster.lease.fencing import Fencing
+from homeport.appmaster.lease.keeper_client import KeeperClient
 from homeport.appmaster.report.decision_log import DecisionLog
 from homeport.appmaster.report.step import Step
 from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped
@@ -38,8 +38,8 @@ class LauncherMessages:
         view: DriverView,
         decisions: DecisionLog,
         lags: LagBoard,
-        leases: LeaseDesk,
-        fencing: FencingDesk,
+        leases: KeeperClient,
+        fencing: Fencing,
         started: StartedLedger,
         found: Callable[[Incarnation, Host], None],
         gone: Callable[[Incarnation, str], None],

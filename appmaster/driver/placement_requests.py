@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from homeport.appmaster.allocation.protocol.events import PlacementRequested
-from homeport.appmaster.driver.coordinator_stream_client import StreamDesk, StreamNews
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
 from homeport.appmaster.driver.event_queue import EventQueue
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -42,7 +42,7 @@ def is_for(request: PlacementRequest, application: str, config: Config) -> bool:
     return request.deployment_id in {application, config.get(keys.APP_RUN_ID.name)} - {None}
 
 
-class PlacementDesk:
+class PlacementRequests:
     """To be used on the driver's event loop.
 
     Args:
@@ -56,14 +56,14 @@ class PlacementDesk:
     def __init__(
         self,
         stream: CoordinatorStream,
-        desk: StreamDesk,
+        client: CoordinatorStreamClient,
         queue: EventQueue,
         application: str,
         config: Callable[[], Config],
         may_take: Callable[[], bool],
     ) -> None:
         self._requests = PlacementManager(stream)
-        self._desk = desk
+        self._client = client
         self._queue = queue
         self._application = application
         self._config = config
@@ -97,9 +97,9 @@ class PlacementDesk:
         if not self._may_take():
             return None
         try:
-            found = await self._desk.at_head(partial(self._read, self._config()))
+            found = await self._client.at_head(partial(self._read, self._config()))
             if self._unanswerable:
-                await self._desk.remove(map(PlacementManager.request_deleted, self._unanswerable))
+                await self._client.remove(map(PlacementManager.request_deleted, self._unanswerable))
             return found
         except UnavailableError as e:
             log.warning("%s", e)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
-from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.event_queue import EventQueue
-from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.config.errors import InvariantViolation, WireError
 from homeport.job_coordinator.model.job_model import JobModel
@@ -27,13 +27,13 @@ class Publisher:
     def __init__(
         self,
         queue: EventQueue,
-        desk: StreamDesk,
-        shelf: ModelShelf,
+        client: CoordinatorStreamClient,
+        job_models: JobModelStore,
         publish: Callable[[JobModel, bool], JobModelPublished],
     ) -> None:
         self._queue = queue
-        self._desk = desk
-        self._shelf = shelf
+        self._client = client
+        self._job_models = job_models
         self._publish = publish
 
     async def publish(self, change: ModelChange, may_change: Callable[[], bool]) -> bool:
@@ -57,12 +57,12 @@ class Publisher:
         return decision is not None
 
     async def _write(self, change: ModelChange) -> JobModelPublished:
-        published = await self._desk.publish(
+        published = await self._client.publish(
             lambda: self._publish(change.model, change.restarts_all)
         )
         if published.version != change.version:
             raise InvariantViolation(
                 f"JobModel version {change.version} was saved, {published.version} published"
             )
-        self._shelf.enter(published.version, change.model)
+        self._job_models.enter(published.version, change.model)
         return published

@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 log = logging.getLogger("driver")
 
 
-class ResourceDesk:
+class ResourceManagerClient:
     """Skein is given its orders one at a time, in the order in which they were decided.
 
     ``environment``: what every launcher gets.

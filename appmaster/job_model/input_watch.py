@@ -83,13 +83,13 @@ class InputWatch:
     def grown(model: JobModel, seen: InputsSeen, streams: Iterable[SystemStream]) -> str | None:
         """Which of ``streams`` have got more partitions than the model knows; None: none has."""
         known = model.partition_counts()
-        told = [
+        said = [
             f"input stream {stream} has grown from {known[stream]} to {seen.counts[stream]} "
             "partitions"
             for stream in sorted(streams)
             if stream in known and seen.counts.get(stream, 0) > known[stream]
         ]
-        return ", ".join(told) or None
+        return ", ".join(said) or None
 
 
 _REMEDY = (

@@ -21,7 +21,7 @@ _AT_HAND = 4
 """So many of the last versions asked for are kept in memory: a model may be large."""
 
 
-class ModelShelf:
+class JobModelStore:
     """What ``GET /?version=N`` is answered from. Read on one event loop; ``save`` on any thread.
 
     Args:

@@ -22,11 +22,11 @@ from typing import Any, Protocol, TypeVar
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.job_model.input_watch import InputsSeen, InputWatch
-from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration, has_state
 from homeport.appmaster.job_model.model_change import (
     ModelChange,
-    ModelDesk,
+    ModelPlanner,
     changed_containers,
     note_change,
 )
@@ -84,15 +84,15 @@ class LiveJobCoordinator:
         self,
         *,
         configuration: LiveConfiguration,
-        shelf: ModelShelf,
-        desk: ModelDesk,
+        job_models: JobModelStore,
+        planner: ModelPlanner,
         look: Callable[[Config], InputsSeen],
         history: HistoryWriter,
         topics: InputTopicManager,
     ) -> None:
         self._configuration = configuration
-        self.shelf = shelf
-        self._desk = desk
+        self.job_models = job_models
+        self._planner = planner
         self._look = look
         self._history = history
         self._topics = topics
@@ -134,7 +134,7 @@ class LiveJobCoordinator:
     def to_json(self) -> dict[str, Any]:
         """What is not applied and why, and which inputs are other topics than at first."""
         return {
-            "version": self.shelf.version,
+            "version": self.job_models.version,
             "pending": [pending.to_json() for pending in self._configuration.pending],
             "fault": self._configuration.fault,
             "inputs_begun_anew": self._begun_anew,
@@ -144,7 +144,7 @@ class LiveJobCoordinator:
 
     async def _follow_stream(self, job: RunningJob) -> None:
         """What the stream says is in force, but for what is pending or cannot be done."""
-        stream, before = self._heard, self.shelf.model
+        stream, before = self._heard, self.job_models.model
         if stream is None or stream is self._settled:
             return
         pending, fault = self._configuration.pending, self._configuration.fault
@@ -169,7 +169,7 @@ class LiveJobCoordinator:
             self._history.event("configuration-refused", fault=fault)
 
     async def _reconfigure(self, job: RunningJob, config: Config, diff: ConfigDiff) -> None:
-        model = await self._computed(partial(self._desk.reconfigured, config))
+        model = await self._computed(partial(self._planner.reconfigured, config))
         if model is not None:
             names = (
                 *diff.live,
@@ -179,14 +179,14 @@ class LiveJobCoordinator:
             )
             why = f"changed: {', '.join(names)}"
             is_for_all = bool(diff.restarts_containers or diff.needs_redeploy)
-            save = partial(self._desk.saved, model, why, restarts_all=is_for_all)
+            save = partial(self._planner.saved, model, why, restarts_all=is_for_all)
             await self._publish(job, save)
 
     # ------------------------------------------------------------------ inputs
 
     async def _follow_inputs(self, job: RunningJob) -> None:
         """The tasks have all partitions of their inputs, or the job ends because it cannot be."""
-        model = self.shelf.model
+        model = self.job_models.model
         interval_s = keys.JOB_MONITOR_PARTITION_CHANGE_MS.read(model.config) / 1000
         now_s = time.monotonic()
         if self._looked_s is not None and now_s - self._looked_s < interval_s:
@@ -212,14 +212,14 @@ class LiveJobCoordinator:
     async def _expand(self, job: RunningJob, grown: str, seen: InputsSeen) -> None:
         log.info("%s", grown)
         try:
-            model = await self._computed(partial(self._desk.expanded, seen.counts))
+            model = await self._computed(partial(self._planner.expanded, seen.counts))
             if model is None:
                 self._looked_s = None
-            elif model.containers != self.shelf.model.containers:
-                save = partial(self._desk.saved, model, grown, restarts_all=False)
+            elif model.containers != self.job_models.model.containers:
+                save = partial(self._planner.saved, model, grown, restarts_all=False)
                 await self._publish(job, save)
         except (ConfigError, WireError) as error:
-            also = ", and the job has state" if has_state(self.shelf.model.config) else ""
+            also = ", and the job has state" if has_state(self.job_models.model.config) else ""
             self._fail(job, f"{grown}{also}: {error}")
 
     def _fail(self, job: RunningJob, story: str) -> None:
@@ -232,14 +232,14 @@ class LiveJobCoordinator:
         change = await self._computed(saved)
         if change is None:
             return
-        changed = changed_containers(self.shelf.model, change.model)
+        changed = changed_containers(self.job_models.model, change.model)
         log.info(
             "JobModel version %d, %s: %s",
             change.version,
             change.why,
             "every container begins anew" if change.restarts_all else _names(changed),
         )
-        note_change(self._history, self.shelf.model, change)
+        note_change(self._history, self.job_models.model, change)
         if await job.publish(change):
             job.configured(change.model.config)
 

@@ -1,6 +1,6 @@
 """The next JobModel of a job that runs: how it is computed, and what it changes for whom.
 
-SHELL: ``ModelDesk`` asks Kafka. Called off the event loop: the computing of a large model takes
+SHELL: ``ModelPlanner`` asks Kafka. Called off the event loop: the computing of a large model takes
 seconds.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.appmaster.job_model import live_configuration, takeover
-from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import has_state
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
@@ -97,7 +97,7 @@ def task_names(model: JobModel) -> frozenset[TaskName]:
     return frozenset(t for c in model.containers.values() for t in c.tasks)
 
 
-class ModelDesk:
+class ModelPlanner:
     """Computes and saves the JobModel that is to follow the one in force.
 
     Args:
@@ -111,12 +111,12 @@ class ModelDesk:
     def __init__(
         self,
         stream: CoordinatorStream,
-        shelf: ModelShelf,
+        job_models: JobModelStore,
         counts: Callable[[Config], Mapping[SystemStream, int]] | None = None,
         create_topics: Callable[[JobModel, CoordinatorStream], None] = takeover.create_topics,
     ) -> None:
         self._stream = stream
-        self._shelf = shelf
+        self._job_models = job_models
         self._counts = counts or _counts_now
         self._create_topics = create_topics
 
@@ -130,7 +130,7 @@ class ModelDesk:
             WireError: the stream does not say which changelog partition a task has.
             UnavailableError: Kafka did not answer.
         """
-        before = self._shelf.model
+        before = self._job_models.model
         known = before.partition_counts()
         # Of other streams, the broadcast ones, a model knows single partitions only.
         kept = {s: known[s] for s in TaskConfig.of(before.config).inputs if s in known}
@@ -145,10 +145,10 @@ class ModelDesk:
             WireError: as above.
             UnavailableError: Kafka did not answer.
         """
-        return self._computed(self._shelf.model.config, counts)
+        return self._computed(self._job_models.model.config, counts)
 
     def _computed(self, config: Config, counts: Mapping[SystemStream, int]) -> JobModel:
-        before = self._shelf.model
+        before = self._job_models.model
         model = calculate_job_model(config, counts, takeover.previous_assignment(self._stream))
         if has_state(before.config) and task_names(model) != task_names(before):
             raise ConfigError(
@@ -163,8 +163,8 @@ class ModelDesk:
 
     def saved(self, model: JobModel, why: str, *, restarts_all: bool) -> ModelChange:
         """The change to that model, whose next version is in the AM's folder."""
-        version = self._shelf.version + 1
-        self._shelf.save(version, model)
+        version = self._job_models.version + 1
+        self._job_models.save(version, model)
         return ModelChange(version, model, why, restarts_all)
 
 

@@ -114,14 +114,14 @@ def publish(
     stream.catch_up()
     homes = LocalityManager(stream).read_processors()
     owners = Owners.read(stream)
-    told = announcement(
+    said = announcement(
         version.version,
         {p: known_host(homes[p]) if p in homes else None for p in model.containers},
         owners,
         change.gainers() if is_new else owners.perhaps_gainers(),
         StopManager(stream).read(),
     )
-    return replace(told, standbys=standbys, failovers=failovers.read())
+    return replace(said, standbys=standbys, failovers=failovers.read())
 
 
 def announcement(

@@ -57,7 +57,7 @@ def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
         list(pool.map(fence, incarnations))
 
 
-class FencingDesk:
+class Fencing:
     """To be used on the driver's event loop; what comes of it is posted as events."""
 
     def __init__(

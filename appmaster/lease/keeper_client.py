@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 log = logging.getLogger("driver")
 
 
-class LeaseDesk:
+class KeeperClient:
     """One request at a time; the next request tries a keeper that was away again.
 
     ``url``: where launchers renew; None until the keeper has answered. ``due_ms``: as of the last

@@ -52,9 +52,9 @@ def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
     """The report that ``body`` carries; WireError where a field is missing or wrong."""
     revoked = incarnations_from_json(body, "revoked")
     renewed = [optional_number(item, "renewed_ms") for item in body["revoked"]]
-    told = {i: at_ms for i, at_ms in zip(revoked, renewed, strict=True) if at_ms is not None}
+    reported = {i: at_ms for i, at_ms in zip(revoked, renewed, strict=True) if at_ms is not None}
     due_ms = optional_number(body, "due_ms", -LONG_MAX)
-    return KeeperReport(required_field(body, "url", str), revoked, told, due_ms)
+    return KeeperReport(required_field(body, "url", str), revoked, reported, due_ms)
 
 
 class Keeper(Protocol):

@@ -130,10 +130,10 @@ class LeaseServer:
     def _report(
         self, revoked: tuple[Incarnation, ...] | list[Incarnation], due_ms: int | None = None
     ) -> web.Response:
-        told = incarnations_to_json(revoked)
-        for item, incarnation in zip(told, revoked, strict=True):
+        said = incarnations_to_json(revoked)
+        for item, incarnation in zip(said, revoked, strict=True):
             item["renewed_ms"] = self._table.renewed_ms(incarnation)
-        body = {"url": self._url, "revoked": told, "due_ms": due_ms}
+        body = {"url": self._url, "revoked": said, "due_ms": due_ms}
         return web.Response(body=compact_json(body))
 
 

@@ -39,12 +39,12 @@ from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
 from homeport.appmaster.job_model import publication, takeover
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.job_model.input_watch import look
-from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import (
     ModelChange,
-    ModelDesk,
+    ModelPlanner,
     first_model,
     note_change,
 )
@@ -113,7 +113,7 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
     return HistoryWriter(folder, "driver", container.host)
 
 
-def tell_reset(stream: CoordinatorStreamStore, history: HistoryWriter) -> None:
+def log_reset(stream: CoordinatorStreamStore, history: HistoryWriter) -> None:
     """The history says which submission, if any, made the job begin from nothing the last time."""
     last = StateResetManager(stream).read()
     if last is not None:
@@ -127,7 +127,7 @@ def settings_of(
     ending = JobEndManager(stream).read(container.rank.submission)
     return replace(
         DriverSettings.of(config),
-        witnessed=frozenset(StopManager(stream).read()),
+        recorded_stops=frozenset(StopManager(stream).read()),
         ending=ShutdownRequested(ending.result, ending.diagnostics) if ending else None,
     )
 
@@ -136,7 +136,7 @@ async def serve(
     container: AmContainer,
     stream: CoordinatorStreamStore,
     resources: ClusterResourceManager,
-    shelf: ModelShelf,
+    job_models: JobModelStore,
     published: JobModelPublished,
     application_url: str,
     heartbeat: Heartbeat,
@@ -147,10 +147,10 @@ async def serve(
     Raises:
         HomeportError: this attempt cannot go on.
     """
-    config = shelf.model.config
+    config = job_models.model.config
     job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
     history = history_of(container, job)
-    tell_reset(stream, history)
+    log_reset(stream, history)
     adopt = () if heartbeat.starts == 1 else permitted(published, found)
     inherited = still_waited_for(found, adopt)
     settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
@@ -164,8 +164,8 @@ async def serve(
         stream=stream,
         history=history,
         keeper=KeeperLink(Path(), container.token),
-        fence=lambda incarnation: fence_incarnation(shelf.model.config, incarnation),
-        live=job_coordinator(container, stream, shelf, history),
+        fence=lambda incarnation: fence_incarnation(job_models.model.config, incarnation),
+        live=job_coordinator(container, stream, job_models, history),
         publish=lambda model, restart_all: publication.publish(
             model, stream, container.known_host, restart_all=restart_all
         ),
@@ -175,7 +175,7 @@ async def serve(
         driver=driver,
         attempt=container.attempt,
         resources=resources,
-        shelf=shelf,
+        job_models=job_models,
     )
     host = manager.url_host or container.names.address(container.host)
     wanted_port = heartbeat.port or manager.url_port
@@ -183,7 +183,7 @@ async def serve(
         backend, container.token, host, wanted_port, DriverDecisions(driver)
     )
     address, port = await server.start()
-    heartbeat.tell_port(port)
+    heartbeat.send_port(port)
     url = f"http://{address}:{port}/"
     try:
         log.info("the job coordinator answers at %s", url)
@@ -197,14 +197,14 @@ async def serve(
 def job_coordinator(
     container: AmContainer,
     stream: CoordinatorStreamStore,
-    shelf: ModelShelf,
+    job_models: JobModelStore,
     history: HistoryWriter,
 ) -> LiveJobCoordinator:
     """What changes the JobModel while the job runs."""
     return LiveJobCoordinator(
         configuration=LiveConfiguration(container.submission.submitted),
-        shelf=shelf,
-        desk=ModelDesk(stream, shelf),
+        job_models=job_models,
+        planner=ModelPlanner(stream, job_models),
         look=look,
         history=history,
         topics=InputTopicManager(stream, container.rank.submission),
@@ -241,25 +241,25 @@ def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourc
 def begin(
     container: AmContainer,
     stream: CoordinatorStreamStore,
-    shelf: ModelShelf,
+    job_models: JobModelStore,
     *,
     is_submission: bool,
 ) -> JobModelPublished:
     """The JobModel that the stream names is in force, or the first one of this attempt is."""
     named = EpochManager(stream).read_job_model_version()
-    model = shelf.find(named) if named else None
+    model = job_models.find(named) if named else None
     if model is None:
         submitted = container.submission.submitted
         model = first_model(submitted, stream, is_submission=is_submission)
         history = history_of(container, JobConfig.of(model.config))
         accept_inputs(model.config, stream, container.rank.submission, history)
         version = publication.version_of(model, stream).version
-        shelf.save(version, model)
+        job_models.save(version, model)
         change = ModelChange(version, model, "an attempt begins", restarts_all=True)
         note_change(history, None, change)
     published = publication.publish(model, stream, container.known_host)
-    shelf.enter(published.version, model)
-    shelf.remember({*published.epochs, *published.retired})
+    job_models.enter(published.version, model)
+    job_models.remember({*published.epochs, *published.retired})
     log.info("JobModel version %d: %d containers", published.version, len(model.containers))
     return published
 
@@ -309,18 +309,18 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
         StateResetManager(stream).require_finished()
         found = inheritance(container.folder, left_behind(container, stream))
-        shelf = ModelShelf(container.folder)
+        job_models = JobModelStore(container.folder)
         is_new = is_first(container, heartbeat)
-        published = begin(container, stream, shelf, is_submission=is_new)
+        published = begin(container, stream, job_models, is_submission=is_new)
         published = replace(
             published,
-            failures=failures(stream, shelf.model.config, is_first=is_new),
+            failures=failures(stream, job_models.model.config, is_first=is_new),
         )
         if is_new:
-            config, now_ms = shelf.model.config, wall_ms()
+            config, now_ms = job_models.model.config, wall_ms()
             stream.write(messages_of_a_new_run(stream, container.application_id, config, now_ms))
         return asyncio.run(
-            serve(container, stream, resources, shelf, published, url, heartbeat, found)
+            serve(container, stream, resources, job_models, published, url, heartbeat, found)
         )
 
 
@@ -396,10 +396,10 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
         return EXIT_FINAL
     except HomeportError as e:
         log.exception("this driver is over; the next one takes over")
-        heartbeat.tell_cause(str(e))
+        heartbeat.log_cause(str(e))
         return 1
     log.info("the job has ended: %s", result.value)
-    heartbeat.tell_ended()
+    heartbeat.report_ended()
     return EXIT_ENDED
 
 

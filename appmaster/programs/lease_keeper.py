@@ -112,7 +112,7 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
     host = manager.url_host or container.names.address(container.host)
     await asyncio.to_thread(look, stream, guard, container.rank)
     url = await server.start(host, heartbeat.port or 0, Path(SOCKET_NAME))
-    heartbeat.tell_port(int(url.rstrip("/").rpartition(":")[2]))
+    heartbeat.send_port(int(url.rstrip("/").rpartition(":")[2]))
     log.info("leases of %d ms are renewed at %s", manager.lease_ms, url)
     try:
         unreached_ms = unseen_ms(guard.isolation_ms, manager.lease_ms)
@@ -142,7 +142,7 @@ def main() -> int:
             return asyncio.run(keep(container, stream, heartbeat))
     except (HomeportError, OSError) as e:
         log.error("the lease keeper cannot go on: %s", e)  # noqa: TRY400 - one line says it all
-        heartbeat.tell_cause(str(e))
+        heartbeat.log_cause(str(e))
         return 1
 
 

@@ -71,7 +71,7 @@ class Child:
         self._port = ""
         self._cause = ""
         self._starts = 0
-        self.has_told_end = False
+        self.has_reported_end = False
         self._vitals = Vitals.at(now_ms())
         self._start_at_ms = 0
 
@@ -123,7 +123,7 @@ class Child:
         self._unread = b""
         self._cause = ""
         self._starts += 1
-        self.has_told_end = False
+        self.has_reported_end = False
         environment = {
             **os.environ,
             PIPE_VARIABLE: str(write_end),
@@ -152,7 +152,7 @@ class Child:
                 self._port = line[5:].decode()
                 self._vitals.served()
             elif line == b"ended":
-                self.has_told_end = True
+                self.has_reported_end = True
             elif line.startswith(b"cause "):
                 self._cause = line[6:].decode()
 
@@ -203,11 +203,11 @@ class Supervisor:
             if exit_code is None:
                 continue
             log.warning("the %s has ended with exit code %d", child.name, exit_code)
-            if verdict_of(exit_code, has_told_end=child.has_told_end) is Verdict.END:
+            if verdict_of(exit_code, has_reported_end=child.has_reported_end) is Verdict.END:
                 return 0 if exit_code == EXIT_ENDED else 1
             if child.is_hopeless:
                 story = f"the {child.name} fails at every start: {child.why(exit_code)}"
-                tell_why(story, os.environ)
+                log_why(story, os.environ)
                 return EXIT_HOPELESS
         return None
 
@@ -228,7 +228,7 @@ class Supervisor:
         self._terminated = True
 
 
-def tell_why(story: str, environment: Mapping[str, str]) -> None:
+def log_why(story: str, environment: Mapping[str, str]) -> None:
     """The story, and where our log is, is where YARN looks for an attempt's diagnostics.
 
     That is the file of the AM container's log folder that was written last among those with

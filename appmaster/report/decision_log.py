@@ -22,7 +22,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
 from homeport.appmaster.report.event_log import EventLog
-from homeport.appmaster.report.recovery_reporter import RecoveryDesk
+from homeport.appmaster.report.recovery_reporter import RecoveryReporter
 from homeport.appmaster.report.step import Step
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
@@ -42,7 +42,7 @@ class DecisionLog:
     def __init__(self, history: HistoryWriter, launchers: LauncherTable) -> None:
         self.events = EventLog(wall_ms)
         self.metrics = AllocatorMetrics()
-        self.recoveries = RecoveryDesk(history, self.metrics)
+        self.recoveries = RecoveryReporter(history, self.metrics)
         self._history = history
         self._launchers = launchers
         self._permitted: set[Incarnation] = set()

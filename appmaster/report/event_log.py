@@ -66,17 +66,17 @@ class EventLog:
         """The event is the newest; ``instructions``: those of the decision that are told."""
         self._last += 1
         reasons, records, orders = decision.reasons, decision.records, tuple(instructions)
-        told = (reasons[:MAX_TOLD], records[:MAX_TOLD], orders[:MAX_TOLD])
+        said = (reasons[:MAX_TOLD], records[:MAX_TOLD], orders[:MAX_TOLD])
         body = {
             "number": self._last,
             "at_ms": self._now_ms(),
             "cause": describe(event),
-            "reasons": [_reason(r) for r in told[0]],
-            "records": [_record(r) for r in told[1]],
-            "instructions": [brief(i) for i in told[2]],
-            "left_out": len(reasons) + len(records) + len(orders) - sum(map(len, told)),
+            "reasons": [_reason(r) for r in said[0]],
+            "records": [_record(r) for r in said[1]],
+            "instructions": [brief(i) for i in said[2]],
+            "left_out": len(reasons) + len(records) + len(orders) - sum(map(len, said)),
         }
-        self._keep(_Entry(self._last, compact_json(body), _processors(event, told[0])))
+        self._keep(_Entry(self._last, compact_json(body), _processors(event, said[0])))
 
     def _keep(self, entry: _Entry) -> None:
         self._entries.append(entry)
@@ -147,10 +147,10 @@ def _reason(reason: Reason) -> Mapping[str, Any]:
 
 
 def _record(record: Record) -> str:
-    told = (
+    said = (
         f"{f.name}={_value(getattr(record, f.name))}" for f in fields(record) if f.name != "cause"
     )
-    return f"{type(record).__name__} {' '.join(told)}"
+    return f"{type(record).__name__} {' '.join(said)}"
 
 
 def _value(value: object) -> str:

@@ -263,17 +263,17 @@ class JobStatus:
             facts.started if facts.started and facts.started.incarnation == incarnation else None
         )
         body = started.to_json() if started else {}
-        told = facts.report[1] if facts.report and facts.report[0] == incarnation else None
+        said = facts.report[1] if facts.report and facts.report[0] == incarnation else None
         return {
             "processor_id": container.processor_id,
             "role": container.role.value,
             "replica_of": container.replica_of,
             "lag": container.lag,
-            "lag_seconds": told and told.lag_seconds,
-            "report": told and told.to_json(),
+            "lag_seconds": said and said.lag_seconds,
+            "report": said and said.to_json(),
             "host": launcher.host if launcher else None,
             "last_host": facts.host or container.home,
-            "wanted_host": container.wanted,
+            "requested_host": container.requested_host,
             "phase": container.phase.value,
             "since_ms": facts.since_ms or self._begun_ms,
             "epoch": container.epoch,

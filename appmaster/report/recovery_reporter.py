@@ -16,7 +16,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 
-class RecoveryDesk:
+class RecoveryReporter:
     """To be used on the driver's event loop. Each recovery that ends is told once."""
 
     def __init__(self, history: HistoryWriter, metrics: AllocatorMetrics) -> None:
@@ -31,7 +31,7 @@ class RecoveryDesk:
     def decided(self, step: Step) -> None:
         """The records of a decision have just been written."""
         times = Times(step.known_ms, boot_ms(), wall_ms())
-        self._tell(self._recoveries.decided(step.before, step.event, step.decision, times))
+        self._report(self._recoveries.decided(step.before, step.event, step.decision, times))
 
     def started(self, message: Started) -> None:
         """A stream container has just reported how long its start took."""
@@ -41,14 +41,14 @@ class RecoveryDesk:
         """What a container that runs tells of its work; again and again."""
         after_ms = None if report is None else report.works_after_ms
         if after_ms is not None:
-            self._tell(self._recoveries.works(incarnation, after_ms, boot_ms()))
+            self._report(self._recoveries.works(incarnation, after_ms, boot_ms()))
 
     def to_json(self, processor_id: ProcessorId) -> Mapping[str, Any] | None:
         """Its last recovery as ``/v1/status`` shows it; None where it had none."""
         recovery = self._recoveries.last(processor_id)
         return None if recovery is None else recovery.to_json(boot_ms())
 
-    def _tell(self, ended: Iterable[Recovery]) -> None:
+    def _report(self, ended: Iterable[Recovery]) -> None:
         for recovery in ended:
             self._metrics.recovered(recovery)
             facts = recovery.to_json(recovery.since_ms)

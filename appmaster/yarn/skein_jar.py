@@ -176,7 +176,7 @@ def patch_class(data: bytes) -> bytes:
     Raises:
         WireError: not the class that the patches were made for.
     """
-    return end_when_told(only_grow(data))
+    return end_when_reported(only_grow(data))
 
 
 def only_grow(data: bytes) -> bytes:
@@ -186,7 +186,7 @@ def only_grow(data: bytes) -> bytes:
     return _replaced(data, parsed, b"updatePriorities", (store, _POP2_NOP_NOP), times=2)
 
 
-def end_when_told(data: bytes) -> bytes:
+def end_when_reported(data: bytes) -> bytes:
     """The class that asks ``exitCode == 0`` where it asked ``finalStatus == SUCCEEDED``.
 
     Before: aload_0, getfield finalStatus, getstatic SUCCEEDED, if_acmpeq +8. After: aload_0,

@@ -68,7 +68,7 @@ class ToldEnd(NamedTuple):
     is_taken_back: bool = False
 
 
-def told_end(message: str) -> ToldEnd:
+def reported_end(message: str) -> ToldEnd:
     """How a container ended, from Skein's words.
 
     Skein passes no exit code on. For codes above 0 it has one fixed text; of memory beyond the
@@ -77,8 +77,8 @@ def told_end(message: str) -> ToldEnd:
     """
     text = " ".join(message.split()).rstrip(".")
     if _MEMORY.search(text):
-        told = f"YARN killed it for its memory: {text}; {CONTAINER_MEMORY_MB.name} says how much"
-        return ToldEnd(told, is_own_fault=True)
+        said = f"YARN killed it for its memory: {text}; {CONTAINER_MEMORY_MB.name} says how much"
+        return ToldEnd(said, is_own_fault=True)
     return ToldEnd(text, is_taken_back=text.startswith(_TAKEN_BACK))
 
 
@@ -198,9 +198,9 @@ class SkeinResourceManager:
         for skein_id in skein_ids:
             request_id = self._requests[skein_id]
             del self._skein_ids[request_id]
-            told = stories.get(skein_id)
-            resource_id = told.yarn_container_id if told is not None else ""
-            end = told_end(str(told.exit_message) if told is not None else "")
+            said = stories.get(skein_id)
+            resource_id = said.yarn_container_id if said is not None else ""
+            end = reported_end(str(said.exit_message) if said is not None else "")
             ended = SkeinContainer(
                 skein_id, request_id, SkeinContainerState.ENDED, None, **end._asdict()
             )

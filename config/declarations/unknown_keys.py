@@ -47,7 +47,7 @@ def warnings_about(config: Config) -> tuple[str, ...]:
         objection = samza_key.objection(config, name)
         if objection is not None:
             found.append(objection)
-    return (*found, *_told(unknown))
+    return (*found, *_said(unknown))
 
 
 def _says_more(samza_key: SamzaKey | None, key: Key) -> bool:
@@ -55,7 +55,7 @@ def _says_more(samza_key: SamzaKey | None, key: Key) -> bool:
     return samza_key is not None and len(literal_text(samza_key.name)) > len(literal_text(key.name))
 
 
-def _told(unknown: list[str]) -> Iterator[str]:
+def _said(unknown: list[str]) -> Iterator[str]:
     suspicious = [name for name in unknown if _topic_of(name) is not None]
     for name in suspicious[:_MOST]:
         meant = meant_by(name)

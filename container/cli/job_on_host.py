@@ -104,7 +104,7 @@ class RecordedJob:
             return list(self.active_tasks)
         found = [t for t in self.active_tasks if is_named(t, only)]
         if not found:
-            rule = f"the job has {told(self.active_tasks)}"
+            rule = f"the job has {said(self.active_tasks)}"
             raise ConfigError("--task", only, rule, "name one of these")
         return found
 
@@ -124,7 +124,7 @@ def is_named(task: TaskModel, text: str) -> bool:
 _TOLD = 20
 
 
-def told(tasks: tuple[TaskModel, ...]) -> str:
+def said(tasks: tuple[TaskModel, ...]) -> str:
     """Some names, for people."""
     names = [repr(str(task.task_name)) for task in tasks]
     more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""

@@ -165,15 +165,15 @@ def verify(
         wanted = state_verify.Wanted(store, task)
         folders = job_folders_of(own, base)
         others = job_folders_of(own, against, "--against")
-        _tell(state_verify.with_directories(folders, others, wanted), as_json=as_json)
+        _print_answers(state_verify.with_directories(folders, others, wanted), as_json=as_json)
         return
     with recorded_job(given) as job:
         folders = job_folders_of(job.job, base)
         stores, tasks = job.chosen_stores(store), job.chosen_tasks(task)
-        _tell(state_verify.with_changelogs(job, folders, stores, tasks), as_json=as_json)
+        _print_answers(state_verify.with_changelogs(job, folders, stores, tasks), as_json=as_json)
 
 
-def _tell(answers: Iterable[Answer], *, as_json: bool) -> None:
+def _print_answers(answers: Iterable[Answer], *, as_json: bool) -> None:
     count, unequal = 0, 0
     for answer in answers:
         count += 1

@@ -29,7 +29,7 @@ MARK = ".homeport-restore"
 _MEMORY_BYTES = 128 * 1024 * 1024
 _TELL_S = 2.0
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 def claim(folder: Path, job: JobConfig) -> bool:
@@ -65,7 +65,7 @@ def restore(
     folder: Path,
     stores: Sequence[StoreConfig],
     tasks: Sequence[TaskModel],
-    tell: Tell,
+    report: Report,
 ) -> Iterator[str]:
     """Each store of each task stands at its changelog's head, below ``folder``; a line each.
 
@@ -87,7 +87,7 @@ def restore(
         for task in tasks:
             scratch = folder / ".scratch"  # for stores without a changelog: none is restored
             storage = ContainerStorage(root, scratch, kept, [task], _MEMORY_BYTES, grouper)
-            listener = _Listener(tell)
+            listener = _Listener(report)
             try:
                 storage.open()
                 storage.restore(reader, listener, workers)
@@ -100,9 +100,9 @@ def restore(
 class _Listener:
     """Prints how each store is restored, and keeps the outcome."""
 
-    tell: Tell
+    report: Report
     results: list[str] = field(default_factory=list)
-    _told_s: float = 0.0
+    _reported_s: float = 0.0
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
         """The store is about to be read."""
@@ -112,16 +112,16 @@ class _Listener:
             how = f"goes on at {plan.start}"
         else:
             how = "begins"
-        self.tell(f"{store}/{task_name}: {how}; offsets {plan.start} to {plan.head}")
+        self.report(f"{store}/{task_name}: {how}; offsets {plan.start} to {plan.head}")
 
     def restore_progress(self, progress: RestoreProgress) -> None:
         """A line every few seconds."""
         now_s = time.monotonic()
-        if now_s - self._told_s < _TELL_S:
+        if now_s - self._reported_s < _TELL_S:
             return
-        self._told_s = now_s
+        self._reported_s = now_s
         left = progress.seconds_left
-        self.tell(
+        self.report(
             f"{progress.store}/{progress.task}: {progress.records} records, "
             f"{size(progress.bytes)}, {progress.records_per_s:.0f} records/s"
             + ("" if left is None else f", about {left:.0f} s left")

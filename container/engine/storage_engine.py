@@ -73,8 +73,8 @@ class BulkLoader(Protocol):
     def flush(self) -> None:
         """All that was written is on the disk."""
 
-    def settle(self, tell: Callable[[int], None]) -> None:
-        """The store is fit for use. ``tell`` gets the number of files first, if any are merged."""
+    def settle(self, report: Callable[[int], None]) -> None:
+        """The store is fit for use. ``report`` gets the number of files that are merged, if any."""
 
     def close(self) -> None:
         """The directory may be opened by another; what was not flushed may be gone."""

@@ -61,7 +61,7 @@ class LeaseMemory:
         memory = memoryview(mmap.mmap(fd, _SIZE))
         self._numbers = memory[:_NUMBERS].cast("q")
         self._report = memory[_NUMBERS:]
-        self._told: ContainerReport | None = None
+        self._said: ContainerReport | None = None
 
     @classmethod
     def endless(cls, beat_ms: int) -> LeaseMemory:
@@ -160,17 +160,17 @@ class LeaseMemory:
         self._report[start : start + len(data)] = data
         self._report[:start] = _HEAD.pack(len(data), zlib.crc32(data))
 
-    def told(self) -> ContainerReport | None:
+    def last_report(self) -> ContainerReport | None:
         """The child's last report; one that is just being written is left for the next look."""
         length, checksum = _HEAD.unpack(self._report[: _HEAD.size])
         data = bytes(self._report[_HEAD.size : _HEAD.size + length])
         if data and zlib.crc32(data) == checksum:
             try:
-                self._told = ContainerReport.from_json(parse_object(data, "the report"))
+                self._said = ContainerReport.from_json(parse_object(data, "the report"))
             except WireError:
                 # A child that writes nonsense there is not to cost its launcher the AM's ear.
-                self._told = None
-        return self._told
+                self._said = None
+        return self._said
 
 
 def watch_lease(

@@ -166,8 +166,8 @@ def _prepared(
         return StandbyContainer(job, permit, environment, client, stop, launcher)
     from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as said above
 
-    told = () if reached is None else (reached,)
-    return StreamContainer(job, permit, environment, client, stop, launcher, ready, *told)
+    reported = () if reached is None else (reached,)
+    return StreamContainer(job, permit, environment, client, stop, launcher, ready, *reported)
 
 
 def _ended_by(error: BaseException) -> tuple[int, str]:

@@ -93,20 +93,20 @@ class HangingTransactions:
         Raises:
             StopRequestedError: the container got the order to stop meanwhile.
         """
-        told: list[str] = []
+        reported: list[str] = []
         try:
-            self._end_all(places, told)
+            self._end_all(places, reported)
         except StopRequestedError:
             raise
         except _MovedOnError as error:
-            told.append(str(error))
+            reported.append(str(error))
         except (HomeportError, KafkaException) as error:
-            told.append(f"it could not be ended here: {_why(error)}")
+            reported.append(f"it could not be ended here: {_why(error)}")
         return UnavailableError(
-            "; ".join([str(cause), *(told or ["by now it is over: start again"])])
+            "; ".join([str(cause), *(reported or ["by now it is over: start again"])])
         )
 
-    def _end_all(self, places: Iterable[Place], told: list[str]) -> None:
+    def _end_all(self, places: Iterable[Place], reported: list[str]) -> None:
         looked: set[Place] = set()
         while todo := sorted(set(places) - looked):
             looked.update(todo)
@@ -122,24 +122,24 @@ class HangingTransactions:
             for place, stable in held.items():
                 at: int | None = stable
                 while at is not None:
-                    at = self._end_in(place, at, found[place], since_ms, told)
+                    at = self._end_in(place, at, found[place], since_ms, reported)
             places = {p for each in found.values() for ended in each for p in ended.places}
 
     def _end_in(
-        self, place: Place, at: int, known: list[Ended], since_ms: int, told: list[str]
+        self, place: Place, at: int, known: list[Ended], since_ms: int, reported: list[str]
     ) -> int | None:
         """What hangs at the offset is ended, if it is known; the offset of the next one there."""
         refusal = self._kafka.refusal()
         batch = self._kafka.first_batch(place, at) if refusal is None else None
         found = [e for e in known if refusal or (batch and e.began_with(batch, place))]
         if not found:
-            told.append(
+            reported.append(
                 f"{_shown(place)}, offset {at}: {STATE_TOPIC} has no end of one of this job's in "
                 "it that is certain to be of what is open there"
             )
             return None
         if refusal is not None:
-            told += [self._story(e, place, at, refusal) for e in found[:_MOST_TOLD]]
+            reported += [self._story(e, place, at, refusal) for e in found[:_MOST_TOLD]]
             return None
         ended = found[0]
         try:
@@ -147,12 +147,12 @@ class HangingTransactions:
         except (StopRequestedError, _MovedOnError):
             raise
         except (HomeportError, KafkaException) as error:
-            told.append(self._story(ended, place, at, _why(error)))
+            reported.append(self._story(ended, place, at, _why(error)))
             return None
         name = ended.transactional_id
         done = f"{name}, which was {ended.outcome.value}, has its end in {_shown(place)}"
         _LOG.warning("%s", done)
-        told.append(f"by now {done}: start again")
+        reported.append(f"by now {done}: start again")
         return left
 
     def _end_one(self, ended: Ended, place: Place, at: int, since_ms: int) -> int | None:

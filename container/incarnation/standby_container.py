@@ -67,7 +67,7 @@ class StandbyContainer:
         self._environment = environment
         self._client = client
         self._stop = stop
-        self._tell = launcher.tell
+        self._send = launcher.tell
         self._want_spare = launcher.want_spare
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
@@ -124,7 +124,7 @@ class StandbyContainer:
             with self._phases.phase("restore"):
                 self._restored = self._storage.restore(
                     KafkaChangelogReader(readers),
-                    RestoreReport(self._history, self._tell),
+                    RestoreReport(self._history, self._send),
                     start_up.restore_workers(self._job, self._stop.pause),
                 )
         finally:
@@ -148,7 +148,7 @@ class StandbyContainer:
                 if now - looked_at >= look_s:
                     looked_at = now
                     follower.look()
-                    self._tell(ContainerReport.following(follower.lags()))
+                    self._send(ContainerReport.following(follower.lags()))
                 progress.add(follower.step(min(_POLL_S, look_s)))
                 flush_s = self._tuning.latest().commit_ms / 1000
                 if now - flushed_at >= flush_s or self._storage.has_first_changes():

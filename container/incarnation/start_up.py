@@ -195,7 +195,7 @@ def fence_and_begin(
     )
     _fence_listed(job, permit, stop)
     producer.initialise()
-    _tell_fenced(job, permit, history)
+    _record_fenced(job, permit, history)
     return producer
 
 
@@ -204,7 +204,7 @@ def fence_and_only_read(
 ) -> None:
     """All incarnations of the permit's list are fenced; for callers without transactions."""
     _fence_listed(job, permit, stop)
-    _tell_fenced(job, permit, history)
+    _record_fenced(job, permit, history)
 
 
 def _fence_listed(job: ContainerJob, permit: Permit, stop: StopFlag) -> None:
@@ -217,7 +217,7 @@ def _fence_listed(job: ContainerJob, permit: Permit, stop: StopFlag) -> None:
     stop.check()
 
 
-def _tell_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
+def _record_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
     fenced = incarnations_to_json(permit.fence)
     history("fenced", fenced=fenced, tasks=[task.task_name for task in job.tasks])
 

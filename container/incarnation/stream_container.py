@@ -78,7 +78,7 @@ class StreamContainer:
         self._environment = environment
         self._client = client
         self._stop = stop
-        self._tell = launcher.tell
+        self._send = launcher.tell
         self._want_spare = launcher.want_spare
         self._ready = ready
         self._reached = reached
@@ -199,7 +199,7 @@ class StreamContainer:
             with self._phases.phase("restore"):
                 self._restored = self._storage.restore(
                     KafkaChangelogReader(readers),
-                    RestoreReport(self._history, self._tell),
+                    RestoreReport(self._history, self._send),
                     start_up.restore_workers(self._job, self._stop.pause),
                 )
             with self._phases.phase("checkpoint"):

@@ -36,7 +36,7 @@ from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
 from homeport.job_coordinator.kafka.in_sync import shortage
-from homeport.job_coordinator.kafka.offsets import told_offset
+from homeport.job_coordinator.kafka.offsets import reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin
 from homeport.job_coordinator.kafka.transient_errors import DISCONNECTED, OVERDUE, is_transient
@@ -138,7 +138,7 @@ class LogReader:
             lacks = None
             for place, future in futures.items():
                 try:
-                    found[place.topic, place.partition] = told_offset(future)
+                    found[place.topic, place.partition] = reported_offset(future)
                 except KafkaException as error:
                     cause = error_of(error)
                     if cause.code() == KafkaError.OFFSET_NOT_AVAILABLE:

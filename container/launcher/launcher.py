@@ -45,7 +45,7 @@ from homeport.container.launcher.launcher_settings import LauncherSettings
 from homeport.container.launcher.lease import BeatWatch
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.spare import Spare
-from homeport.container.launcher.stop_reporter import Testimony
+from homeport.container.launcher.stop_reporter import StopReporter
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -102,7 +102,7 @@ class Launcher:
         self._client = client
         self._history = history
         self._command = command
-        self._testimony = Testimony(settings.shutdown_ms)
+        self._stop_reporter = StopReporter(settings.shutdown_ms)
         self._folder = Path.cwd()
         self._child: _Child | None = None
         self._ended: dict[Incarnation, Stopped] = {}
@@ -143,7 +143,7 @@ class Launcher:
             self._kill_child("the launcher ends")
             self._spare.end("the launcher ends")
             if self._report is not None:
-                self._testimony.of_stopped(self._report)
+                self._stop_reporter.of_stopped(self._report)
 
     def _is_forsaken(self) -> bool:
         """Whether nothing runs here, and the AM has not answered for so long that it will not."""
@@ -161,7 +161,7 @@ class Launcher:
             if self._report is not None:
                 self._deliver(self._report)
                 self._report = None
-            self._testimony.is_answered()
+            self._stop_reporter.is_answered()
             if self._leaving is None or self._child is not None:
                 self._obey(self._check_in())
             self._is_unanswered = False
@@ -170,12 +170,12 @@ class Launcher:
                 log.warning("no answer, trying again: %s", e)
             self._is_unanswered = True
             if self._report is not None:
-                self._testimony.is_unanswered(self._report)
+                self._stop_reporter.is_unanswered(self._report)
         except WireError as e:
             log.error("the AM refuses this launcher: %s", e)  # noqa: TRY400 - one line, no traceback
             self._kill_child("refused")
             if self._report is not None:
-                self._testimony.of_stopped(self._report)
+                self._stop_reporter.of_stopped(self._report)
             self._report = None
             self._leaving = 1
 
@@ -198,8 +198,8 @@ class Launcher:
                 host=settings.host,
                 pid=self._child.process.pid if self._child else os.getpid(),
                 running=self._child.incarnation if self._child else None,
-                report=self._child.process.memory.told() if self._child else None,
-                spare=self._spare.told(),
+                report=self._child.process.memory.last_report() if self._child else None,
+                spare=self._spare.last_report(),
             )
         )
         self._answered_ms = sent_ms
@@ -210,7 +210,7 @@ class Launcher:
         if order.kind is OrderKind.RUN:
             self._obey_run(order)
         elif order.kind is OrderKind.STOP:
-            if order.makes_way:
+            if order.is_replaced:
                 self._spare.expect_permit()
             self._obey_stop(order.incarnation)
         elif order.kind is OrderKind.WAIT:
@@ -234,7 +234,7 @@ class Launcher:
                 "ordered to run %s while %s runs: not done", incarnation, self._child.incarnation
             )
         else:
-            self._testimony.prepare(self._client)
+            self._stop_reporter.prepare(self._client)
             lease = self._lease_for(order, incarnation)
             if lease is not None:
                 self._event("permit-received", incarnation, model_version=order.model_version)
@@ -397,9 +397,9 @@ class Launcher:
             self._stop_child(ordered=False)
             if self._child is not None:
                 # At once: YARN may kill us long before the child has ended.
-                self._testimony.of_running(self._child.incarnation, self._child.process.pid_fd)
+                self._stop_reporter.of_running(self._child.incarnation, self._child.process.pid_fd)
             elif self._report is not None:
-                self._testimony.of_stopped(self._report)
+                self._stop_reporter.of_stopped(self._report)
 
     def _on_lease_lost(self, child: _Child) -> None:
         """Called by a thread of the lease, at most once for each child."""

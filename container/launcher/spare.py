@@ -73,7 +73,7 @@ class Spare:
         self._process = None
         return process
 
-    def told(self) -> SpareReport | None:
+    def last_report(self) -> SpareReport | None:
         """What the AM is to know of it; None where there is none."""
         if self._process is None:
             return None

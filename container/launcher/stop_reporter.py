@@ -26,7 +26,7 @@ _WAIT_MARGIN_MS = 5000
 log = logging.getLogger("launcher")
 
 
-class Testimony:
+class StopReporter:
     """The stops that are written to Kafka, and what is needed to write them.
 
     Args:
@@ -45,9 +45,9 @@ class Testimony:
         self._wait_ms = shutdown_ms + _WAIT_MARGIN_MS
         self._command = command
         self._config: Mapping[str, str] | None = None
-        self._told: set[Incarnation] = set()
+        self._said: set[Incarnation] = set()
         self._overdue_ms: int | None = None
-        self._witnesses: list[subprocess.Popen[bytes]] = []
+        self._recorders: list[subprocess.Popen[bytes]] = []
 
     def prepare(self, client: CoordinatorClient) -> None:
         """How Kafka is reached is known, for the time when the AM is gone.
@@ -60,11 +60,11 @@ class Testimony:
 
     def of_running(self, incarnation: Incarnation, pid_fd: int) -> None:
         """The stop will be written once the process of ``pid_fd`` has ended, also without us."""
-        self._tell(incarnation, StopCause.SIGNALLED, pid_fd)
+        self._record(incarnation, StopCause.SIGNALLED, pid_fd)
 
     def of_stopped(self, report: Stopped) -> None:
         """The stop, which we waited for, is being written."""
-        self._tell(report.incarnation, report.cause, None)
+        self._record(report.incarnation, report.cause, None)
 
     def is_unanswered(self, report: Stopped) -> None:
         """The AM did not take the report: after a while it is written to Kafka."""
@@ -78,9 +78,9 @@ class Testimony:
         """The AM takes reports."""
         self._overdue_ms = None
 
-    def _tell(self, incarnation: Incarnation, cause: StopCause, pid_fd: int | None) -> None:
-        self._witnesses = [w for w in self._witnesses if w.poll() is None]
-        if self._config is None or incarnation in self._told:
+    def _record(self, incarnation: Incarnation, cause: StopCause, pid_fd: int | None) -> None:
+        self._recorders = [w for w in self._recorders if w.poll() is None]
+        if self._config is None or incarnation in self._said:
             return
         # Not a pipe, which may have no reader yet: this is called by a signal's handler too.
         stdin = os.memfd_create("homeport-brief")
@@ -94,7 +94,7 @@ class Testimony:
             }
             os.write(stdin, json.dumps(brief).encode())
             os.lseek(stdin, 0, os.SEEK_SET)
-            witness = subprocess.Popen(
+            recorder = subprocess.Popen(
                 self._command,
                 stdin=stdin,
                 cwd="/",  # YARN may remove ours
@@ -104,7 +104,7 @@ class Testimony:
         except OSError as e:
             log.warning("the stop of %s cannot be written to Kafka: %s", incarnation, e)
         else:
-            self._told.add(incarnation)
-            self._witnesses.append(witness)
+            self._said.add(incarnation)
+            self._recorders.append(recorder)
         finally:
             os.close(stdin)

@@ -75,7 +75,7 @@ class WorkerBrief:
 
 
 class RestoreWorker:
-    """Carries out one brief. ``told``: what is done since the last report."""
+    """Carries out one brief. ``said``: what is done since the last report."""
 
     def __init__(self, brief: WorkerBrief) -> None:
         """The store is open.
@@ -94,7 +94,7 @@ class RestoreWorker:
         self._bytes = 0
         self._last: int | None = None
         self._flushed: int | None = None
-        self._told_s = self._flushed_s = time.monotonic()
+        self._reported_s = self._flushed_s = time.monotonic()
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
         """The handler of SIGTERM."""
@@ -113,13 +113,13 @@ class RestoreWorker:
             store.write((), (), head - 1)
             self._last = head - 1
             self._flush()
-            store.settle(lambda files: _tell({"merging": files}))
+            store.settle(lambda files: _send({"merging": files}))
         except _StopError:
             self._flush()
             return STOPPED
         finally:
             store.close()
-        _tell({"peak_mb": _peak_mb()})
+        _send({"peak_mb": _peak_mb()})
         return 0
 
     def _reader(self) -> LogReader:
@@ -148,23 +148,23 @@ class RestoreWorker:
         if now_s - self._flushed_s >= self._brief.flush_s:
             self._flush()
             self._flushed_s = time.monotonic()
-        elif now_s - self._told_s >= TELL_S:
-            self._tell_read()
+        elif now_s - self._reported_s >= TELL_S:
+            self._log_read()
         if seconds:
             time.sleep(seconds)
 
     def _flush(self) -> None:
         """All that was read is on the disk, and the container knows."""
-        self._tell_read()
+        self._log_read()
         if self._last is not None and self._last != self._flushed:
             self._store.flush()
             self._flushed = self._last
-            _tell({"flushed": self._last})
+            _send({"flushed": self._last})
 
-    def _tell_read(self) -> None:
-        self._told_s = time.monotonic()
+    def _log_read(self) -> None:
+        self._reported_s = time.monotonic()
         if self._last is not None:
-            _tell({"records": self._records, "bytes": self._bytes, "last": self._last})
+            _send({"records": self._records, "bytes": self._bytes, "last": self._last})
             self._records = self._bytes = 0
 
 
@@ -175,7 +175,7 @@ def _peak_mb() -> int:
     return int(kib) // _KIB
 
 
-def _tell(fact: Mapping[str, object]) -> None:
+def _send(fact: Mapping[str, object]) -> None:
     sys.stdout.write(json.dumps(fact) + "\n")
     sys.stdout.flush()
 
@@ -193,7 +193,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGTERM, worker.stop)
         code = worker.run()
     except HomeportError as error:
-        _tell({"error": type(error).__name__, "text": " ".join(str(error).split())})
+        _send({"error": type(error).__name__, "text": " ".join(str(error).split())})
         code = FAILED
     sys.stdout.flush()
     # Not through the interpreter's own end, which waits for threads of the Kafka library.

@@ -114,15 +114,15 @@ class BulkStore:
         """All that was written is on the disk; DiskFullError where there is no room for it."""
         self._do(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
-    def settle(self, tell: Callable[[int], None]) -> None:
+    def settle(self, report: Callable[[int], None]) -> None:
         """No more is left to be merged than writers can bear. All must have been flushed.
 
-        ``tell`` hears first how many files are merged, where any are.
+        ``report`` hears first how many files are merged, where any are.
         """
         files = self._files(0)
         if not is_debt_too_large(files):
             return
-        tell(files)
+        report(files)
         if self._is_layered:
             # Merged by RocksDB's own threads; merging all of a large store would take far longer.
             while is_debt_too_large(self._files(0)):

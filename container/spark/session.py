@@ -116,8 +116,8 @@ def properties_file(given: Mapping[str, str]) -> str:
     are on no disk either: the session brings them, through its socket. Only those in the JVM's own
     options are, in files of ours alone: they must be known before it starts.
     """
-    told = {k: v for k, v in given.items() if k == _JAVA_OPTIONS or not has_secret(k, v)}
-    return javaproperties.dumps(told, timestamp=False)
+    reported = {k: v for k, v in given.items() if k == _JAVA_OPTIONS or not has_secret(k, v)}
+    return javaproperties.dumps(reported, timestamp=False)
 
 
 class LocalSpark:
@@ -210,9 +210,9 @@ class LocalSpark:
             )
         home = Path(spec.submodule_search_locations[0])
         wanted = properties(self._settings, self._archive)
-        told = self._private("spark.properties", properties_file(wanted))
+        reported = self._private("spark.properties", properties_file(wanted))
         options = self._private("java.options", options_file(wanted))
-        command = [*jvm_command(home, wanted, options), "--properties-file", str(told)]
+        command = [*jvm_command(home, wanted, options), "--properties-file", str(reported)]
         command.append("pyspark-shell")
         environment = {
             **{name: value for name, value in os.environ.items() if name not in _LEFT_OUT},

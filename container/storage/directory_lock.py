@@ -134,13 +134,13 @@ class DirectoryLock:
 
     def _take(self, path: Path, wait: LockWait) -> None:
         began = wait.clock()
-        told: float | None = None
+        said: float | None = None
         while not self._is_taken(path):
             waited_s = wait.clock() - began
             if waited_s >= wait.limit_s:
                 raise DirectoryHeldError(path, self._holder(), waited_s)
-            if told is None or waited_s - told >= _TELL_EVERY_S:
-                told = waited_s
+            if said is None or waited_s - said >= _TELL_EVERY_S:
+                said = waited_s
                 _LOG.warning(
                     "%s is held by %s: waiting for it, %.0f s so far, at most %.0f s",
                     path,
@@ -149,7 +149,7 @@ class DirectoryLock:
                     wait.limit_s,
                 )
             wait.pause(_STEP_S)
-        if told is not None:
+        if said is not None:
             _LOG.info("%s is free after %.1f s", path, wait.clock() - began)
 
     def _is_taken(self, path: Path) -> bool:

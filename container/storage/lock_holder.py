@@ -27,7 +27,7 @@ def lock_holder(directory: Path) -> Holder | None:
     file = directory / LOCK_FILE
     try:
         stat = file.stat()
-        told = read_holder(file.read_bytes())
+        said = read_holder(file.read_bytes())
     except OSError:
         return None
     wanted = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
@@ -36,8 +36,8 @@ def lock_holder(directory: Path) -> Holder | None:
         pid = _heir_of(file, wanted)
     if pid is None:
         return None
-    if told is not None and told.pid == pid:
-        return told
+    if said is not None and said.pid == pid:
+        return said
     return Holder(pid, socket.gethostname(), 0)  # the file names none, or an earlier holder
 
 
@@ -64,8 +64,8 @@ def _heir_of(file: Path, wanted: str) -> int | None:
         process = descriptor.parent.parent
         with contextlib.suppress(OSError):
             if descriptor.samefile(file):
-                told = (process / "fdinfo" / descriptor.name).read_text(encoding="ascii")
-                if any(_is_lock(line.split()[1:], wanted) for line in told.splitlines()):
+                said = (process / "fdinfo" / descriptor.name).read_text(encoding="ascii")
+                if any(_is_lock(line.split()[1:], wanted) for line in said.splitlines()):
                     return int(process.name)
     return None
 

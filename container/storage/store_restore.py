@@ -49,7 +49,7 @@ class StoreRestore:
         self._listener = listener
         self._clock = clock
         self._records = 0
-        self._told_s = clock()
+        self._reported_s = clock()
         self._meter = self._new_meter()
 
     def begin(self) -> None:
@@ -112,8 +112,8 @@ class StoreRestore:
         self._records += records
         self._meter.read(records, size, last_offset)
         now_s = self._clock()
-        if now_s - self._told_s >= _TELL_S:
-            self._told_s = now_s
+        if now_s - self._reported_s >= _TELL_S:
+            self._reported_s = now_s
             self._listener.restore_progress(self._meter.progress(now_s))
 
     def flushed(self, position: int) -> None:

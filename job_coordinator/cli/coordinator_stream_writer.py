@@ -147,10 +147,10 @@ def change_config(config: Config, key: str, value: str | None, *, is_typed: bool
             f"can read it: homeport config set {key} - reads it from standard input",
             file=sys.stderr,
         )
-    tell(message, write(config, message))
+    show(message, write(config, message))
 
 
-def tell(message: CoordinatorStreamMessage, written: Written) -> None:
+def show(message: CoordinatorStreamMessage, written: Written) -> None:
     """Prints what was written, a secret masked, and what it means."""
     what = f"{written.topic}: {message.type} {message.key}"
     if message.values is None:
@@ -224,7 +224,7 @@ def command(
         change_config(loaded, key, value)
         return
     message = message_of(message_type, key, value)
-    tell(message, write(loaded, message))
+    show(message, write(loaded, message))
 
 
 def main() -> None:

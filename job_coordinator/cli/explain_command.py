@@ -82,10 +82,10 @@ def explanation(
     if container.get("recovery"):
         yield f"  {_recovery(container['recovery'])}"
     yield ""
-    told: Sequence[Mapping[str, Any]] = events.get("events", ())
+    said: Sequence[Mapping[str, Any]] = events.get("events", ())
     since = _time(events["since_ms"])
-    yield f"last decisions since {since}:" if told else f"nothing was decided of it since {since}"
-    for event in told:
+    yield f"last decisions since {since}:" if said else f"nothing was decided of it since {since}"
+    for event in said:
         yield f"  {_time(event['at_ms'])}  {event['cause']}"
         reasons = [r for r in event["reasons"] if _is_about(r, container["processor_id"])]
         yield from (f"      {reason['sentence']}" for reason in reasons)
@@ -113,21 +113,21 @@ def _where(container: Mapping[str, Any]) -> str:
     return f"{container['phase']}{place} since {since}{before}"
 
 
-def _recovery(told: Mapping[str, Any]) -> str:
+def _recovery(said: Mapping[str, Any]) -> str:
     """Its last recovery, phase by phase; those that did not happen are left out."""
-    state = "last recovery" if told["is_over"] else "recovers"
-    way = f"{told['from'] or 'a host'} to {told['to'] or 'a place that is sought'}"
-    kind = f"{told['kind']}, " if told["kind"] else ""
+    state = "last recovery" if said["is_over"] else "recovers"
+    way = f"{said['from'] or 'a host'} to {said['to'] or 'a place that is sought'}"
+    kind = f"{said['kind']}, " if said["kind"] else ""
     phases = ", ".join(
-        f"{phase} {ms / _MS_PER_S:.2f}" for phase, ms in told["phases_ms"].items() if ms
+        f"{phase} {ms / _MS_PER_S:.2f}" for phase, ms in said["phases_ms"].items() if ms
     )
-    total_s = told["total_ms"] / _MS_PER_S
-    since = _time(told["began_ms"])
-    return f"{state}: {kind}{way}, {told['cause']} at {since}, {total_s:.2f} s: {phases or 'none'}"
+    total_s = said["total_ms"] / _MS_PER_S
+    since = _time(said["began_ms"])
+    return f"{state}: {kind}{way}, {said['cause']} at {since}, {total_s:.2f} s: {phases or 'none'}"
 
 
 def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
-    phase, wanted = container["phase"], container.get("wanted_host")
+    phase, wanted = container["phase"], container.get("requested_host")
     if phase == "requested":
         yield f"for a container on {wanted or 'any host'}"
     elif phase == "allocated":
@@ -136,7 +136,7 @@ def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
         yield f"for its turn at {wanted}, which is being asked for another"
     elif phase == "queued" and not status.get("hosts"):
         yield "for the ResourceManager's word of the hosts"
-    elif phase == "resting":
+    elif phase == "backing-off":
         yield "for its retry delay to pass"
     elif phase == "starting":
         yield "for its report that its stores are restored"
@@ -166,14 +166,14 @@ def _unaccounted(status: Mapping[str, Any], container: Mapping[str, Any]) -> Ite
 
 def _missing(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
     """What is in its way on each host, since when; nothing where it does not wait for one."""
-    told = status.get("waiting") or {}
+    said = status.get("waiting") or {}
     found = (
-        w for w in told.get("processors", ()) if w["processor_id"] == container["processor_id"]
+        w for w in said.get("processors", ()) if w["processor_id"] == container["processor_id"]
     )
     for waiter in found:
-        needs = told["needs"]
+        needs = said["needs"]
         since = f" since {_time(waiter['since_ms'])}" if waiter["since_ms"] else ""
-        obstacles = {**waiter["obstacles"], **{h: why for h, why in told["hosts"].items() if why}}
+        obstacles = {**waiter["obstacles"], **{h: why for h, why in said["hosts"].items() if why}}
         shut = "; ".join(f"{host} {why}" for host, why in obstacles.items())
         size = f"{needs['memory_mb']} MB and {needs['cores']} cores"
         yield f"for {size}{since}: {shut or 'nothing is known to be in the way'}"

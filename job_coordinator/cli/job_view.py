@@ -137,9 +137,9 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
     job = JobConfig.of(config)
     try:
         client = CoordinatorClient(url, None, timeout_s=_AM_TIMEOUT_S)
-        told = client.status()["job"]
-        if (told["name"], told["id"]) != (job.name, job.id):
+        said = client.status()["job"]
+        if (said["name"], said["id"]) != (job.name, job.id):
             return None
-        return RunningJob(client, str(told["application"]), int(told["model_version"]))
+        return RunningJob(client, str(said["application"]), int(said["model_version"]))
     except (HomeportError, KeyError, TypeError, ValueError):  # no server, or another one
         return None

@@ -126,20 +126,20 @@ def answers(
     manager, seen = PlacementManager(stream), None
     while True:
         stream.catch_up()
-        told = manager.read_responses().get(uuid)
-        if told is not None and told != seen:
-            seen = told
-            yield told
-            if told.status.is_final:
+        said = manager.read_responses().get(uuid)
+        if said is not None and said != seen:
+            seen = said
+            yield said
+            if said.status.is_final:
                 return
         patience()
 
 
-def _last(told: Iterator[PlacementResponse]) -> PlacementResponse:
-    answer = next(told)
+def _last(said: Iterator[PlacementResponse]) -> PlacementResponse:
+    answer = next(said)
     while not answer.status.is_final:
         note(f"{answer.status}: {answer.message}")
-        answer = next(told)
+        answer = next(said)
     return answer
 
 

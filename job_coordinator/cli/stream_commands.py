@@ -88,16 +88,16 @@ def tail(
     With --follow it ends when it is interrupted, by Ctrl-C.
     """
 
-    def tell(records: Iterable[LoggedRecord]) -> None:
+    def print_all(records: Iterable[LoggedRecord]) -> None:
         for record in records:
             if _is_wanted(record, type_):
                 print(record_line(record, as_json=as_json, show_secrets=show_secrets), flush=True)
 
     with _open(config_path, config) as log:
         wanted = (record for record in log.to_head() if _is_wanted(record, type_))
-        tell(deque(wanted, maxlen=lines))
+        print_all(deque(wanted, maxlen=lines))
         if follow:
-            tell(log.onward())
+            print_all(log.onward())
 
 
 def _open(config_path: str, overrides: list[str] | None) -> CoordinatorStreamLog:

@@ -158,7 +158,7 @@ class Order:
     model_version: int | None = None
     fence: tuple[Incarnation, ...] = ()
     lease_url: str | None = None
-    makes_way: bool = False
+    is_replaced: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The answer's body."""
@@ -171,7 +171,7 @@ class Order:
             "lease_ms": self.lease_ms,
             "next_ms": self.next_ms,
             "lease_url": self.lease_url,
-            **({"makes_way": True} if self.makes_way else {}),
+            **({"makes_way": True} if self.is_replaced else {}),
         }
 
     @staticmethod
@@ -193,7 +193,7 @@ class Order:
             model_version=model_version,
             fence=incarnations_from_json(body, "fence"),
             lease_url=optional_field(body, "lease_url", str),
-            makes_way=optional_field(body, "makes_way", bool) or False,
+            is_replaced=optional_field(body, "makes_way", bool) or False,
         )
 
 

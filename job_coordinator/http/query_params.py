@@ -33,13 +33,13 @@ class EventsAsked:
     def from_query(cls, query: Mapping[str, str]) -> EventsAsked:
         """Of ``?processor=&since=&limit=``, each of which may be left out; else WireError."""
         processor, since, limit = map(query.get, ("processor", "since", "limit"))
-        told = _EVENTS_TOLD if limit is None else _number("limit", limit)
-        if not 1 <= told <= MAX_EVENTS_TOLD:
-            raise WireError(f"limit is {told}: it must be from 1 to {MAX_EVENTS_TOLD}")
+        said = _EVENTS_TOLD if limit is None else _number("limit", limit)
+        if not 1 <= said <= MAX_EVENTS_TOLD:
+            raise WireError(f"limit is {said}: it must be from 1 to {MAX_EVENTS_TOLD}")
         return cls(
             None if processor is None else ProcessorId(processor),
             None if since is None else _number("since", since),
-            told,
+            said,
         )
 
 

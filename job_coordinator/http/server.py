@@ -283,15 +283,15 @@ class JobCoordinatorServer:
         return json_answer(compact_json(dict(status)))
 
     async def _get_events(self, request: web.Request) -> web.StreamResponse:
-        body = self._told().events(EventsAsked.from_query(request.query))
+        body = self._said().events(EventsAsked.from_query(request.query))
         return await self._document(request, document_of(body, gzip=takes_gzip(request)))
 
     async def _get_what_if(self, request: web.Request) -> web.StreamResponse:
         hosts = hosts_asked(request.query.getall("host", ()))
-        body = compact_json(await self._told().what_if(hosts))
+        body = compact_json(await self._said().what_if(hosts))
         return await self._document(request, document_of(body, gzip=takes_gzip(request)))
 
-    def _told(self) -> DecisionsTold:
+    def _said(self) -> DecisionsTold:
         if self._decisions is None:
             raise _NotFoundError("decisions are not served here")
         return self._decisions
@@ -358,8 +358,8 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
 def _without_log_lines(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """``status`` for a reader without the token: of each failure all but its last log lines."""
     failures = status.get("failures", ())
-    told = [{**f, "last_lines": None} if "last_lines" in f else f for f in failures]
-    return {**status, "failures": told}
+    said = [{**f, "last_lines": None} if "last_lines" in f else f for f in failures]
+    return {**status, "failures": said}
 
 
 def _bearer_token(request: web.Request) -> bytes | None:

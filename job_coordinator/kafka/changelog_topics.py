@@ -140,7 +140,7 @@ def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[
 
     Sizes are named only where they are configured.
     """
-    told = [
+    said = [
         f"changelog {spec.name}: {name} in force is {found.config[name]}, configured is {value}"
         for name, value in sorted(spec.config.items())
         if (name not in _SIZES or name in store.changelog_overrides)
@@ -148,11 +148,11 @@ def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[
         and policies(found.config[name]) != policies(value)
     ]
     if found.replication < spec.replication:
-        told.append(
+        said.append(
             f"changelog {spec.name}: it has {found.replication} replicas, "
             f"configured are {spec.replication}"
         )
-    return told
+    return said
 
 
 class ChangelogTopics:

@@ -41,7 +41,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.coordinator_stream.stream_owner import StreamOwner
 from homeport.job_coordinator.kafka import clients
-from homeport.job_coordinator.kafka.offsets import told_offset
+from homeport.job_coordinator.kafka.offsets import reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.record_writer import (
     PlainWriter,
@@ -335,7 +335,7 @@ class CoordinatorStreamStore:
             isolation_level=level,
             request_timeout=self._timeout_s,
         )
-        return told_offset(futures[partition], self._timeout_s + 1)
+        return reported_offset(futures[partition], self._timeout_s + 1)
 
     def _take_some(self, consumer: Consumer, found: list[CoordinatorStreamMessage]) -> None:
         """What the library has fetched is in the state, and its records in ``found``."""

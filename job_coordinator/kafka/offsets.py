@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 from confluent_kafka.admin import ListOffsetsResultInfo
 
 
-def told_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | None = None) -> int:
+def reported_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | None = None) -> int:
     """The answer to a request with ``AdminClient.list_offsets``.
 
     Measured on a broker that stands still, or whose answers are lost on the way: the library

@@ -36,7 +36,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka import clients
-from homeport.job_coordinator.kafka.offsets import told_offset
+from homeport.job_coordinator.kafka.offsets import reported_offset
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 _LOG = logging.getLogger(__name__)
@@ -314,7 +314,7 @@ class TopicAdmin:
         )
         what = f"asking the end of topic {name!r}"
         try:
-            return told_offset(futures[place], self._timeout_s + 1)
+            return reported_offset(futures[place], self._timeout_s + 1)
         except KafkaException as exception:
             raise clients.unavailable(
                 self._system, what, clients.error_of(exception).str()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase
-from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Happening
+from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Trigger
 
 PAGE = "docs/allocator-phases.md"
 _HEAD = """\
@@ -22,22 +22,22 @@ What may happen to a container in each phase, and which phases may follow.
 stale there: the allocator counts it, and changes nothing.
 """
 
-_H, _P = Happening, ContainerPhase
+_H, _P = Trigger, ContainerPhase
 
 
 @dataclass(frozen=True)
 class Diagram:
-    """The moves that ``happenings`` lead to (None: those of no other diagram)."""
+    """The moves that ``triggers`` lead to (None: those of no other diagram)."""
 
     title: str
-    happenings: frozenset[Happening] | None
+    triggers: frozenset[Trigger] | None
     targets: frozenset[ContainerPhase] = frozenset(ContainerPhase)
 
-    def shows(self, happening: Happening, target: ContainerPhase) -> bool:
-        """Whether a move to ``target`` by ``happening`` is in this diagram."""
-        if self.happenings is None:
-            return not any(d.shows(happening, target) for d in DIAGRAMS if d is not self)
-        return happening in self.happenings and target in self.targets
+    def shows(self, trigger: Trigger, target: ContainerPhase) -> bool:
+        """Whether a move to ``target`` by ``trigger`` is in this diagram."""
+        if self.triggers is None:
+            return not any(d.shows(trigger, target) for d in DIAGRAMS if d is not self)
+        return trigger in self.triggers and target in self.targets
 
 
 DIAGRAMS = (
@@ -53,7 +53,7 @@ DIAGRAMS = (
     ),
     Diagram(
         "No place, no launcher: asked again",
-        frozenset({_H.EXPIRED, _H.LAUNCH_FAILED, _H.GIVEN_AWAY, _H.RESTED}),
+        frozenset({_H.EXPIRED, _H.LAUNCH_FAILED, _H.GIVEN_AWAY, _H.BACKED_OFF}),
     ),
     Diagram("Starts, stops and losses", frozenset({_H.STARTED, _H.STOPPED, _H.RESOURCE_LOST})),
     Diagram("By decision: failovers, models, orders, the end of the job", None),
@@ -68,14 +68,13 @@ def page() -> str:
 
 
 def moves(diagram: Diagram) -> Iterator[tuple[ContainerPhase, ContainerPhase, str]]:
-    """(from, to, the happenings that lead there), a move onto itself left out."""
+    """(from, to, the triggers that lead there), a move onto itself left out."""
     for phase in ContainerPhase:
         for target in ContainerPhase:
             why = [
-                happening.value
-                for happening in Happening
-                if diagram.shows(happening, target)
-                and target in TRANSITIONS[phase].get(happening, ())
+                trigger.value
+                for trigger in Trigger
+                if diagram.shows(trigger, target) and target in TRANSITIONS[phase].get(trigger, ())
             ]
             if why and target is not phase:
                 yield phase, target, ", ".join(why)
@@ -90,9 +89,9 @@ def _drawn(diagram: Diagram) -> str:
 def _table() -> str:
     lines = ["| phase | event | may lead to |", "| --- | --- | --- |"]
     for phase in ContainerPhase:
-        for happening in Happening:
-            targets = TRANSITIONS[phase].get(happening, frozenset())
+        for trigger in Trigger:
+            targets = TRANSITIONS[phase].get(trigger, frozenset())
             if targets:
                 names = ", ".join(target.name for target in ContainerPhase if target in targets)
-                lines.append(f"| {phase.name} | {happening.value} | {names} |")
+                lines.append(f"| {phase.name} | {trigger.value} | {names} |")
     return "\n".join([*lines, ""])

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from homeport.appmaster.allocation.job_state.state import AllocatorState, Placement
-from homeport.appmaster.allocation.job_state.table import Bag, Table
+from homeport.appmaster.allocation.job_state.table import PersistentSet, Table
 from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.placement import PlacementSource
@@ -265,12 +265,12 @@ class _Renamer:
         return replace(
             renamed,
             next_request_id=RequestId(len(self._requests) + 1),
-            cancelled=Bag(RequestId(self._requests[r]) for r in state.cancelled),
+            cancelled=PersistentSet(RequestId(self._requests[r]) for r in state.cancelled),
             occupancy=None,
         )
 
     def _of(self, value: Any) -> Any:  # noqa: ANN401 - any part of a state
-        if isinstance(value, (Table, Bag)):
+        if isinstance(value, (Table, PersistentSet)):
             return type(value)([self._row(v) for v in value])
         if isinstance(value, (tuple, frozenset)):
             return type(value)([self._of(v) for v in value if not self._is_past(v)])

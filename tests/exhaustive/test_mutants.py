@@ -30,7 +30,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     ResourceState,
 )
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import Event, TimerFired
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
@@ -311,11 +311,9 @@ def charge_a_lost_lease(patch: Patch) -> None:
 def believe_a_stop_of_long_ago(patch: Patch) -> None:
     """A stop is taken for the present incarnation's, whosever it was."""
 
-    def current(
-        draft: Draft, incarnation: Incarnation, happening: Happening
-    ) -> ContainerState | None:
+    def current(draft: Draft, incarnation: Incarnation, trigger: Trigger) -> ContainerState | None:
         container = draft.containers[incarnation.processor_id]
-        return container if draft.may_befall(container, happening) else None
+        return container if draft.may_befall(container, trigger) else None
 
     patch.setattr(container_process_manager, "_current", current)
 

@@ -36,7 +36,7 @@ MOVED: Assignment = {"0": "1"}
 ACTIVES: Assignment = {"0": "0"}
 WITH_STANDBY: Assignment = {"0": "0", "0-0": "0-0"}
 AB = ("a", "b")
-RESTS = replace(SETTINGS, retry_count=1, launch_retry_ms=1000, last_retry_delay_ms=5000)
+BACKS_OFF = replace(SETTINGS, retry_count=1, launch_retry_ms=1000, last_retry_delay_ms=5000)
 CAUSES = ("failed", "signalled", "finished", "cut-off")
 
 
@@ -97,6 +97,7 @@ def test_two_pairs_are_safe_and_heal(hosts: tuple[str, ...], faults: int, tell: 
     assert len(search.worlds) > 300
 
 
+@pytest.mark.long
 def test_two_pairs_with_all_faults_are_safe_and_heal(
     hosts: tuple[str, ...], faults: int, tell: Tell
 ) -> None:
@@ -133,7 +134,7 @@ def test_a_container_may_end_for_every_cause(tell: Tell) -> None:
 @pytest.mark.parametrize("retry_count", [0, 1])
 def test_failures_are_counted_and_rested_from(retry_count: int, tell: Tell) -> None:
     """Failed launches rest, and so does the last retry; the job fails for failures only."""
-    settings = replace(RESTS, retry_count=retry_count)
+    settings = replace(BACKS_OFF, retry_count=retry_count)
     assert searched(SmallWorld(ONE, AB, settings), 2, tell) > 500
 
 

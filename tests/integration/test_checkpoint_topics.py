@@ -78,10 +78,10 @@ class Positions:
 
     def make_anew(self) -> tuple[str, str]:
         """Deletes the topic and creates it again. Returns the old id and the new one."""
-        return made_anew(self.admin, self.topic)
+        return recreated(self.admin, self.topic)
 
 
-def made_anew(admin: TopicAdmin, topic: str) -> tuple[str, str]:
+def recreated(admin: TopicAdmin, topic: str) -> tuple[str, str]:
     """The topic was deleted and made again, empty; the old id and the new one."""
     old = admin.topic_ids([topic])[topic]
     admin.delete(topic)
@@ -169,7 +169,7 @@ def test_a_checkpoint_topic_recreated_under_a_container_ends_the_container(make:
     first = job.start(1)
     job.produce([(0, b"word", b"")] * 20)
     job.until(lambda: job.processed() == 20, first)
-    old, new = made_anew(admin, topic)
+    old, new = recreated(admin, topic)
     assert first.process.wait(DEADLINE_S) == 1
     line = (
         f"topic = 'kafka.{topic}': the topic was deleted and recreated (its id is {new}, it was "

@@ -341,8 +341,8 @@ def test_a_retired_processor_is_heard_until_it_has_stopped(tmp_path: Path) -> No
 
     async def story(am: Am) -> None:
         await am.started()
-        am.shelf.enter(2, replace(am.shelf.model, containers={}))
-        am.shelf.remember([ProcessorId("8")])
+        am.job_models.enter(2, replace(am.job_models.model, containers={}))
+        am.job_models.remember([ProcessorId("8")])
         await am.backend.stopped(Stopped(Incarnation(ProcessorId("8"), 1), StopCause.ORDERED, 143))
         with pytest.raises(WireError):
             await am.backend.stopped(
@@ -363,9 +363,9 @@ def test_a_model_is_published_when_kafka_is_back(tmp_path: Path) -> None:
         write_key(am, "cluster-manager.container.retry.count", "3")
         am.stream.fault = UnavailableError("Kafka is away")
         await am.until(lambda: am.backend.status()["coordinator_stream"] == "Kafka is away")
-        assert am.shelf.version == 1
+        assert am.job_models.version == 1
         am.stream.fault = None
-        await am.until(lambda: am.shelf.version == 2)
+        await am.until(lambda: am.job_models.version == 2)
         await am.until(lambda: am.backend.status()["coordinator_stream"] == "ok")
         await am.until(lambda: am.driver.state.settings.retry_count == 3)
         await am.backend.shutdown()
@@ -385,7 +385,7 @@ def test_a_model_that_kafka_does_not_accept_ends_no_container(tmp_path: Path) ->
         await am.until(
             lambda: am.backend.status()["configuration"]["fault"] == "a record is too large"
         )
-        assert am.shelf.version == 1
+        assert am.job_models.version == 1
         am.stream.fault = None
         write_key(am, "job.container.count", "1")
         await am.until(lambda: am.backend.status()["configuration"]["fault"] is None)

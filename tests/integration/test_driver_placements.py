@@ -119,8 +119,8 @@ def test_a_run_has_the_name_that_the_configuration_gives_it(tmp_path: Path) -> N
 
     async def story(am: Am) -> None:
         await am.started()
-        named = am.shelf.model.config.merged({"app.run.id": "run-1"})
-        am.shelf.enter(1, replace(am.shelf.model, config=named))
+        named = am.job_models.model.config.merged({"app.run.id": "run-1"})
+        am.job_models.enter(1, replace(am.job_models.model, config=named))
         ask(am, replace(RESTART, deployment_id="run-1"))
         await until(am, PlacementStatus.IN_PROGRESS)
         await am.backend.shutdown()

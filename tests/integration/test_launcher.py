@@ -248,19 +248,21 @@ def test_a_spare_waits_beside_its_child_and_is_the_next(am: Am, launch: Launch) 
 
 
 @pytest.mark.parametrize("makes_way", [True, False])
-def test_a_spare_learns_that_its_permit_is_near(am: Am, launch: Launch, *, makes_way: bool) -> None:
+def test_a_spare_learns_that_its_permit_is_near(
+    am: Am, launch: Launch, *, is_replaced: bool
+) -> None:
     """From the order that stops a standby for its active container; no other stop says so."""
     launcher = launch("spared")
     am.orders(OrderKind.RUN, FIRST)
     launcher.child_pid(am)
     launcher.spare_pid()
     am.orders(OrderKind.STOP, FIRST)
-    am.order = replace(am.order, makes_way=makes_way)
+    am.order = replace(am.order, is_replaced=is_replaced)
     wait_for(lambda: bool(am.reports), launcher)
     am.orders(OrderKind.RUN, SECOND)
     log = launcher.folder / "logs" / "container-0-2.log"
     wait_for(lambda: log.exists() and "ready" in log.read_text(), launcher)
-    assert f"was near {makes_way}" in log.read_text()
+    assert f"was near {is_replaced}" in log.read_text()
 
 
 def test_a_spare_that_was_killed_is_replaced(am: Am, launch: Launch) -> None:

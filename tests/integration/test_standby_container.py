@@ -130,8 +130,8 @@ def test_a_standby_follows_and_either_opens_what_the_other_left(make: Make) -> N
     job.produce(_words(2000))
     job.until(lambda: job.processed() == 2000, active)
     _until_followed(job, standby)
-    job.until(lambda: (told := standby.memory.told()) is not None and told.lag == 0, standby)
-    told = standby.memory.told()
+    job.until(lambda: (told := standby.memory.last_report()) is not None and told.lag == 0, standby)
+    told = standby.memory.last_report()
     assert told is not None
     assert {(lag.store, lag.task, lag.records, lag.seconds) for lag in told.lags} == {
         ("counts", "Standby-Partition 0-0", 0, 0.0),
@@ -209,7 +209,8 @@ def test_uncommitted_records_are_never_followed(make: Make) -> None:
         assert writer.flush(DEADLINE_S) == 0
         if key == b"c":
             job.until(
-                lambda: (told := standby.memory.told()) is not None and told.lag == 1, standby
+                lambda: (told := standby.memory.last_report()) is not None and told.lag == 1,
+                standby,
             )
         if is_committed:
             writer.commit_transaction(DEADLINE_S)

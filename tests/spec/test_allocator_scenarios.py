@@ -92,7 +92,7 @@ def test_each_host_is_requested_for_its_own_containers(machine: Machine) -> None
     """
     homes = {"0": "abc", "1": "def", "2": None, "3": "abc"}
     assert _asked(machine.deploy(homes, "abc", "def", "xyz")) == ["abc", "def", "xyz"]
-    assert (machine.phase("3"), machine.container("3").wanted) == (P.QUEUED, "abc")
+    assert (machine.phase("3"), machine.container("3").requested_host) == (P.QUEUED, "abc")
     assert _asked(machine.feed(allocated(1))) == ["abc"]
 
 
@@ -103,7 +103,7 @@ def test_a_delayed_request_is_not_sent_before_its_time(machine_with: MachineWith
     for number, host in ((1, "b"), (2, "c"), (3, "d")):
         machine.run(str(number), f"r{number}", host, number + 1)
         assert _asked(machine.feed(stopped(str(number), 1))) == []
-    assert machine.phases == (P.REQUESTED, P.RESTING, P.RESTING, P.RESTING)
+    assert machine.phases == (P.REQUESTED, P.BACKING_OFF, P.BACKING_OFF, P.BACKING_OFF)
 
 
 def test_expired_requests_take_what_is_there(machine: Machine) -> None:
@@ -233,7 +233,7 @@ def test_a_request_is_remembered_until_something_comes_of_it(machine: Machine) -
     """A18: one request for abc: outstanding there, once, and no launcher is known."""
     assert machine.deploy({"0": "abc"}, "abc") == asks(1, "abc")
     (container,) = machine.state.containers
-    assert (container.phase, container.wanted) == (P.REQUESTED, "abc")
+    assert (container.phase, container.requested_host) == (P.REQUESTED, "abc")
     assert len(list(machine.state.resources)) == 0
     assert machine.feed(live("abc")) == ()
 
@@ -251,7 +251,10 @@ def test_a_container_with_a_launcher_waits_for_nothing_more(machine: Machine) ->
     machine.deploy({"0": "abc"}, "abc")
     came = machine.feed(check_in("r1", "abc", request=1))
     assert came == (*disarms(1, "expiry"), *permits("r1", "0", 1))
-    assert (machine.container("0").request_id, machine.container("0").wanted) == (None, None)
+    assert (machine.container("0").request_id, machine.container("0").requested_host) == (
+        None,
+        None,
+    )
     assert machine.state.timers == frozenset()
     assert _idle(machine) == []
 
@@ -284,7 +287,7 @@ def test_delayed_containers_come_back_in_the_order_of_their_timers(
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
     for request in (2, 1):
         machine.feed(ResourceEnded(request_id=RequestId(request)))
-    assert machine.phases == (P.RESTING, P.RESTING)
+    assert machine.phases == (P.BACKING_OFF, P.BACKING_OFF)
     assert _asked(machine.feed(rest_over("1"))) == ["a"]
-    assert machine.phases == (P.RESTING, P.REQUESTED)
+    assert machine.phases == (P.BACKING_OFF, P.REQUESTED)
     assert _asked(machine.feed(rest_over("0"))) == ["b"]

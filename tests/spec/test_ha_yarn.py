@@ -93,7 +93,7 @@ def test_a_failed_container_is_started_on_its_host(running: Machine) -> None:
     assert running.feed(check_in("r0", "a")) == permits("r0", "0", 2, (inc("0", 1),))
     running.feed(started("0", 2), ResourceEnded(request_id=RequestId(1)))
     asked = running.feed(ResourceEnded(RequestId(1), ResourceId("r0")))
-    assert running.container("0").wanted == "a"
+    assert running.container("0").requested_host == "a"
     assert not [i for i in asked if isinstance(i, RequestResource)]  # it was requested early
 
 
@@ -109,7 +109,7 @@ def test_a_failure_or_preemption_leads_to_a_new_resource(
     Home does not answer: the best other host is requested.
     """
     running.feed(stopped("0", 1, cause, 143), ResourceEnded(request_id=RequestId(1)))
-    assert running.container("0").wanted == "a"
+    assert running.container("0").requested_host == "a"
     assert running.feed(expired(3)) == (*cancels(3), *asks(4, "c"))
 
 
@@ -166,7 +166,7 @@ def test_the_last_known_host_is_the_one_that_is_requested(running: Machine) -> N
     running.run("0", "r9", "c", 3)
     running.feed(ResourceEnded(request_id=RequestId(3)))
     running.feed(ResourceEnded(RequestId(3), ResourceId("r9")))
-    assert (running.container("0").home, running.container("0").wanted) == ("c", "c")
+    assert (running.container("0").home, running.container("0").requested_host) == ("c", "c")
 
 
 def test_locality_is_relaxed_after_the_configured_delay(machine: Machine) -> None:
@@ -200,7 +200,7 @@ def test_a_node_without_room_is_waited_for_once(machine: Machine) -> None:
     """
     machine.deploy({"0": "a", "1": "a"}, "a", "b", "c")
     machine.feed(expired(1))
-    assert {c.wanted for c in machine.state.containers} == {"b", "c"}
+    assert {c.requested_host for c in machine.state.containers} == {"b", "c"}
 
 
 def test_stickiness_is_best_effort(running: Machine) -> None:

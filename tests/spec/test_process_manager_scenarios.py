@@ -170,7 +170,7 @@ def test_the_last_retry_of_a_container_with_a_home_waits(machine_with: MachineWi
     _fail(machine)
     _fail(machine)
     assert _fail(machine) == (*rests("0", 360_000), *releases("r0"))
-    assert machine.phase("0") is P.RESTING
+    assert machine.phase("0") is P.BACKING_OFF
     assert machine.feed(rest_over("0")) == asks(3, "a")
     machine.run("0", "r2", "a", 3)
     _fail(machine, "r2")

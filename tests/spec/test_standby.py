@@ -46,7 +46,7 @@ def pair(machine: Machine) -> Machine:
 def _home_expires(machine: Machine) -> None:
     """0 is lost with its launcher, asks for home, and does not get it."""
     machine.feed(loses_launcher("0"))
-    assert machine.container("0").wanted == "a"
+    assert machine.container("0").requested_host == "a"
     machine.feed(expired(request_of(machine, "0")))
 
 
@@ -173,7 +173,7 @@ def test_a_launcher_is_matched_by_the_same_host_check(machine: Machine) -> None:
     machine.run("0", "r0", "a", 1)
     machine.feed(check_in("r1", "a", request=2))
     assert machine.phase("0-0") is P.REQUESTED
-    assert machine.container("0-0").wanted == "b"
+    assert machine.container("0-0").requested_host == "b"
 
 
 def test_a_first_deployment_places_standbys_anywhere_else(machine: Machine) -> None:
@@ -313,7 +313,7 @@ def test_the_standbys_host_is_requested_by_name(pair: Machine) -> None:
     """
     _home_expires(pair)
     told = pair.feed(loses_launcher("0-0"))
-    assert (pair.phase("0"), pair.container("0").wanted) == (P.REQUESTED, "b")
+    assert (pair.phase("0"), pair.container("0").requested_host) == (P.REQUESTED, "b")
     assert "b" in asked(told)
 
 
@@ -432,7 +432,7 @@ def test_an_active_that_could_not_be_failed_to_a_standby_is_reported(machine: Ma
     machine.run("0", "r-0", "a", 1)
     decision = machine.decide(LauncherSilent(ResourceId("r-0")))
     assert ReasonKind.FAILOVER_TO_NOBODY in {r.kind for r in decision.reasons}
-    assert (machine.phase("0"), machine.container("0").wanted) == (P.REQUESTED, "b")
+    assert (machine.phase("0"), machine.container("0").requested_host) == (P.REQUESTED, "b")
 
 
 @pytest.mark.parametrize(("processor", "host"), [("0", "a"), ("0-0", "b")])

@@ -126,7 +126,7 @@ def test_a_choice_that_fails_is_followed_by_the_next(machine: Machine) -> None:
     assert (first.standby, second.standby) == ("0-0", "0-1")
     told = _kinds(machine, LauncherSilent(ResourceId("r-0-1")))
     assert ReasonKind.FAILOVER_TO_NOBODY in told
-    assert machine.container("0").wanted in {"h4", "h5", "h6", "h7"}
+    assert machine.container("0").requested_host in {"h4", "h5", "h6", "h7"}
 
 
 def test_a_standby_that_does_not_stop_is_left_alone(machine: Machine) -> None:
@@ -149,7 +149,7 @@ def test_a_standby_is_never_given_its_actives_host(machine: Machine) -> None:
     assert ReleaseResource(ResourceId("r9")) in machine.feed(check_in("r9", "h1")) or (
         ReleaseResource(ResourceId("r9")) in told
     )
-    assert (machine.phase("0-0"), machine.container("0-0").wanted) == (P.REQUESTED, "h2")
+    assert (machine.phase("0-0"), machine.container("0-0").requested_host) == (P.REQUESTED, "h2")
 
 
 def test_an_active_is_never_given_its_standbys_host(pair: Machine) -> None:
@@ -221,7 +221,7 @@ def test_without_a_standby_to_go_to_any_host_is_requested(machine_with: MachineW
     machine.feed(group({"0": "h1", "0-0": None}), live("h1", "h2"))
     machine.run("0", "r-0", "h1", 1)
     assert ReasonKind.FAILOVER_TO_NOBODY in _kinds(machine, LauncherSilent(ResourceId("r-0")))
-    assert machine.container("0").wanted == "h2"
+    assert machine.container("0").requested_host == "h2"
 
 
 def test_racks_are_what_the_hosts_reports_say(machine_with: MachineWith) -> None:

@@ -25,10 +25,10 @@ from homeport.appmaster.driver.driver_settings import DriverSettings
 from homeport.appmaster.driver.http_backend import DriverBackend
 from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.input_watch import InputsSeen
-from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
-from homeport.appmaster.job_model.model_change import ModelDesk
+from homeport.appmaster.job_model.model_change import ModelPlanner
 from homeport.appmaster.lease.keeper_link import KeeperReport
 from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.submission_file import Submitted
@@ -189,11 +189,12 @@ class Am:
         self.fence_fault: UnavailableError | None = None
         writer = HistoryWriter(history, "driver", "nm1")
         found = Inheritance(boot_ms(), dict.fromkeys(inherited, ISOLATION_MS))
-        self.shelf = ModelShelf(history.parent)
+        self.job_models = JobModelStore(history.parent)
         model = calculate_job_model(CONFIG, COUNTS, NOTHING)
         self.stream.write(records)
         publication.publish(model, self.stream, lambda host: host)
-        self.shelf.enter(1, model)
+        self.job_models.enter(1, model)
+        planner = ModelPlanner(self.stream, self.job_models, lambda _: COUNTS, lambda *_: None)
         settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, ISOLATION_MS, permitted, found)
         self.driver = Driver(
             settings=replace(settings, ending=ending),
@@ -216,8 +217,8 @@ class Am:
             fence=self.fence,
             live=LiveJobCoordinator(
                 configuration=LiveConfiguration(Submitted(CONFIG, CONFIG)),
-                shelf=self.shelf,
-                desk=ModelDesk(self.stream, self.shelf, lambda _: COUNTS, lambda *_: None),
+                job_models=self.job_models,
+                planner=planner,
                 look=lambda _: InputsSeen(COUNTS, {IN: "id"}),
                 history=writer,
                 topics=InputTopicManager(self.stream, 1),
@@ -231,7 +232,7 @@ class Am:
             driver=self.driver,
             attempt=1,
             resources=self.cluster,
-            shelf=self.shelf,
+            job_models=self.job_models,
         )
 
     def fence(self, incarnation: Incarnation) -> None:

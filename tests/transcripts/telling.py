@@ -71,9 +71,10 @@ def _place(container: ContainerState, state: AllocatorState) -> str:
         who = f" {named(container.incarnation)}" if container.phase in LIVE else ""
         parts = [f"{parts[0]}{who} on {host} ({container.resource_id})"]
     elif container.request_id is not None:
-        parts = [f"{parts[0]} on {container.wanted or 'any host'} (request {container.request_id})"]
-    elif container.wanted is not None:
-        parts = [f"{parts[0]} for {container.wanted}"]
+        place = container.requested_host or "any host"
+        parts = [f"{parts[0]} on {place} (request {container.request_id})"]
+    elif container.requested_host is not None:
+        parts = [f"{parts[0]} for {container.requested_host}"]
     if container.home is not None:
         parts.append(f"home {container.home}")
     if container.replica_of is not None:

@@ -31,7 +31,7 @@ from homeport.appmaster.allocation.job_state.state import (
     standby_stop_timer,
 )
 from homeport.appmaster.allocation.job_state.table import Edit
-from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Happening
+from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Trigger
 from homeport.appmaster.allocation.protocol.events import Timer
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
@@ -128,14 +128,14 @@ class Draft:
         """The containers in these phases (None: all), in the order of their ids."""
         if phases is None:
             return list(self.containers.values())
-        keys = [key for phase in phases for key in self.containers.filed(Containers.PHASE, phase)]
+        keys = [key for phase in phases for key in self.containers.indexed(Containers.PHASE, phase)]
         return [self.containers[key] for key in sorted(keys)]
 
     def count(self, phases: frozenset[ContainerPhase]) -> int:
         """How many containers are in these phases."""
         found = 0
         for phase in phases:
-            found += len(self.containers.filed(Containers.PHASE, phase))
+            found += len(self.containers.indexed(Containers.PHASE, phase))
         return found
 
     def group(self, active: ProcessorId) -> list[ContainerState]:
@@ -217,8 +217,8 @@ class Draft:
         return exclusion is not None and (
             not exclusion.is_probed
             or bool(
-                self.containers.filed(Containers.ASKING, host)
-                or self.early.filed(EarlyRequests.ASKING, host)
+                self.containers.indexed(Containers.ASKING, host)
+                or self.early.indexed(EarlyRequests.ASKING, host)
             )
         )
 
@@ -226,9 +226,9 @@ class Draft:
         """The event came too late, or twice, or for somebody unknown; it changes nothing."""
         self.stale_events += 1
 
-    def may_befall(self, container: ContainerState, happening: Happening) -> bool:
+    def may_befall(self, container: ContainerState, trigger: Trigger) -> bool:
         """Whether this can befall the container in its phase; if not, the event counts as stale."""
-        if happening in TRANSITIONS[container.phase]:
+        if trigger in TRANSITIONS[container.phase]:
             return True
         self.count_stale()
         return False
@@ -246,7 +246,7 @@ class Draft:
     def move(
         self,
         container: ContainerState,
-        happening: Happening,
+        trigger: Trigger,
         phase: ContainerPhase,
         **changes: Any,  # noqa: ANN401 - any field's type
     ) -> ContainerState:
@@ -255,9 +255,9 @@ class Draft:
         Raises:
             InvariantViolation: the table does not know this move.
         """
-        if phase not in TRANSITIONS[container.phase].get(happening, frozenset()):
+        if phase not in TRANSITIONS[container.phase].get(trigger, frozenset()):
             raise InvariantViolation(
-                f"{happening.value} must not take a container from {container.phase.value} "
+                f"{trigger.value} must not take a container from {container.phase.value} "
                 f"to {phase.value}; after {self.cause}: {container}"
             )
         return self.change(container, phase=phase, **changes)

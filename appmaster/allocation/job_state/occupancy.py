@@ -1,6 +1,6 @@
 """Which launchers are idle, how loaded each host is, which is best: kept as a step changes it.
 
-PURE. What containers, resources and early requests say together cannot be a facet of any of them.
+PURE. What containers, resources and early requests say together cannot be an index of any of them.
 It is derived from the tables that it names: a state whose tables are others is given a new one.
 """
 
@@ -41,7 +41,7 @@ def counted(state: AllocatorState) -> Occupancy:
     loads: dict[Host, int] = {}
     for container in state.containers:
         launcher = state.resources.get(container.resource_id)
-        host = launcher.host if launcher is not None else container.wanted
+        host = launcher.host if launcher is not None else container.requested_host
         if host is not None:
             loads[host] = loads.get(host, 0) + 1
     held = {c.resource_id for c in state.containers}
@@ -100,8 +100,8 @@ class OccupancyEdit:
     def is_asked(self, host: Host | None) -> bool:
         """Whether a strict request for this host is outstanding."""
         return bool(
-            self.containers.filed(Containers.ASKED, host)
-            or self.early.filed(EarlyRequests.ASKED, host)
+            self.containers.indexed(Containers.ASKED, host)
+            or self.early.indexed(EarlyRequests.ASKED, host)
         )
 
     def ranking(self, hosts: tuple[Host, ...], full: frozenset[Host]) -> Ranking:
@@ -149,7 +149,7 @@ class OccupancyEdit:
             return None
         resource_id = container.resource_id
         if resource_id is None:
-            return container.wanted
+            return container.requested_host
         launcher = self.resources.get(resource_id)
         return self._gone.get(resource_id) if launcher is None else launcher.host
 
@@ -166,7 +166,7 @@ class OccupancyEdit:
         is_idle = (
             launcher is not None
             and is_useful(launcher)
-            and not self.containers.filed(Containers.RESOURCE, resource_id)
+            and not self.containers.indexed(Containers.RESOURCE, resource_id)
         )
         if is_idle:
             self.freed.add(resource_id)

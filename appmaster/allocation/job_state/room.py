@@ -34,14 +34,14 @@ class Room:
 def room_of(reports: Iterable[HostReport], settings: AllocatorSettings) -> Room:
     """What these hosts have for a container of the size that ``settings`` say."""
     memory_mb, cores = settings.container_memory_mb, settings.container_cores
-    told = tuple(reports)
-    live = tuple(r for r in told if r.is_live)
+    said = tuple(reports)
+    live = tuple(r for r in said if r.is_live)
     return Room(
         full=frozenset(r.host for r in live if not r.has_room(memory_mb, cores)),
         small=frozenset(r.host for r in live if r.is_too_small(memory_mb)),
         is_large_enough=_takes(live, settings),
-        could_be=_takes(told, settings),
-        largest=_largest(told),
+        could_be=_takes(said, settings),
+        largest=_largest(said),
     )
 
 

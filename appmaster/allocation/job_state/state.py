@@ -29,7 +29,7 @@ from immutables import Map
 from homeport.appmaster.allocation.job_state.failure import Failure
 from homeport.appmaster.allocation.job_state.ranking import Ranking
 from homeport.appmaster.allocation.job_state.room import Room
-from homeport.appmaster.allocation.job_state.table import Bag, Facets, Table
+from homeport.appmaster.allocation.job_state.table import IndexValues, PersistentSet, Table
 from homeport.appmaster.allocation.protocol.events import (
     FailoverStep,
     ResourceEnded,
@@ -61,7 +61,7 @@ class ContainerPhase(Enum):
     """Waits for the evidence that the standby whose place it takes has stopped (Invariant-2)."""
     QUEUED = "queued"
     """Needs a resource, has not asked: hosts unknown, or its host is being asked for another."""
-    RESTING = "resting"
+    BACKING_OFF = "backing-off"
     """Has failed, and waits before it is placed again; the retry delay's timer runs."""
     REQUESTED = "requested"
     """Its request is outstanding; the expiry timer runs."""
@@ -92,7 +92,7 @@ WAITING = frozenset(
     {
         ContainerPhase.FAILING_OVER,
         ContainerPhase.QUEUED,
-        ContainerPhase.RESTING,
+        ContainerPhase.BACKING_OFF,
         ContainerPhase.REQUESTED,
         ContainerPhase.ALLOCATED,
         ContainerPhase.ASSIGNED,
@@ -150,9 +150,9 @@ class ContainerState:
     input that ``epoch`` did not have, ``is_retired`` whether the model has it no more and only its
     stop is waited for, ``model_version`` the version that incarnation runs,
     ``fence`` the list of its permit (empty where an earlier driver gave it). ``home`` is the host
-    with its state (None: none known, or affinity off). ``wanted`` is the host it asks for, or is
-    queued for; None: none or any. ``tried`` are the hosts that had no room in this round of
-    asking, sorted. ``unfenced`` are the incarnations that the next permit must list, oldest first.
+    with its state (None: none known, or affinity off). ``requested_host`` is the host that it
+    requests, or is queued for; None: none or any. ``tried`` are the hosts that had no room in this
+    round of requests, sorted. ``unfenced`` is what the next permit must list, oldest first.
     ``failures`` counts those charged within the window; ``last_failure`` is the last one.
     ``launch_failures`` counts those in a row since a launcher last came, as far as rests grow.
     ``replica_of`` is the active one that it is a standby of; None: it is active itself. ``lag``:
@@ -170,7 +170,7 @@ class ContainerState:
     model_version: int = 0
     fence: tuple[Incarnation, ...] = ()
     home: Host | None = None
-    wanted: Host | None = None
+    requested_host: Host | None = None
     tried: tuple[Host, ...] = ()
     request_id: RequestId | None = None
     resource_id: ResourceId | None = None
@@ -306,7 +306,7 @@ class Containers(Table[ProcessorId, ContainerState]):
 
     __slots__ = ()
 
-    facets = 11
+    index_count = 11
     PHASE, RESOURCE, REQUEST, REPLICA_OF, GOING, LISTS = range(6)
     ASKED, ASKING, QUEUED, SEEKS_HOME, SEEKS_AWAY = range(6, 11)
     """Its phase, resource, request, active; True for an active that has not come to its end; the
@@ -320,9 +320,9 @@ class Containers(Table[ProcessorId, ContainerState]):
         return row.processor_id
 
     @staticmethod
-    def facets_of(row: ContainerState) -> Facets:
+    def index_values_of(row: ContainerState) -> IndexValues:
         """In the order of their names above."""
-        phase, wanted = row.phase, row.wanted
+        phase, wanted = row.phase, row.requested_host
         going = True if row.replica_of is None and phase not in TERMINAL else None
         owners = frozenset(
             p.incarnation.processor_id
@@ -330,7 +330,7 @@ class Containers(Table[ProcessorId, ContainerState]):
             if p.incarnation.processor_id != row.processor_id
         )
         lists = owners or None
-        shared: Facets = (phase, row.resource_id, row.request_id, row.replica_of, going, lists)
+        shared: IndexValues = (phase, row.resource_id, row.request_id, row.replica_of, going, lists)
         asked = asking = queued = None
         if phase is ContainerPhase.QUEUED:
             queued = wanted or NOWHERE
@@ -349,8 +349,8 @@ class Resources(Table[ResourceId, ResourceState]):
 
     __slots__ = ()
 
-    facets = 3
-    HOST, REQUEST, ENDED = range(facets)
+    index_count = 3
+    HOST, REQUEST, ENDED = range(index_count)
     """Its host, the request it came of, and whether YARN has said that it ended (True)."""
 
     @staticmethod
@@ -359,7 +359,7 @@ class Resources(Table[ResourceId, ResourceState]):
         return row.resource_id
 
     @staticmethod
-    def facets_of(row: ResourceState) -> Facets:
+    def index_values_of(row: ResourceState) -> IndexValues:
         """In the order of their names above."""
         return (row.host, row.request_id, None if row.ended is None else True)
 
@@ -369,8 +369,8 @@ class EarlyRequests(Table[ProcessorId, EarlyRequest]):
 
     __slots__ = ()
 
-    facets = 3
-    REQUEST, ASKED, ASKING = range(facets)
+    index_count = 3
+    REQUEST, ASKED, ASKING = range(index_count)
     """Of an outstanding one its request and host; ASKED: of one that is not granted."""
 
     @staticmethod
@@ -379,7 +379,7 @@ class EarlyRequests(Table[ProcessorId, EarlyRequest]):
         return row.processor_id
 
     @staticmethod
-    def facets_of(row: EarlyRequest) -> Facets:
+    def index_values_of(row: EarlyRequest) -> IndexValues:
         """In the order of their names above."""
         if row.phase is EarlyPhase.OVER:
             return (None, None, None)
@@ -438,8 +438,8 @@ class AllocatorState:
     placements: tuple[Placement, ...] = ()
     silent: frozenset[Host] = frozenset()
     exclusions: Exclusions = field(default_factory=Exclusions)
-    timers: Bag[Timer] = field(default_factory=Bag)
-    cancelled: Bag[RequestId] = field(default_factory=Bag)
+    timers: PersistentSet[Timer] = field(default_factory=PersistentSet)
+    cancelled: PersistentSet[RequestId] = field(default_factory=PersistentSet)
     ending: Ending | None = None
     next_request_id: int = 1
     stale_events: int = 0
@@ -456,7 +456,7 @@ class AllocatorState:
 
     def holder(self, resource_id: ResourceId) -> ContainerState | None:
         """The container that holds this resource; None where none does."""
-        holders = self.containers.filed(Containers.RESOURCE, resource_id)
+        holders = self.containers.indexed(Containers.RESOURCE, resource_id)
         return self.containers.get(min(holders, default=None))
 
 

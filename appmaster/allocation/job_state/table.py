@@ -1,10 +1,11 @@
 """A persistent table: frozen, cheap to change, and found by what its rows have in common.
 
-PURE. Theory. A state of ten thousand containers is followed by one in which two of them differ. A
-table shares what did not change with the one before it (``immutables.Map``), so a step costs what
-it changes. What would need a look at every row, such as "who is queued", is answered by facets: for
-each facet the rows are filed under their value of it. They are derived: ``Edit``, which alone
-changes a table, keeps them; two tables with the same rows are equal whatever became of them before.
+PURE. A state of ten thousand containers is followed by one in which two of them differ. A table
+shares what did not change with the one before it (``immutables.Map``), so a step costs what it
+changes. What would need a look at every row, such as the containers that are queued, is answered by
+indexes: each has the keys of the rows by one of their properties. Indexes are derived: ``Edit``,
+which alone changes a table, keeps them. Two tables with the same rows are equal whatever became of
+them before.
 """
 
 from __future__ import annotations
@@ -21,29 +22,29 @@ V = TypeVar("V")
 T = TypeVar("T")
 F = TypeVar("F", bound="Table[Any, Any]")
 
-Facets = tuple[Any, ...]
-"""What a row is filed under, by facet; None: under nothing, a frozenset: under each of these."""
+IndexValues = tuple[Any, ...]
+"""A row's value in each index; None: it is not there, a frozenset: it is under each of these."""
 
-_Filed = Map[Any, "Map[Any, None]"]
-_NOBODY: Map[Any, None] = Map()
+Index = Map[Any, "Map[Any, None]"]
+_NONE: Map[Any, None] = Map()
 
 
 class Table(ABC, Generic[K, V]):
     """Rows by their key; iteration is over the rows, in the order of the keys.
 
-    A kind of table says what a row's key and its facets are. Equal and of the same hash: tables of
-    the same rows. ``filing`` has, by facet, {value: keys}.
+    A kind of table says what a row's key and its index values are. Tables of the same rows are
+    equal and have the same hash. ``indexes``: one {value: keys} each.
     """
 
-    __slots__ = ("filing", "order", "rows_by_key")
+    __slots__ = ("indexes", "order", "rows_by_key")
 
-    facets: ClassVar[int] = 0
-    """How many facets a row of this kind has."""
+    index_count: ClassVar[int] = 0
+    """How many indexes this kind of table has."""
 
     def __init__(self, rows: Iterable[V] = ()) -> None:
         self.rows_by_key: Map[K, V] = Map({self.key_of(row): row for row in rows})
         self.order: tuple[K, ...] | None = None
-        self.filing: tuple[_Filed, ...] = self._file_all()
+        self.indexes: tuple[Index, ...] = self._index_all()
 
     @staticmethod
     @abstractmethod
@@ -51,17 +52,19 @@ class Table(ABC, Generic[K, V]):
         """The key of this row."""
 
     @staticmethod
-    def facets_of(row: Any) -> Facets:  # noqa: ANN401, ARG004 - see key_of
-        """What this row is filed under."""
+    def index_values_of(row: Any) -> IndexValues:  # noqa: ANN401, ARG004 - see key_of
+        """This row's value in each index."""
         return ()
 
-    def _file_all(self) -> tuple[_Filed, ...]:
-        filed: list[dict[Any, dict[K, None]]] = [{} for _ in range(self.facets)]
+    def _index_all(self) -> tuple[Index, ...]:
+        found: list[dict[Any, dict[K, None]]] = [{} for _ in range(self.index_count)]
         for key, row in self.rows_by_key.items():
-            for facet, value in enumerate(self.facets_of(row)):
+            for index, value in enumerate(self.index_values_of(row)):
                 for one in _each(value):
-                    filed[facet].setdefault(one, {})[key] = None
-        return tuple(Map({v: Map(keys) for v, keys in found.items()}) for found in filed)
+                    found[index].setdefault(one, {})[key] = None
+        return tuple(
+            Map({v: Map(keys) for v, keys in keys_by_value.items()}) for keys_by_value in found
+        )
 
     def __iter__(self) -> Iterator[V]:
         return iter([self.rows_by_key[key] for key in self.keys()])
@@ -90,35 +93,35 @@ class Table(ABC, Generic[K, V]):
             self.order = tuple(sorted(self.rows_by_key))
         return self.order
 
-    def filed(self, facet: int, value: object) -> Map[K, None]:
-        """The keys of the rows with this value of the facet."""
-        return self.filing[facet].get(value, _NOBODY)
+    def indexed(self, index: int, value: object) -> Map[K, None]:
+        """The keys of the rows with this value in the index."""
+        return self.indexes[index].get(value, _NONE)
 
-    def values_of(self, facet: int) -> Iterable[Any]:
-        """The values of this facet that any row has."""
-        return self.filing[facet].keys()
+    def values_of(self, index: int) -> Iterable[Any]:
+        """The values in this index that any row has."""
+        return self.indexes[index].keys()
 
-    def is_filed_well(self) -> bool:
-        """Whether every row is filed where its facets say, and nothing else is."""
-        return self.filing == self._file_all()
+    def has_sound_indexes(self) -> bool:
+        """Whether every index says what the rows say."""
+        return self.indexes == self._index_all()
 
     def followed_by(
-        self, rows: Map[K, V], filing: tuple[_Filed, ...], order: tuple[K, ...] | None
+        self, rows: Map[K, V], indexes: tuple[Index, ...], order: tuple[K, ...] | None
     ) -> Self:
-        """What this table has become; ``order``: the sorted keys, None where nobody knows them."""
+        """What this table has become; ``order``: the sorted keys, None where they are not known."""
         table = type(self).__new__(type(self))
-        table.rows_by_key, table.filing, table.order = rows, filing, order
+        table.rows_by_key, table.indexes, table.order = rows, indexes, order
         return table
 
 
 class Edit(MutableMapping[K, V], Generic[K, V, F]):
     """A table being changed; ``freeze`` gives the table that it has become.
 
-    ``changed``: the keys of the rows that were set or deleted. ``noticed`` is told of every such
+    ``changed``: the keys of the rows that were set or deleted. ``noticed`` gets every such
     row: as it was (None: there was none), and as it is (None: deleted).
     """
 
-    __slots__ = ("_filed", "_has_same_keys", "_map", "_noticed", "_table", "changed")
+    __slots__ = ("_has_same_keys", "_indexes", "_map", "_noticed", "_table", "changed")
 
     def __init__(
         self,
@@ -127,7 +130,7 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
     ) -> None:
         self._table = table
         self._map: Map[K, V] = table.rows_by_key
-        self._filed = table.filing
+        self._indexes = table.indexes
         self._noticed = noticed
         self._has_same_keys = True
         self.changed: set[K] = set()
@@ -153,33 +156,33 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
         old = self._map.get(key)
         self._has_same_keys = self._has_same_keys and old is not None
         self._map = self._map.set(key, row)
-        self._file_anew(key, old, row)
+        self._reindex(key, old, row)
 
     def __delitem__(self, key: K) -> None:
         old = self._map[key]
         self._has_same_keys = False
         self._map = self._map.delete(key)
-        self._file_anew(key, old, None)
+        self._reindex(key, old, None)
 
-    def filed(self, facet: int, value: object) -> Map[K, None]:
-        """The keys of the rows with this value of the facet."""
-        return self._filed[facet].get(value, _NOBODY)
+    def indexed(self, index: int, value: object) -> Map[K, None]:
+        """The keys of the rows with this value in the index."""
+        return self._indexes[index].get(value, _NONE)
 
-    def rows(self, facet: int, value: object) -> list[V]:
-        """The rows with this value of the facet, in the order of their keys."""
-        return [self._map[key] for key in sorted(self.filed(facet, value))]
+    def rows(self, index: int, value: object) -> list[V]:
+        """The rows with this value in the index, in the order of their keys."""
+        return [self._map[key] for key in sorted(self.indexed(index, value))]
 
-    def each_row(self, facet: int, value: object) -> Iterator[V]:
-        """The rows with this value of the facet, as ``rows``, but one by one."""
-        return (self._map[key] for key in sorted(self.filed(facet, value)))
+    def each_row(self, index: int, value: object) -> Iterator[V]:
+        """The rows with this value in the index, as ``rows``, but one by one."""
+        return (self._map[key] for key in sorted(self.indexed(index, value)))
 
-    def any_row(self, facet: int, value: object) -> Iterator[V]:
-        """The rows with this value of the facet, in no order that may decide anything."""
-        return (self._map[key] for key in self.filed(facet, value))
+    def any_row(self, index: int, value: object) -> Iterator[V]:
+        """The rows with this value in the index, in no order that may decide anything."""
+        return (self._map[key] for key in self.indexed(index, value))
 
-    def first(self, facet: int, value: object) -> V | None:
-        """The row with this value of the facet, the first one by key; None where there is none."""
-        keys = self._filed[facet].get(value)
+    def first(self, index: int, value: object) -> V | None:
+        """The row with this value in the index, the first one by key; None where there is none."""
+        keys = self._indexes[index].get(value)
         return None if keys is None else self._map[min(keys)]
 
     def freeze(self) -> F:
@@ -188,31 +191,31 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
         if not self.changed:
             return self._table
         order = self._table.order if self._has_same_keys else None
-        return self._table.followed_by(self._map, self._filed, order)
+        return self._table.followed_by(self._map, self._indexes, order)
 
-    def _file_anew(self, key: K, old: V | None, row: V | None) -> None:
+    def _reindex(self, key: K, old: V | None, row: V | None) -> None:
         self.changed.add(key)
-        if self._filed:
-            facets_of = self._table.facets_of
-            was = facets_of(old) if old is not None else (None,) * len(self._filed)
-            now = facets_of(row) if row is not None else (None,) * len(self._filed)
+        if self._indexes:
+            index_values_of = self._table.index_values_of
+            was = index_values_of(old) if old is not None else (None,) * len(self._indexes)
+            now = index_values_of(row) if row is not None else (None,) * len(self._indexes)
             if was != now:
-                filed = list(self._filed)
-                for facet, before in enumerate(was):
-                    if before != now[facet]:
-                        filed[facet] = _refiled(filed[facet], key, before, now[facet])
-                self._filed = tuple(filed)
+                indexes = list(self._indexes)
+                for index, before in enumerate(was):
+                    if before != now[index]:
+                        indexes[index] = _reindexed(indexes[index], key, before, now[index])
+                self._indexes = tuple(indexes)
         if self._noticed is not None:
             self._noticed(old, row)
 
 
-def _refiled(filed: _Filed, key: str, was: object, now: object) -> _Filed:
+def _reindexed(keys_by_value: Index, key: str, was: object, now: object) -> Index:
     for value in _each(was):
-        left = filed[value].delete(key)
-        filed = filed.set(value, left) if left else filed.delete(value)
+        left = keys_by_value[value].delete(key)
+        keys_by_value = keys_by_value.set(value, left) if left else keys_by_value.delete(value)
     for value in _each(now):
-        filed = filed.set(value, filed.get(value, _NOBODY).set(key, None))
-    return filed
+        keys_by_value = keys_by_value.set(value, keys_by_value.get(value, _NONE).set(key, None))
+    return keys_by_value
 
 
 def _each(value: object) -> Iterable[object]:
@@ -221,7 +224,7 @@ def _each(value: object) -> Iterable[object]:
     return value if isinstance(value, frozenset) else (value,)
 
 
-class Bag(AbstractSet[T]):
+class PersistentSet(AbstractSet[T]):
     """A persistent set; iteration is in no order that may decide anything."""
 
     __slots__ = ("elements",)
@@ -239,7 +242,7 @@ class Bag(AbstractSet[T]):
         return len(self.elements)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Bag):
+        if not isinstance(other, PersistentSet):
             return super().__eq__(other)
         return self.elements == other.elements
 
@@ -247,18 +250,18 @@ class Bag(AbstractSet[T]):
         return hash(self.elements)
 
     def __repr__(self) -> str:
-        return f"Bag({sorted(map(str, self))})"
+        return f"PersistentSet({sorted(map(str, self))})"
 
-    def having(self, element: T) -> Bag[T]:
+    def having(self, element: T) -> PersistentSet[T]:
         """This one with ``element``."""
         return self if element in self.elements else self._of(self.elements.set(element, None))
 
-    def without(self, element: T) -> Bag[T]:
+    def without(self, element: T) -> PersistentSet[T]:
         """This one without ``element``."""
         return self._of(self.elements.delete(element)) if element in self.elements else self
 
     @classmethod
-    def _of(cls, elements: Map[T, None]) -> Bag[T]:
-        bag = cls.__new__(cls)
-        bag.elements = elements
-        return bag
+    def _of(cls, elements: Map[T, None]) -> PersistentSet[T]:
+        made = cls.__new__(cls)
+        made.elements = elements
+        return made

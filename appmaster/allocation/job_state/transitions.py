@@ -13,7 +13,7 @@ from types import MappingProxyType
 from homeport.appmaster.allocation.job_state.state import ContainerPhase
 
 
-class Happening(Enum):
+class Trigger(Enum):
     """What befalls one container: the first group by events, the second by our own decisions."""
 
     CHECKED_IN = "launcher checked in"
@@ -23,11 +23,11 @@ class Happening(Enum):
     STARTED = "container started"
     STOPPED = "container stopped"
     RESOURCE_LOST = "resource lost"
-    RESTED = "retry delay over"
+    BACKED_OFF = "retry delay over"
 
     PLACED = "placed"
     FAILS_OVER = "fails over to a standby"
-    MAKES_WAY = "stops for its active"
+    REPLACED_BY_ACTIVE = "stops for its active"
     WAY_IS_CLEAR = "its standby has stopped"
     WAY_IS_BLOCKED = "its standby's place cannot be had"
     GIVEN_AWAY = "its grant served another"
@@ -40,9 +40,9 @@ class Happening(Enum):
 
 
 _P = ContainerPhase
-_H = Happening
+_H = Trigger
 
-TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase]]] = (
+TRANSITIONS: Mapping[ContainerPhase, Mapping[Trigger, frozenset[ContainerPhase]]] = (
     MappingProxyType(
         {
             _P.FAILING_OVER: {
@@ -60,8 +60,8 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
                 _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
-            _P.RESTING: {
-                _H.RESTED: frozenset({_P.QUEUED}),
+            _P.BACKING_OFF: {
+                _H.BACKED_OFF: frozenset({_P.QUEUED}),
                 _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
@@ -69,26 +69,26 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
             _P.REQUESTED: {
                 _H.ALLOCATED: frozenset({_P.ALLOCATED}),
                 _H.EXPIRED: frozenset({_P.QUEUED}),
-                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
                 _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.RESTING}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.BACKING_OFF}),
                 _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.ALLOCATED: {
                 _H.EXPIRED: frozenset({_P.QUEUED}),
-                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
                 _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.RESTING}),
+                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.BACKING_OFF}),
                 _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
             },
             _P.ASSIGNED: {
                 _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
                 _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
                 _H.COMMANDED: frozenset({_P.ASSIGNED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),
@@ -96,22 +96,26 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Happening, frozenset[ContainerPhase
             _P.STARTING: {
                 _H.CHECKED_IN: frozenset({_P.STARTING}),
                 _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.STOPPED: frozenset(
+                    {_P.QUEUED, _P.ASSIGNED, _P.BACKING_OFF, _P.FINISHED, _P.FAILED}
+                ),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
                 _H.COMMANDED: frozenset({_P.STOPPING}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
                 _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
-                _H.MAKES_WAY: frozenset({_P.STOPPING}),
+                _H.REPLACED_BY_ACTIVE: frozenset({_P.STOPPING}),
             },
             _P.RUNNING: {
                 _H.CHECKED_IN: frozenset({_P.RUNNING}),
                 _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset({_P.QUEUED, _P.ASSIGNED, _P.RESTING, _P.FINISHED, _P.FAILED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.RESTING, _P.FAILED}),
+                _H.STOPPED: frozenset(
+                    {_P.QUEUED, _P.ASSIGNED, _P.BACKING_OFF, _P.FINISHED, _P.FAILED}
+                ),
+                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
                 _H.COMMANDED: frozenset({_P.STOPPING}),
                 _H.JOB_ENDING: frozenset({_P.STOPPING}),
                 _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
-                _H.MAKES_WAY: frozenset({_P.STOPPING}),
+                _H.REPLACED_BY_ACTIVE: frozenset({_P.STOPPING}),
             },
             _P.STOPPING: {
                 _H.CHECKED_IN: frozenset({_P.STOPPING}),

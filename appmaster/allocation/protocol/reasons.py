@@ -55,8 +55,8 @@ class ReasonKind(Enum):
     NOT_CHARGED = "not-charged"
     CHARGED_BEFORE = "charged-before"
     SAME_LAUNCHER = "same-launcher"
-    RESTS = "rests"
-    RESTED = "rested"
+    BACKS_OFF = "rests"
+    BACKED_OFF = "rested"
     GIVEN_UP = "given-up"
     FORGIVEN = "forgiven"
     FINISHED = "finished"
@@ -132,8 +132,8 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.NOT_CHARGED: "{Who} stopped, which is not charged to its retries",
         _K.CHARGED_BEFORE: "What an earlier driver charged to {who} still counts",
         _K.SAME_LAUNCHER: "{Who} starts again on its launcher on {host}, which lives",
-        _K.RESTS: "{Who} rests before it is placed again",
-        _K.RESTED: "{Who} has rested and is placed again",
+        _K.BACKS_OFF: "{Who} rests before it is placed again",
+        _K.BACKED_OFF: "{Who} has rested and is placed again",
         _K.GIVEN_UP: "{Who} is given up, as its retries are used up",
         _K.FORGIVEN: "The failures of {who} are forgiven",
         _K.FINISHED: "{Who} has come to its end",

@@ -109,7 +109,7 @@ class Attempt:
                 code = child.look()
                 if code is None:
                     continue
-                if verdict_of(code, has_told_end=child.has_told_end) is Verdict.END:
+                if verdict_of(code, has_reported_end=child.has_reported_end) is Verdict.END:
                     return 0 if code == EXIT_ENDED else 1
             self.cluster.world.clock.sleep(_TICK_MS)
 
@@ -129,7 +129,7 @@ class _Child:
         self.port = 0
         self.starts = 0
         self.server: Server | None = None
-        self.has_told_end = False
+        self.has_reported_end = False
         self._program = program
         self._clock = attempt.cluster.world.clock
         self._vitals = Vitals.at(self._clock.now_ms)
@@ -164,7 +164,7 @@ class _Child:
 
     def _start(self) -> None:
         self.starts += 1
-        self.has_told_end = False
+        self.has_reported_end = False
         name = f"{self.attempt.name}/{self.name}" + (f"#{self.starts}" if self.starts > 1 else "")
         self.process = self._clock.process(name, self.attempt.host)
         self.server = Server(self.process)
@@ -185,15 +185,15 @@ class Heartbeat:
         """The supervisor hears that the process lives."""
         self._child.require().spawn(self._beat)
 
-    def tell_port(self, port: int) -> None:
+    def send_port(self, port: int) -> None:
         """The next process will be given ``port``."""
         self._child.port = port
 
-    def tell_ended(self) -> None:
+    def report_ended(self) -> None:
         """The supervisor takes exit code 0 for the end."""
-        self._child.has_told_end = True
+        self._child.has_reported_end = True
 
-    def tell_cause(self, cause: str) -> None:
+    def log_cause(self, cause: str) -> None:
         """The world does not use it."""
 
     def _beat(self) -> None:

@@ -146,7 +146,7 @@ class Message:
 @dataclass
 class _Assigned:
     position: int
-    told_end: int = -1
+    reported_end: int = -1
 
 
 class ModelConsumer:
@@ -218,7 +218,7 @@ class ModelConsumer:
 
     def _has_news(self, place: Place, at: _Assigned) -> bool:
         end = self._end(self._network.broker.partition(place))
-        return at.position < end or (self._tells_end and at.told_end < end)
+        return at.position < end or (self._tells_end and at.reported_end < end)
 
     def _fetch(self, process: Process | None) -> None:
         """An end is reported once, when the position has reached it; also of an empty range."""
@@ -236,7 +236,7 @@ class ModelConsumer:
             at.position = max(at.position, end)
             if self._tells_end:
                 self._fetched.append(Message(place, end, None))
-                at.told_end = end
+                at.reported_end = end
 
 
 def _alone(partition: int) -> SimpleNamespace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.world.scene import Scene
-from tests.unit.world.schedules.topics import BEGIN, counts_all, ended, made_anew
+from tests.unit.world.schedules.topics import BEGIN, counts_all, ended, recreated
 from tests.unit.world.world import CHECKPOINTS, COORDINATOR, World
 
 
@@ -31,7 +31,7 @@ def test_a_driver_that_dies_while_it_accepts_an_input_leaves_the_rest_to_the_nex
 def tell(scene: Scene, words: str, nth: int) -> bool:
     """A driver is killed at its ``nth`` point of that name, if it has as many before a start."""
     ended(scene, scene.working(3))
-    made_anew(scene, 8)
+    recreated(scene, 8)
     attempt = scene.attempt(submission=2, host="am2")
     scene.until(lambda: attempt.children[1].process is not None, "there is a driver")
     driver = attempt.driver

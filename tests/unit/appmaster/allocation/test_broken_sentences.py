@@ -101,7 +101,7 @@ SENTENCES: list[tuple[str, Break]] = [
     (
         "excluded c is asked for one probe at most",
         lambda s: replace(
-            changed(s, "0", phase=P.REQUESTED, wanted=C, request_id=RequestId(1)),
+            changed(s, "0", phase=P.REQUESTED, requested_host=C, request_id=RequestId(1)),
             exclusions=Exclusions([Exclusion(C)]),
         ),
     ),
@@ -168,11 +168,11 @@ def test_a_broken_sentence_is_reported(pair: AllocatorState, sentence: str, brok
 
 
 def test_a_table_that_is_filed_wrongly_is_reported(pair: AllocatorState) -> None:
-    """A row that its facets do not find is a bug of the table's."""
+    """A row that its indexes do not find is a bug of the table's."""
     lost = pair.containers.followed_by(
-        pair.containers.rows_by_key, Containers().filing, pair.containers.order
+        pair.containers.rows_by_key, Containers().indexes, pair.containers.order
     )
-    assert "every row is found by its facets" in told(replace(pair, containers=lost))
+    assert "every row is found by its indexes" in told(replace(pair, containers=lost))
 
 
 def test_a_start_beside_its_standby_is_reported(machine: Machine) -> None:

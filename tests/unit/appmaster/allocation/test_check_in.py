@@ -79,7 +79,7 @@ def test_a_grant_goes_to_the_processor_that_is_at_home_there(machine: Machine) -
     """By reported host, not by request: the one whose request it was asks again."""
     machine.deploy({"0": "a", "1": "b"}, "a", "b")
     machine.feed(expired(1))  # 0 could not go home; b is requested for 1, so 0 waits for its turn
-    assert machine.container("0").wanted == "b"
+    assert machine.container("0").requested_host == "b"
     machine.feed(allocated(2))  # now 0 asks for b with request 3
     taken = machine.feed(check_in("r3", "b", request=3))
     assert taken == (
@@ -111,7 +111,7 @@ def test_a_launcher_of_a_cancelled_request_must_exit(machine: Machine) -> None:
     assert decision.instructions == releases("late")
     assert [r.kind for r in decision.reasons] == [ReasonKind.CANCELLED_RELEASED]
     assert machine.feed(check_in("late", "c", request=1)) == releases("late")
-    assert machine.container("0").wanted == "b"
+    assert machine.container("0").requested_host == "b"
     machine.feed(check_in("r9", "b"))  # takes over what 1 has asked for
     assert machine.feed(check_in("r2", "b", request=2)) == releases("r2")
     machine.feed(LauncherSilent(ResourceId("r2")))

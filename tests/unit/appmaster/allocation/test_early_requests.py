@@ -114,7 +114,7 @@ def test_silence_after_an_end_that_was_reported_says_nothing_of_the_host(ended: 
     """Safety P2: a NodeManager that reports is alive."""
     ended.feed(LauncherSilent(ResourceId("r0")))
     assert not ended.state.exclusions
-    assert ended.container("0").wanted == "a"
+    assert ended.container("0").requested_host == "a"
 
 
 def test_a_launcher_that_yarn_has_ended_is_given_to_no_container(machine: Machine) -> None:
@@ -123,4 +123,4 @@ def test_a_launcher_that_yarn_has_ended_is_given_to_no_container(machine: Machin
     machine.run("0", "r0", "a", 1)
     machine.feed(ResourceEnded(RequestId(1)), stopped("0", 1, StopCause.FINISHED, 0))
     machine.feed(expired(2))
-    assert (machine.phase("1"), machine.container("1").wanted) == (P.REQUESTED, "b")
+    assert (machine.phase("1"), machine.container("1").requested_host) == (P.REQUESTED, "b")

@@ -55,7 +55,7 @@ def test_a_silent_host_is_lost_now_and_what_it_ran_is_not_charged(lost: Machine)
     assert lost.state.hosts == tuple(Host(h) for h in "abcd")
     assert lost.container("0").failures == 0
     lost.feed(expired(2))
-    assert lost.container("0").wanted == "c"
+    assert lost.container("0").requested_host == "c"
 
 
 def test_a_host_with_a_launcher_that_checks_in_is_not_silent(machine: Machine) -> None:
@@ -66,10 +66,10 @@ def test_a_host_with_a_launcher_that_checks_in_is_not_silent(machine: Machine) -
     assert machine.container("1").resource_id == "r1"
     machine.feed(silent("r0"))
     assert excluded(machine) == []
-    assert machine.container("0").wanted == "a"
+    assert machine.container("0").requested_host == "a"
     machine.feed(silent("r1"))
     assert excluded(machine) == [Exclusion(A)]
-    assert {machine.container(p).wanted for p in "01"} == {"b", "c"}
+    assert {machine.container(p).requested_host for p in "01"} == {"b", "c"}
 
 
 def test_a_launcher_with_an_order_to_exit_says_nothing_of_its_host(machine: Machine) -> None:
@@ -96,7 +96,7 @@ def test_an_exclusion_ends_when_the_rm_calls_the_host_lost(lost: Machine) -> Non
     lost.feed(live("b", "c", "d"))
     assert excluded(lost) == []
     lost.feed(live("a", "b", "c", "d"), expired(2))
-    assert lost.container("0").wanted == "a"
+    assert lost.container("0").requested_host == "a"
 
 
 @pytest.mark.parametrize("comes", [True, False])
@@ -128,9 +128,9 @@ def test_only_one_probe_is_sent(machine: Machine) -> None:
     assert second is not None
     machine.feed(expired(first))
     probe = machine.container("0")
-    assert (probe.wanted, probe.request_id) == ("a", second + 1)
+    assert (probe.requested_host, probe.request_id) == ("a", second + 1)
     machine.feed(allocated(second + 1), expired(second))
-    assert machine.container("1").wanted == "b"
+    assert machine.container("1").requested_host == "b"
 
 
 def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
@@ -143,7 +143,7 @@ def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
     told = machine.feed(silent("r2"))
     assert SuspectOurselves((A, B, C)) in told
     assert excluded(machine) == []
-    assert machine.container("2").wanted == "c"
+    assert machine.container("2").requested_host == "c"
 
 
 def test_hosts_that_fall_silent_one_after_the_other_are_no_fault_of_the_am(
@@ -173,7 +173,7 @@ def test_the_only_host_is_never_excluded(machine_with: MachineWith) -> None:
     machine.deploy({"0": "a"}, "a")
     machine.run("0", "r0", "a", 1)
     machine.feed(silent("r0"))
-    assert machine.container("0").wanted == "a"
+    assert machine.container("0").requested_host == "a"
     assert machine.container("0").failures == 0
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.failover import makes_way
+from homeport.appmaster.allocation.failover import is_replaced
 from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     Failover,
@@ -112,12 +112,12 @@ def test_when_home_expires_the_standby_stops_and_leaves_its_launcher(pair: Machi
 
 def test_the_standby_that_stops_is_known_until_its_active_runs(pair: Machine) -> None:
     """Its launcher may begin what the active's start will need; at any other stop it must not."""
-    assert not makes_way(pair.state, inc("0-0", 1).processor_id)
+    assert not is_replaced(pair.state, inc("0-0", 1).processor_id)
     pair.feed(TAKEN_BACK)
-    assert makes_way(pair.state, inc("0-0", 1).processor_id)
-    assert not makes_way(pair.state, inc("0", 1).processor_id)
+    assert is_replaced(pair.state, inc("0-0", 1).processor_id)
+    assert not is_replaced(pair.state, inc("0", 1).processor_id)
     pair.feed(MADE_WAY, check_in("r1", "b"), started("0", 2))
-    assert not makes_way(pair.state, inc("0-0", 1).processor_id)
+    assert not is_replaced(pair.state, inc("0-0", 1).processor_id)
 
 
 def test_a_preempted_active_fails_over_at_once(pair: Machine) -> None:
@@ -168,7 +168,7 @@ def test_a_surplus_launcher_elsewhere_is_not_preferred_to_a_standby(pair: Machin
 def test_a_first_start_has_no_state_to_fail_over_to(machine: Machine) -> None:
     """It has no known home, and has never run: another host, not the standby's place."""
     machine.feed(job({"0": None, "0-0": None}), live("a", "b", "c"))
-    assert [machine.container(p).wanted for p in ("0", "0-0")] == ["a", "b"]
+    assert [machine.container(p).requested_host for p in ("0", "0-0")] == ["a", "b"]
     machine.run("0-0", "r2", "b", 2)
     assert machine.feed(expired(1)) == (*cancels(1), *asks(3, "c"))
     assert machine.container("0").failover is None
@@ -177,7 +177,7 @@ def test_a_first_start_has_no_state_to_fail_over_to(machine: Machine) -> None:
 def test_the_last_host_of_a_standby_that_does_not_run_is_next(pair: Machine) -> None:
     """S7: its own request there is withdrawn; the active asks for that host as for its home."""
     pair.feed(ResourceEnded(RequestId(2), ResourceId("r1"), "killed"))
-    assert pair.container("0-0").wanted == "b"
+    assert pair.container("0-0").requested_host == "b"
     decision = pair.decide(TAKEN_BACK)
     assert decision.records == chooses(FIRST, B, step=FailoverStep.STANDBY_HOST)
     assert decision.instructions == (*cancels(3, "expiry"), *asks(4, "b"), *asks(5, "a"))
@@ -191,7 +191,7 @@ def test_a_standbys_request_for_another_host_is_not_affected_by_its_active(
     machine.feed(job({"0": None, "0-0": "b"}), live("b"), check_in("r1", "b", request=1))
     assert machine.feed(live("a", "b")) == asks(2, "a")
     machine.feed(ResourceEnded(RequestId(1), ResourceId("r1"), "killed"))
-    assert [machine.container(p).wanted for p in ("0", "0-0")] == ["b", "a"]
+    assert [machine.container(p).requested_host for p in ("0", "0-0")] == ["b", "a"]
     assert machine.container("0-0").request_id == 2
 
 
@@ -273,7 +273,7 @@ def test_the_standbys_launcher_may_be_gone_when_it_has_stopped(pair: Machine) ->
     assert pair.feed(ResourceEnded(RequestId(2))) == asks(3, "b")
     pair.feed(MADE_WAY)
     assert pair.container("0").request_id == 3
-    assert pair.container("0").wanted == "b"
+    assert pair.container("0").requested_host == "b"
     pair.run("0", "r3", "b", 3)
     assert pair.container("0").failover is None
 
@@ -298,7 +298,7 @@ def test_the_launcher_may_be_lost_before_the_active_has_started(triple: Machine)
     """Its host lives: the active, at home there now, asks for it; then the next standby."""
     triple.feed(TAKEN_BACK, MADE_WAY)
     told = triple.feed(ResourceEnded(RequestId(2)))
-    assert triple.container("0").wanted == "b"
+    assert triple.container("0").requested_host == "b"
     assert told[-2:] == asks(5, "b")
     assert news(triple, expired(5)) == chooses(SECOND, C, FIRST)
 
@@ -324,9 +324,9 @@ def test_the_active_gets_the_host_that_its_standby_requests_as_the_last_choice(
 ) -> None:
     """A standby is never in the way of its active, but where it may still run."""
     pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c"))
-    assert pair.container("0-0").wanted == "c"
+    assert pair.container("0-0").requested_host == "c"
     pair.feed(LauncherSilent(ResourceId("r0")), live("c"))
-    assert (pair.container("0").wanted, pair.phase("0-0")) == ("c", P.QUEUED)
+    assert (pair.container("0").requested_host, pair.phase("0-0")) == ("c", P.QUEUED)
 
 
 def test_actives_that_want_the_same_host_take_each_its_own_standbys_launcher(
@@ -363,4 +363,4 @@ def test_a_standby_that_is_found_beside_its_active_is_stopped(machine: Machine) 
     machine.feed(check_in("r0", "a", inc("0", 1)))
     assert machine.feed(check_in("r1", "a", inc("0-0", 1))) == stops("r1", "0-0", 1)
     machine.feed(live("a", "b"), stopped("0-0", 1, StopCause.ORDERED))
-    assert machine.container("0-0").wanted == "b"
+    assert machine.container("0-0").requested_host == "b"

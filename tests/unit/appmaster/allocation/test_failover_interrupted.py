@@ -74,7 +74,7 @@ def test_a_driver_that_starts_when_the_standby_has_stopped_asks_for_its_host(
 ) -> None:
     """Its containers are gone with the attempt before: home is the standby's host by now."""
     machine.feed(interrupted(), live("b", "c", "d"))
-    assert [machine.container(p).wanted for p in ("0", "0-0", "0-1")] == ["b", "d", "c"]
+    assert [machine.container(p).requested_host for p in ("0", "0-0", "0-1")] == ["b", "d", "c"]
     assert news(machine, expired(1)) == chooses(SECOND, C, FIRST, step=FailoverStep.STANDBY_HOST)
 
 
@@ -152,13 +152,13 @@ def test_a_standbys_last_host_that_cannot_be_requested_by_name_is_no_choice(
     machine = machine_with(strict_hosts=(A, C))
     machine.feed(job({"0": "a", "0-0": "z"}, p0=1, **{"p0-0": 1}), live("c", "z"))
     assert machine.container("0").failover == Failover(FailoverStep.OTHER_HOST)
-    assert machine.container("0").wanted == "c"
+    assert machine.container("0").requested_host == "c"
 
 
 def test_other_hosts_are_requested_one_after_the_other(pair: Machine) -> None:
     """Once it is known that no standby can be taken, that is not written with each request."""
     pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c", "d"), TAKEN_BACK)
-    assert pair.container("0").wanted == "d"
+    assert pair.container("0").requested_host == "d"
     assert news(pair, expired(4)) == ()
 
 
@@ -167,7 +167,7 @@ def test_an_active_gives_up_its_request_for_a_host_where_a_standby_is_found(
 ) -> None:
     """Its message was long on its way: the active takes its place as of any that runs at home."""
     machine.feed(job({"0": "b", "0-0": None}, p0=1, **{"p0-0": 1}), live("b", "c"))
-    assert machine.container("0").wanted == "b"
+    assert machine.container("0").requested_host == "b"
     assert news(machine, check_in("r1", "b", inc("0-0", 1))) == chooses(FIRST, B)
 
 

@@ -63,7 +63,7 @@ def test_a_standbys_last_host_that_had_no_room_is_not_chosen(machine: Machine) -
     machine.feed(expired(request_of(machine, "0")))
     (record,) = (r for r in machine.records if isinstance(r, WriteFailover))
     assert record.step is FailoverStep.OTHER_HOST
-    assert machine.container("0").wanted in {"b", "c"}
+    assert machine.container("0").requested_host in {"b", "c"}
 
 
 def test_a_failover_without_a_standby_goes_on_without_a_new_record(machine: Machine) -> None:
@@ -91,7 +91,7 @@ def test_a_standby_withdraws_its_request_for_the_host_of_its_active(machine: Mac
     machine.feed(group({"0": "a", "0-0": "b"}, p0=1), live("a", "b", "c"))
     machine.feed(check_in("r1", "b", running=inc("0", 1)))
     assert (machine.phase("0"), machine.container("0").home) == (P.RUNNING, "b")
-    assert machine.container("0-0").wanted in {"a", "c"}
+    assert machine.container("0-0").requested_host in {"a", "c"}
 
 
 def test_room_is_not_made_where_standbys_run(machine: Machine) -> None:
@@ -108,10 +108,10 @@ def test_room_is_not_made_where_standbys_run(machine: Machine) -> None:
 def test_a_standby_that_waits_for_its_last_host_leaves_it(machine: Machine) -> None:
     """It is queued there behind another processor: the active is, from now on."""
     machine.feed(group({"0": "a", "0-0": "b", "1": "b"}, p0=1), live("a", "b", "c"))
-    assert (machine.phase("0-0"), machine.container("0-0").wanted) == (P.QUEUED, "b")
+    assert (machine.phase("0-0"), machine.container("0-0").requested_host) == (P.QUEUED, "b")
     machine.feed(expired(request_of(machine, "0")))
-    assert (machine.phase("0"), machine.container("0").wanted) == (P.QUEUED, "b")
-    assert machine.container("0-0").wanted in {"a", "c"}
+    assert (machine.phase("0"), machine.container("0").requested_host) == (P.QUEUED, "b")
+    assert machine.container("0-0").requested_host in {"a", "c"}
 
 
 def test_a_standby_that_rests_leaves_its_last_host(machine: Machine) -> None:
@@ -122,10 +122,10 @@ def test_a_standby_that_rests_leaves_its_last_host(machine: Machine) -> None:
     )
     running(machine, {"0": "a", "0-0": "b"}, "c")
     machine.feed(stopped("0-0", 1))
-    assert machine.phase("0-0") is P.RESTING
+    assert machine.phase("0-0") is P.BACKING_OFF
     machine.feed(loses_launcher("0", is_taken_back=True))
-    assert (machine.phase("0"), machine.container("0").wanted) == (P.REQUESTED, "b")
-    assert (machine.phase("0-0"), machine.container("0-0").home) == (P.RESTING, None)
+    assert (machine.phase("0"), machine.container("0").requested_host) == (P.REQUESTED, "b")
+    assert (machine.phase("0-0"), machine.container("0-0").home) == (P.BACKING_OFF, None)
 
 
 def test_a_group_that_a_model_makes_is_brought_apart(machine: Machine) -> None:
@@ -139,7 +139,7 @@ def test_a_group_that_a_model_makes_is_brought_apart(machine: Machine) -> None:
     standbys = {ProcessorId("1"): ProcessorId("0"), ProcessorId("2"): ProcessorId("0")}
     told = machine.feed(replace(changed, standbys=standbys))
     assert stops("r-1", "1", 1)[0] in told
-    assert machine.container("2").wanted != "a"
+    assert machine.container("2").requested_host != "a"
 
 
 def test_a_group_that_is_apart_already_is_left_alone(machine: Machine) -> None:
@@ -185,7 +185,7 @@ def test_both_of_a_pair_lost_at_once_are_brought_back(
     running(machine, {"0": "a", "0-0": "b"}, "c", "d", "e")
     lost = [loses_launcher("0"), loses_launcher("0-0")]
     machine.feed(*(reversed(lost) if is_standby_first else lost))
-    wanted = {machine.container(p).wanted for p in ("0", "0-0")}
+    wanted = {machine.container(p).requested_host for p in ("0", "0-0")}
     assert wanted == {"a", "b"}
 
 
@@ -199,7 +199,7 @@ def test_a_retired_standby_that_returns_keeps_its_host(machine: Machine) -> None
         live("a", "b"),
         LauncherSilent(ResourceId("r1")),
     )
-    assert machine.container("0").wanted == b
+    assert machine.container("0").requested_host == b
     machine.feed(
         JobModelPublished(
             3,
@@ -211,4 +211,4 @@ def test_a_retired_standby_that_returns_keeps_its_host(machine: Machine) -> None
         )
     )
     assert machine.container("0-0").phase is P.STOPPING
-    assert machine.container("0").wanted != b
+    assert machine.container("0").requested_host != b

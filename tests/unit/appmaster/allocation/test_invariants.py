@@ -22,7 +22,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ResourceState,
     expiry_timer,
 )
-from homeport.appmaster.allocation.job_state.table import Bag
+from homeport.appmaster.allocation.job_state.table import PersistentSet
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested, TimerFired
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import InvariantViolation
@@ -63,7 +63,7 @@ def test_a_sound_state_gives_no_error_and_another_gives_its_story(sound: Allocat
     check(sound)
     check_step(sound, sound, "nothing")
     with pytest.raises(InvariantViolation) as caught:
-        check_step(sound, replace(sound, timers=Bag()), "a long story")
+        check_step(sound, replace(sound, timers=PersistentSet()), "a long story")
     lines = str(caught.value).splitlines()
     assert lines[0] == "timers are armed exactly where a phase needs them: request-expiry:2"
     assert [line.strip() for line in lines[1:4]] == [
@@ -78,7 +78,7 @@ def test_containers_and_their_resources_and_requests(sound: AllocatorState) -> N
     """Each phase holds what it must, and nothing else."""
     assert "holds a resource exactly when" in broken(changed(sound, "0", resource_id=None))
     assert "has a request exactly when" in broken(changed(sound, "1", request_id=None))
-    assert "wants a host only while" in broken(changed(sound, "0", wanted=A))
+    assert "wants a host only while" in broken(changed(sound, "0", requested_host=A))
 
 
 def test_containers_and_their_predecessors(sound: AllocatorState) -> None:
@@ -91,7 +91,11 @@ def test_containers_and_their_predecessors(sound: AllocatorState) -> None:
 
 def test_sharing(sound: AllocatorState) -> None:
     """One container per resource and request, one strict request per host."""
-    on_r0 = {"phase": ContainerPhase.ASSIGNED, "resource_id": ResourceId("r0"), "wanted": None}
+    on_r0 = {
+        "phase": ContainerPhase.ASSIGNED,
+        "resource_id": ResourceId("r0"),
+        "requested_host": None,
+    }
     assert "no two containers are on one resource" in broken(changed(sound, "2", **on_r0))
     assert "a held resource is known" in broken(replace(sound, resources=Resources()))
     released = Resources(replace(r, is_released=True) for r in sound.resources)
@@ -105,7 +109,7 @@ def test_sharing(sound: AllocatorState) -> None:
 
 def test_the_invariants_of_cancelled_requests(sound: AllocatorState) -> None:
     """No container waits for it, and no launcher is kept for its sake."""
-    story = broken(replace(sound, cancelled=Bag([RequestId(1), RequestId(2)])))
+    story = broken(replace(sound, cancelled=PersistentSet([RequestId(1), RequestId(2)])))
     assert "nobody waits for a request that was cancelled: 2" in story
     assert "came of no cancelled request: r0" in story
 
@@ -115,7 +119,7 @@ def test_the_job(sound: AllocatorState) -> None:
     foreign = sound.timers.having(expiry_timer(RequestId(77)))
     assert "timers are armed exactly where" in broken(replace(sound, timers=foreign))
     assert "the result stands exactly when" in broken(replace(sound, ending=ENDING))
-    nobody = replace(sound, containers=Containers(), timers=Bag())
+    nobody = replace(sound, containers=Containers(), timers=PersistentSet())
     assert "all came to their end, ends" in broken(nobody)
     ending = replace(sound, phase=JobPhase.ENDING, ending=ENDING)
     assert "waits for stops, and for nothing else" in broken(ending)
@@ -123,14 +127,14 @@ def test_the_job(sound: AllocatorState) -> None:
     assert "waits for stops, and for nothing else" in broken(over)
     ended = replace(sound, phase=JobPhase.ENDED, ending=ENDING)
     assert "nothing runs when the job has ended" in broken(ended)
-    assert "queued for a host being asked for" in broken(changed(sound, "2", wanted=None))
+    assert "queued for a host being asked for" in broken(changed(sound, "2", requested_host=None))
 
 
 def test_idle_launchers(sound: AllocatorState) -> None:
     """Kept only while a container needs a launcher."""
-    done = {"phase": ContainerPhase.FINISHED, "request_id": None, "wanted": None}
+    done = {"phase": ContainerPhase.FINISHED, "request_id": None, "requested_host": None}
     nobody_seeks = changed(changed(sound, "1", **done), "2", **done)
-    assert "r9 is kept idle only while" in broken(replace(nobody_seeks, timers=Bag()))
+    assert "r9 is kept idle only while" in broken(replace(nobody_seeks, timers=PersistentSet()))
 
 
 def test_succession(sound: AllocatorState) -> None:
@@ -151,7 +155,9 @@ def test_succession(sound: AllocatorState) -> None:
     raised = changed(sound, "0", epoch=2, unfenced=(Predecessor(inc("0", 2)),))
     assert "permitted again only after it stopped" in story(sound, raised)
     assert "stays or is the next one" in story(raised, sound)
-    finished = changed(sound, "1", phase=ContainerPhase.FINISHED, request_id=None, wanted=None)
+    finished = changed(
+        sound, "1", phase=ContainerPhase.FINISHED, request_id=None, requested_host=None
+    )
     assert "processor 1 does not leave its end" in story(finished, sound)
 
 
@@ -188,7 +194,7 @@ def test_the_changed_rows_are_enough_to_find_a_broken_invariant(sound: Allocator
         replace(sound, resources=Resources()), resources="r0"
     )
     gone = Containers(c for c in sound.containers if c.processor_id != "1")
-    orphaned = replace(sound, containers=gone, timers=Bag())
+    orphaned = replace(sound, containers=gone, timers=PersistentSet())
     assert "processor 2 is queued for a host being asked for" in story(orphaned, containers="1")
     assert "processor 1 does not vanish" in story(orphaned, containers="1")
     asks_too = {"phase": ContainerPhase.REQUESTED, "request_id": RequestId(2)}
@@ -208,6 +214,6 @@ def test_a_timer_without_an_owner_is_found_among_all_timers(sound: AllocatorStat
 
     foreign = replace(sound, timers=sound.timers.having(expiry_timer(RequestId(77))))
     assert "only as what needs them changes" in story(foreign)
-    assert "exactly where a phase needs them" in story(replace(sound, timers=Bag()), "1")
-    stays = changed(sound, "1", phase=ContainerPhase.FINISHED, request_id=None, wanted=None)
+    assert "exactly where a phase needs them" in story(replace(sound, timers=PersistentSet()), "1")
+    stays = changed(sound, "1", phase=ContainerPhase.FINISHED, request_id=None, requested_host=None)
     assert "exactly where a phase needs them" in story(stays, "1")

@@ -131,7 +131,7 @@ def test_a_container_whose_host_is_cut_off_from_kafka_goes_elsewhere_uncharged(
     assert (machine.container("0").failures, machine.container("0").resource_id) == (0, None)
     assert machine.feed(check_in("r0", "a")) == releases("r0")
     machine.feed(expired(2))
-    assert machine.container("0").wanted in {"a", None}
+    assert machine.container("0").requested_host in {"a", None}
 
 
 def test_an_only_host_that_is_cut_off_is_requested_again(machine: Machine) -> None:
@@ -150,7 +150,7 @@ def test_a_launcher_whose_end_yarn_has_reported_needs_no_order_to_exit(machine: 
     machine.feed(ResourceEnded(RequestId(1), story="gone"))
     told = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
     assert not [i for i in told if i in releases("r0")]
-    assert machine.container("0").wanted == "b"
+    assert machine.container("0").requested_host == "b"
 
 
 def test_a_container_may_fail_while_it_starts(machine: Machine) -> None:

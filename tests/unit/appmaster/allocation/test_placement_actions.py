@@ -137,9 +137,9 @@ def test_the_best_other_host_is_the_least_loaded(machine: Machine) -> None:
 def test_of_equally_loaded_hosts_one_without_a_queue_is_best(machine: Machine) -> None:
     """The host of a container that runs, rather than queueing behind a request."""
     machine.deploy({"0": "a", "1": "b", "2": "gone"}, "a", "b")
-    assert machine.container("2").wanted == "a"  # both are requested: the first by name
+    assert machine.container("2").requested_host == "a"  # both are requested: the first by name
     machine.run("1", "r2", "b", 2)
-    assert machine.container("2").wanted == "b"
+    assert machine.container("2").requested_host == "b"
     assert machine.phase("2") is P.REQUESTED
 
 

@@ -267,9 +267,9 @@ def test_a_container_that_rests_is_waited_for(machine_with: MachineWith) -> None
     """Its last retry rests; the launcher is kept until then."""
     machine = running(machine_with(retry_count=1, last_retry_delay_ms=5))
     machine.feed(wants(), stopped("0", 1))
-    assert machine.phase("0") is P.RESTING
+    assert machine.phase("0") is P.BACKING_OFF
     machine.feed(check_in("r3", "h3", request=3))
-    assert machine.phase("0") is P.RESTING
+    assert machine.phase("0") is P.BACKING_OFF
     (resting,) = [t for t in machine.state.timers if t.kind.value == "retry-delay"]
     machine.feed(TimerFired(resting))
     assert settled(machine, "0") == ("h3", P.ASSIGNED)

@@ -20,7 +20,7 @@ def test_the_first_in_the_queue_asks_when_the_host_is_free_again(machine: Machin
     machine.deploy({"0": "a", "1": "a", "2": "a"}, "a", "b")
     machine.feed(allocated(1))
     assert machine.phases == (P.ALLOCATED, P.REQUESTED, P.QUEUED)
-    assert [machine.container(p).wanted for p in "012"] == ["a", "a", "a"]
+    assert [machine.container(p).requested_host for p in "012"] == ["a", "a", "a"]
 
 
 def test_a_leftover_launcher_serves_a_container_that_waits_elsewhere(machine: Machine) -> None:
@@ -28,7 +28,7 @@ def test_a_leftover_launcher_serves_a_container_that_waits_elsewhere(machine: Ma
     machine.deploy({"0": "a", "1": "c", "2": "c"}, "a", "b", "c")
     machine.run("0", "r0", "a", 1)
     machine.feed(expired(2))
-    assert [machine.container(p).wanted for p in "12"] == ["b", "a"]
+    assert [machine.container(p).requested_host for p in "12"] == ["b", "a"]
     machine.feed(model({"1": "c", "2": "c", "3": None, "4": None}, version=2))
     queued = [p for p in "1234" if machine.phase(p) is P.QUEUED]
     assert queued
@@ -42,6 +42,6 @@ def test_no_container_moves_to_a_free_host_that_is_no_better(machine: Machine) -
     machine.deploy({"0": "a", "1": "a", "2": "b", "3": "b"}, "a", "b")
     machine.feed(allocated(1), check_in("r0", "a", request=1))
     machine.feed(allocated(3), check_in("r1", "a", request=3))
-    assert machine.container("3").wanted == "b"
+    assert machine.container("3").requested_host == "b"
     machine.feed(live("a", "b"))
-    assert machine.container("3").wanted == "b"
+    assert machine.container("3").requested_host == "b"

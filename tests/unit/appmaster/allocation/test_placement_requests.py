@@ -248,7 +248,9 @@ def pairs() -> Machine:
     machine.feed(replace(model(homes), standbys=standbys), live(*HOSTS))
     for processor, host in homes.items():
         while machine.container(processor).request_id is None:
-            (other,) = {c.request_id for c in machine.state.containers if c.wanted == host} - {None}
+            (other,) = {
+                c.request_id for c in machine.state.containers if c.requested_host == host
+            } - {None}
             machine.feed(allocated(other or 0))
         machine.run(processor, f"r{processor}", host, machine.container(processor).request_id)
     return machine

@@ -107,7 +107,7 @@ def test_a_new_driver_that_finds_it_stopped_places_it_at_once(machine: Machine) 
     """It had stopped, and was to start on h3, which is requested beside its home."""
     _restarted(machine, _resumed(PlacementSource(2, Host("h1"))), check_in("r2", "h2", inc("1", 1)))
     (early,) = machine.state.early
-    assert (machine.container("0").wanted, early.host) == ("h1", "h3")
+    assert (machine.container("0").requested_host, early.host) == ("h1", "h3")
     machine.feed(check_in("r3", "h3", request=early.request_id))
     machine.run("0", "r3", "h3")
     assert answers(machine)[-1] is DONE

@@ -12,7 +12,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     retry_delay_timer,
 )
-from homeport.appmaster.allocation.job_state.transitions import Happening
+from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import (
     LauncherSilent,
     ResourceEnded,
@@ -68,7 +68,7 @@ def running(machine_with: MachineWith) -> Machine:
 def _until_resting(machine: Machine) -> None:
     machine.feed(stopped("0", 1), check_in("r0", "a"))
     assert machine.feed(stopped("0", 2)) == (*rests("0", LAST_MS), *releases("r0"))
-    assert machine.phase("0") is P.RESTING
+    assert machine.phase("0") is P.BACKING_OFF
 
 
 def test_only_the_last_retry_waits_and_asks_home_then(running: Machine) -> None:
@@ -139,8 +139,8 @@ def test_the_rest_after_a_failed_launch_is_bounded(series: int, rest_ms: int) ->
     """By half a minute, however often it failed; without limit of retries too."""
     settings = replace(SETTINGS, launch_retry_ms=1000)
     failed = ContainerState(ProcessorId("0"), launch_failures=series)
-    assert delay_ms(settings, failed, Happening.LAUNCH_FAILED) == rest_ms
-    assert delay_ms(SETTINGS, failed, Happening.LAUNCH_FAILED) == 0
+    assert delay_ms(settings, failed, Trigger.LAUNCH_FAILED) == rest_ms
+    assert delay_ms(SETTINGS, failed, Trigger.LAUNCH_FAILED) == 0
 
 
 def test_the_series_is_counted_no_further_than_rests_grow() -> None:
@@ -150,7 +150,7 @@ def test_the_series_is_counted_no_further_than_rests_grow() -> None:
     for _ in range(50):
         container = replace(container, launch_failures=longer_series(container))
     assert container.launch_failures == 6
-    assert delay_ms(settings, container, Happening.LAUNCH_FAILED) == 30_000
+    assert delay_ms(settings, container, Trigger.LAUNCH_FAILED) == 30_000
 
 
 def test_without_a_limit_launches_that_fail_rest_all_the_same(machine_with: MachineWith) -> None:
@@ -169,7 +169,7 @@ def test_a_launch_that_failed_with_its_host_is_tried_elsewhere_at_once(
     machine.deploy({"0": "a"}, "a", "b")
     machine.feed(allocated(1), live("b"))
     assert machine.phase("0") is P.REQUESTED
-    assert machine.container("0").wanted == "b"
+    assert machine.container("0").requested_host == "b"
 
 
 def test_a_job_whose_launches_all_fail_ends(machine_with: MachineWith) -> None:

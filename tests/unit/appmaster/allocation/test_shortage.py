@@ -80,7 +80,7 @@ def test_a_container_is_reported_with_its_own_obstacle(sized: Machine) -> None:
     """What it has tried in this round, and where others of its group are."""
     active = ContainerState(P0, phase=P.RUNNING, epoch=1, resource_id=R1)
     standby = ContainerState(
-        ProcessorId("0-0"), replica_of=P0, wanted=Host("b"), tried=(Host("c"),)
+        ProcessorId("0-0"), replica_of=P0, requested_host=Host("b"), tried=(Host("c"),)
     )
     state = replace(
         sized.state,

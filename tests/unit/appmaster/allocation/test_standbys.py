@@ -50,13 +50,13 @@ def test_standbys_have_no_host_at_a_first_deployment(machine: Machine) -> None:
     homes = {"0-0": None, "0": "b", "1": None, "1-0": None}
     told = machine.feed(replace(model(homes), standbys=standbys), live("a", "b", "c"))
     assert told == (*asks(1, "b"), *asks(2, "a"), *asks(3, "c"))
-    assert [machine.container(p).wanted for p in ("0-0", "1-0")] == ["c", "b"]
+    assert [machine.container(p).requested_host for p in ("0-0", "1-0")] == ["c", "b"]
 
 
 def test_a_group_of_one_has_no_member_to_stay_apart_from(machine: Machine) -> None:
     """S1: without standbys no host is forbidden."""
     machine.feed(model({"0": "a", "1": "a"}), live("a"))
-    assert [machine.container(p).wanted for p in ("0", "1")] == ["a", "a"]
+    assert [machine.container(p).requested_host for p in ("0", "1")] == ["a", "a"]
 
 
 def test_replicas_of_one_active_are_apart_from_each_other(machine: Machine) -> None:
@@ -65,7 +65,7 @@ def test_replicas_of_one_active_are_apart_from_each_other(machine: Machine) -> N
     It is placed when a host comes.
     """
     machine.feed(job({"0": "a", "0-0": "b", "0-1": "b"}), live("a", "b"))
-    assert [machine.container(p).wanted for p in ("0", "0-0", "0-1")] == ["a", "b", None]
+    assert [machine.container(p).requested_host for p in ("0", "0-0", "0-1")] == ["a", "b", None]
     assert machine.phase("0-1") is P.QUEUED
     assert machine.feed(live("a", "b", "c")) == asks(3, "c")
 
@@ -87,7 +87,7 @@ def test_any_host_is_requested_only_where_a_host_cannot_be_requested_by_name(
     machine.run("0", "r0", "a", 1)
     assert machine.container("0-0").request_id == 2
     assert machine.feed(check_in("r2", "a", request=2))[-1:] == releases("r2")
-    assert machine.phase("0-0") is P.RESTING
+    assert machine.phase("0-0") is P.BACKING_OFF
     assert machine.feed(rest_over("0-0")) == asks(3, None)
     machine.run("0-0", "r3", "z", 3)
 
@@ -121,7 +121,7 @@ def test_a_standby_keeps_away_from_where_its_active_will_be(pair: Machine) -> No
     pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"))
     pair.feed(live("a", "b"))
     told = pair.feed(LauncherSilent(ResourceId("r1")), live("a"))
-    assert pair.container("0").wanted == "a"
+    assert pair.container("0").requested_host == "a"
     assert pair.phase("0-0") is P.QUEUED
     assert asks(4, "a")[0] not in told
 
@@ -178,7 +178,7 @@ def test_a_model_that_makes_two_replicas_of_one_keeps_them_apart(machine: Machin
     told = machine.feed(replace(model(homes, 2), standbys=swapped))
     assert stops(str(resource), "x", 1)[0] in told
     machine.feed(stopped("x", 1, StopCause.ORDERED))
-    assert machine.container("x").wanted == "c"
+    assert machine.container("x").requested_host == "c"
 
 
 def test_a_container_without_replicas_asks_at_home_also_after_it_was_taken_back(
@@ -199,10 +199,16 @@ def test_a_standby_on_a_forbidden_host_of_a_new_model_gives_up_its_request(
     of_one = {ProcessorId("x"): ProcessorId("1"), ProcessorId("y"): ProcessorId("1")}
     machine.feed(replace(model(homes), standbys=of_one), live("a", "b", "c", "d"))
     machine.run("0", "r1", "a", 1)
-    assert (machine.container("x").wanted, machine.container("y").wanted) == ("a", "c")
+    assert (machine.container("x").requested_host, machine.container("y").requested_host) == (
+        "a",
+        "c",
+    )
     of_zero = {ProcessorId("x"): ProcessorId("0"), ProcessorId("y"): ProcessorId("0")}
     machine.feed(replace(model(homes, 2), standbys=of_zero))
-    assert (machine.container("x").wanted, machine.container("y").wanted) == ("d", "c")
+    assert (machine.container("x").requested_host, machine.container("y").requested_host) == (
+        "d",
+        "c",
+    )
 
 
 # --- racks
@@ -220,14 +226,14 @@ def test_another_rack_is_preferred(machine_with: MachineWith) -> None:
         machine = machine_with(racks_are_preferred=is_preferred)
         machine.feed(job({"0": "a", "0-0": None}))
         machine.feed(racks(a="one", b="one", c="two"))
-        assert machine.container("0-0").wanted == host
+        assert machine.container("0-0").requested_host == host
 
 
 def test_without_another_rack_a_standby_is_placed_all_the_same(machine_with: MachineWith) -> None:
     """S18: soft, where all hosts share one rack: the reference's defect 9 blocks every standby."""
     machine = machine_with(racks_are_preferred=True)
     machine.feed(job({"0": "a", "0-0": None}), racks(a="one", b="one"))
-    assert machine.container("0-0").wanted == "b"
+    assert machine.container("0-0").requested_host == "b"
 
 
 def test_racks_may_be_kept_apart_always(machine_with: MachineWith) -> None:
@@ -236,7 +242,7 @@ def test_racks_may_be_kept_apart_always(machine_with: MachineWith) -> None:
     machine.feed(job({"0": "a", "0-0": "b"}), racks(a="one", b="one"))
     assert machine.phase("0-0") is P.QUEUED
     machine.feed(racks(a="one", b="one", c=None))
-    assert machine.container("0-0").wanted == "c"
+    assert machine.container("0-0").requested_host == "c"
 
 
 def test_racks_are_those_of_the_last_observation(machine_with: MachineWith) -> None:

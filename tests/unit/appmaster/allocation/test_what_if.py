@@ -203,7 +203,7 @@ def test_a_request_that_another_launcher_has_served_is_over(machine_with: Machin
     machine.deploy({"0": None, "1": "c"}, "a", "c")
     machine.feed(expired(1))
     machine.feed(expired(3))
-    assert {c.wanted for c in machine.state.containers} == {None, "a"}
+    assert {c.requested_host for c in machine.state.containers} == {None, "a"}
     outlook = lost(sized(machine), reports=(host_with("a", 0), host_with("c", 4000)))
     assert ways(outlook) == {"0": (None, "c"), "1": (None, "c")}
     assert outlook.is_settled

@@ -29,13 +29,13 @@ from homeport.appmaster.attempt.supervision import (
 )
 def test_only_a_final_verdict_ends_the_application(exit_code: int, verdict: Verdict) -> None:
     """Signals and faults lead to another start."""
-    assert verdict_of(exit_code, has_told_end=True) is verdict
+    assert verdict_of(exit_code, has_reported_end=True) is verdict
 
 
 def test_exit_code_0_without_a_result_of_the_child_is_a_fault() -> None:
     """Any code that runs in a process can exit so; 70 is a code of ours alone."""
-    assert verdict_of(EXIT_ENDED, has_told_end=False) is Verdict.RESTART
-    assert verdict_of(EXIT_FINAL, has_told_end=False) is Verdict.END
+    assert verdict_of(EXIT_ENDED, has_reported_end=False) is Verdict.RESTART
+    assert verdict_of(EXIT_FINAL, has_reported_end=False) is Verdict.END
 
 
 def test_a_child_that_beats_does_not_hang() -> None:

@@ -29,7 +29,7 @@ def test_the_sentence_of_the_am_is_said(
     """On standard error, as standard output has Samza's word alone; an older AM says nothing."""
     running = SimpleNamespace(client=SimpleNamespace(status=lambda: status))
     monkeypatch.setattr(waiting, "require_running", lambda _: running)
-    waiting.tell_shortage(Config({}))
+    waiting.log_shortage(Config({}))
     assert capsys.readouterr() == ("", line)
 
 
@@ -42,5 +42,5 @@ def test_an_am_that_does_not_answer_is_no_error(
         raise UnavailableError("nobody")
 
     monkeypatch.setattr(waiting, "require_running", away)
-    waiting.tell_shortage(Config({}))
+    waiting.log_shortage(Config({}))
     assert capsys.readouterr() == ("", "")

@@ -11,7 +11,7 @@ import pytest
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.driver import coordinator_stream_client as stream_desk
-from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.job_model.takeover import OutrankedError
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -38,19 +38,21 @@ P0, P1 = ProcessorId("0"), ProcessorId("1")
 
 
 def play(
-    story: Callable[[StreamDesk, InMemoryCoordinatorStream], Coroutine[Any, Any, None]],
+    story: Callable[
+        [CoordinatorStreamClient, InMemoryCoordinatorStream], Coroutine[Any, Any, None]
+    ],
     stream: InMemoryCoordinatorStream | None = None,
 ) -> None:
     """The story with a desk and its stream."""
 
     async def playing() -> None:
         played = stream or InMemoryCoordinatorStream()
-        desk = StreamDesk(played, OWN)
+        client = CoordinatorStreamClient(played, OWN)
         try:
             async with asyncio.timeout(10):
-                await story(desk, played)
+                await story(client, played)
         finally:
-            desk.close()
+            client.close()
 
     asyncio.run(playing())
 
@@ -58,14 +60,14 @@ def play(
 def test_the_news_is_the_same_until_there_is_some() -> None:
     """A catch-up without a record costs no look at all the others."""
 
-    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
-        first = await desk.read()
-        assert await desk.read() is first
+    async def story(client: CoordinatorStreamClient, stream: InMemoryCoordinatorStream) -> None:
+        first = await client.read()
+        assert await client.read() is first
         stream.write([wire.set_config("a.key", "1")])
-        news = await desk.read()
+        news = await client.read()
         assert news is not None
         assert dict(news.config) == {"a.key": "1"}
-        assert await desk.read() is news
+        assert await client.read() is news
 
     play(story)
 
@@ -73,15 +75,15 @@ def test_the_news_is_the_same_until_there_is_some() -> None:
 def test_versions_are_those_of_permits_that_stand() -> None:
     """Of one that a model has overtaken the record names the new version; damage is ignored."""
 
-    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
+    async def story(client: CoordinatorStreamClient, stream: InMemoryCoordinatorStream) -> None:
         epochs = EpochManager(stream)
         epochs.write_processor_epoch(P0, ProcessorEpoch(3, 2))
         epochs.write_processor_epoch(P1, ProcessorEpoch(4, 3, permitted=3))
-        news = await desk.read()
+        news = await client.read()
         assert news is not None
         assert news.versions == {P0: (3, 2)}
         stream.write([CoordinatorStreamMessage("set-processor-epoch", "0", {"epoch": "x"})])
-        news = await desk.read()
+        news = await client.read()
         assert news is not None
         assert news.versions == {}
 
@@ -91,16 +93,16 @@ def test_versions_are_those_of_permits_that_stand() -> None:
 def test_records_read_by_a_publication_are_still_reported() -> None:
     """A key that was written while it was under way is not lost."""
 
-    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
-        await desk.read()
+    async def story(client: CoordinatorStreamClient, stream: InMemoryCoordinatorStream) -> None:
+        await client.read()
 
         def publish() -> JobModelPublished:
             stream.write([wire.set_config("a.key", "1")])
             stream.catch_up()
             return JobModelPublished(2, {})
 
-        assert (await desk.publish(publish)).version == 2
-        news = await desk.read()
+        assert (await client.publish(publish)).version == 2
+        news = await client.read()
         assert news is not None
         assert dict(news.config) == {"a.key": "1"}
 
@@ -112,16 +114,16 @@ def test_a_publication_is_tried_until_kafka_accepts_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(stream_desk, "_RETRY_S", 0.01)
     faults: list[str | None] = []
 
-    async def story(desk: StreamDesk, _: InMemoryCoordinatorStream) -> None:
+    async def story(client: CoordinatorStreamClient, _: InMemoryCoordinatorStream) -> None:
         def publish() -> JobModelPublished:
-            faults.append(desk.fault)
+            faults.append(client.fault)
             if len(faults) < 3:
                 raise UnavailableError("Kafka is away")
             return JobModelPublished(2, {})
 
-        await desk.publish(publish)
+        await client.publish(publish)
         assert faults == [None, "Kafka is away", "Kafka is away"]
-        assert desk.fault is None
+        assert client.fault is None
 
     play(story)
 
@@ -129,13 +131,13 @@ def test_a_publication_is_tried_until_kafka_accepts_it(monkeypatch: pytest.Monke
 def test_a_higher_rank_is_seen_by_every_look() -> None:
     """Whether a reading or a publication is the first to come after it."""
 
-    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
-        await desk.read()
+    async def story(client: CoordinatorStreamClient, stream: InMemoryCoordinatorStream) -> None:
+        await client.read()
         EpochManager(stream).write_am_epoch(AmEpoch(Rank(2, "application_1_0002", 1)))
         with pytest.raises(OutrankedError):
-            await desk.publish(lambda: JobModelPublished(2, {}))
+            await client.publish(lambda: JobModelPublished(2, {}))
         with pytest.raises(OutrankedError):
-            await desk.read()
+            await client.read()
 
     play(story)
 
@@ -161,13 +163,13 @@ class NarrowStream(InMemoryCoordinatorStream):
 def test_an_answer_that_cannot_be_written_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     """The request goes away all the same, with whatever was decided beside it."""
 
-    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
-        await desk.append([PlacementManager.request_deleted("u"), ANSWER])
+    async def story(client: CoordinatorStreamClient, stream: InMemoryCoordinatorStream) -> None:
+        await client.append([PlacementManager.request_deleted("u"), ANSWER])
         assert [json.loads(key)[2] for key, _ in stream.log] == [
             "u.ContainerPlacementRequestMessage"
         ]
         with pytest.raises(WireError, match=r"my\.key is too large"):
-            await desk.append([wire.set_config("my.key", "x" * 100), ANSWER])
+            await client.append([wire.set_config("my.key", "x" * 100), ANSWER])
 
     play(story, NarrowStream())
     assert "an answer to a placement request is left out" in caplog.text
@@ -176,10 +178,10 @@ def test_an_answer_that_cannot_be_written_is_left_out(caplog: pytest.LogCaptureF
 def test_a_record_of_others_that_cannot_be_removed_stays(caplog: pytest.LogCaptureFixture) -> None:
     """It is tried with the next look; nothing ends by it."""
 
-    async def story(desk: StreamDesk, stream: InMemoryCoordinatorStream) -> None:
-        await desk.remove([PlacementManager.request_deleted("u"), wire.tombstone("x", "y" * 100)])
+    async def story(client: CoordinatorStreamClient, stream: InMemoryCoordinatorStream) -> None:
+        await client.remove([PlacementManager.request_deleted("u"), wire.tombstone("x", "y" * 100)])
         assert stream.log == []
-        await desk.remove([PlacementManager.request_deleted("u")])
+        await client.remove([PlacementManager.request_deleted("u")])
         assert len(stream.log) == 1
 
     play(story, NarrowStream())

@@ -8,10 +8,10 @@ from dataclasses import replace
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import initial_state
 from homeport.appmaster.allocation.protocol.events import PlacementRequested
-from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.event_queue import EventQueue
 from homeport.appmaster.driver.placement_requests import (
-    PlacementDesk,
+    PlacementRequests,
     is_for,
     messages_of_a_new_run,
 )
@@ -49,10 +49,10 @@ def stream_of(*responses: PlacementResponse) -> InMemoryCoordinatorStream:
 
 
 def desk_of(
-    stream: InMemoryCoordinatorStream, queue: EventQueue, desk: StreamDesk
-) -> PlacementDesk:
+    stream: InMemoryCoordinatorStream, queue: EventQueue, client: CoordinatorStreamClient
+) -> PlacementRequests:
     """A desk of this run."""
-    return PlacementDesk(stream, desk, queue, APP, lambda: CONFIG, lambda: True)
+    return PlacementRequests(stream, client, queue, APP, lambda: CONFIG, lambda: True)
 
 
 def test_a_request_names_its_run() -> None:
@@ -92,9 +92,9 @@ def test_an_action_that_an_earlier_driver_began_is_reported_again() -> None:
         told(foreign, PlacementStatus.IN_PROGRESS),
         told(done, PlacementStatus.FAILED),
     )
-    desk = StreamDesk(stream, Rank(1, APP, 1))
-    found = list(desk_of(stream, EventQueue(), desk).unfinished())
-    desk.close()
+    client = CoordinatorStreamClient(stream, Rank(1, APP, 1))
+    found = list(desk_of(stream, EventQueue(), client).unfinished())
+    client.close()
     assert found == [
         PlacementRequested(request, is_resumed=True, source=SOURCE) for request in (ASKED, late)
     ]
@@ -109,10 +109,10 @@ def test_requests_are_taken_one_by_one_with_their_faults() -> None:
     taken: list[PlacementRequested] = []
 
     async def story() -> None:
-        queue, desk = EventQueue(), StreamDesk(stream, Rank(1, APP, 1))
-        news = await desk.read()
+        queue, client = EventQueue(), CoordinatorStreamClient(stream, Rank(1, APP, 1))
+        news = await client.read()
         assert news is not None
-        commands = desk_of(stream, queue, desk)
+        commands = desk_of(stream, queue, client)
         commands.heard(news)
         following = asyncio.create_task(commands.run())
         item = await queue.take()
@@ -122,7 +122,7 @@ def test_requests_are_taken_one_by_one_with_their_faults() -> None:
             item.decided(DECIDED)
             item = await queue.take()
         following.cancel()
-        desk.close()
+        client.close()
 
     asyncio.run(story())
     assert [event.request.uuid for event in taken] == ["u1", "u2", "u3"]
@@ -136,18 +136,18 @@ def test_a_request_that_cannot_be_answered_is_taken_away() -> None:
     stream.write(map(PlacementManager.request_message, (long, ASKED)))
 
     async def story() -> None:
-        queue, desk = EventQueue(), StreamDesk(stream, Rank(1, APP, 1))
-        news = await desk.read()
+        queue, client = EventQueue(), CoordinatorStreamClient(stream, Rank(1, APP, 1))
+        news = await client.read()
         assert news is not None
         assert news.has_requests
-        commands = desk_of(stream, queue, desk)
+        commands = desk_of(stream, queue, client)
         commands.heard(news)
         following = asyncio.create_task(commands.run())
         item = await queue.take()
         event = await item.event()
         assert event == PlacementRequested(ASKED)
         following.cancel()
-        desk.close()
+        client.close()
 
     asyncio.run(story())
     stream.catch_up()
@@ -158,8 +158,8 @@ def test_an_action_beyond_all_bounds_is_reported_again_with_its_fault() -> None:
     """An older driver took it up: this one can only end it."""
     beyond = replace(ASKED, expiry_ms=10**400)
     stream = stream_of(told(beyond, PlacementStatus.IN_PROGRESS))
-    desk = StreamDesk(stream, Rank(1, APP, 1))
-    (found,) = desk_of(stream, EventQueue(), desk).unfinished()
-    desk.close()
+    client = CoordinatorStreamClient(stream, Rank(1, APP, 1))
+    (found,) = desk_of(stream, EventQueue(), client).unfinished()
+    client.close()
     assert found.is_resumed
     assert found.refusal.startswith("the expiry must be from 1 to 86400000 ms")

@@ -14,10 +14,10 @@ import pytest
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.job_model import live_job_coordinator
 from homeport.appmaster.job_model.input_watch import InputsSeen
-from homeport.appmaster.job_model.job_model_store import ModelShelf
+from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
-from homeport.appmaster.job_model.model_change import ModelChange, ModelDesk
+from homeport.appmaster.job_model.model_change import ModelChange, ModelPlanner
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError, WireError
@@ -74,11 +74,11 @@ class Job:
         self.is_away = False
         self.write_fault: WireError | None = None
         self.stream = InMemoryCoordinatorStream()
-        self.shelf = ModelShelf(folder)
+        self.job_models = JobModelStore(folder)
         self.folder = folder
         first = calculate_job_model(file, {IN: 6}, NOTHING)
         self._told(first)
-        self.shelf.enter(1, first)
+        self.job_models.enter(1, first)
         self.configuration = LiveConfiguration(Submitted(file, file))
         self.live = self.coordinator()
 
@@ -86,8 +86,8 @@ class Job:
         """Made of what is there now."""
         return LiveJobCoordinator(
             configuration=self.configuration,
-            shelf=self.shelf,
-            desk=ModelDesk(self.stream, self.shelf, self.counts, lambda *_: None),
+            job_models=self.job_models,
+            planner=ModelPlanner(self.stream, self.job_models, self.counts, lambda *_: None),
             look=look or self.look,
             history=HistoryWriter(self.folder / "history", "driver", "nm1"),
             topics=InputTopicManager(self.stream, 1),
@@ -130,7 +130,7 @@ class Job:
         if self.write_fault is not None:
             raise self.write_fault
         self._told(change.model)
-        self.shelf.enter(change.version, change.model)
+        self.job_models.enter(change.version, change.model)
         self.changes.append(change)
         return True
 
@@ -194,7 +194,7 @@ def count_of(change: ModelChange) -> int:
 
 def test_more_containers_are_the_next_version(job: Job) -> None:
     """The key is in the model, and the containers with other tasks are recorded."""
-    before = job.shelf.model
+    before = job.job_models.model
 
     async def scene() -> None:
         job.live.heard(FILE.merged({COUNT: "4"}))
@@ -212,7 +212,7 @@ def test_more_containers_are_the_next_version(job: Job) -> None:
         if before.containers.get(p) != change.model.containers.get(p)
     }
     assert event["changed"]["3"]["before"] is None
-    assert ModelShelf(job.folder).get(2) is None
+    assert JobModelStore(job.folder).get(2) is None
     assert (job.folder / "job-model-2.json").exists()
 
 
@@ -250,7 +250,7 @@ def test_a_key_that_containers_read_when_they_start_restarts_all(job: Job) -> No
         job.live.heard(FILE.merged({"my.key": "77", "task.commit.ms": "77"}))
         await job.until(lambda: bool(job.changes))
 
-    before = job.shelf.model.containers
+    before = job.job_models.model.containers
     job.play(scene)
     (change,) = job.changes
     assert change.restarts_all
@@ -469,7 +469,7 @@ def test_a_key_that_changes_while_inputs_have_grown_does_not_pull_them_in(tmp_pa
     async def scene() -> None:
         await job.some_rounds()
         job.partitions = 8
-        job.live.heard(job.shelf.model.config.merged({COUNT: "4"}))
+        job.live.heard(job.job_models.model.config.merged({COUNT: "4"}))
         await job.until(lambda: bool(job.changes))
 
     job.play(scene)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from homeport.appmaster.job_model import publication, takeover
-from homeport.appmaster.job_model.job_model_store import ModelShelf
-from homeport.appmaster.job_model.model_change import ModelDesk, changed_containers, first_model
+from homeport.appmaster.job_model.job_model_store import JobModelStore
+from homeport.appmaster.job_model.model_change import ModelPlanner, changed_containers, first_model
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
@@ -54,11 +54,11 @@ class Attempt:
         self.made: list[JobModel] = []
         self.is_away = False
         self.stream = InMemoryCoordinatorStream()
-        self.shelf = ModelShelf(folder)
+        self.job_models = JobModelStore(folder)
         model = calculate_job_model(file, self.counts, NOTHING)
         publication.publish(model, self.stream, lambda host: host)
-        self.shelf.enter(1, model)
-        self.desk = ModelDesk(self.stream, self.shelf, self._counts, self._create_topics)
+        self.job_models.enter(1, model)
+        self.planner = ModelPlanner(self.stream, self.job_models, self._counts, self._create_topics)
 
     def _create_topics(self, model: JobModel, stream: CoordinatorStream) -> None:
         assert stream is self.stream
@@ -83,8 +83,8 @@ def names(model: JobModel) -> set[str]:
 
 def test_only_changed_processors_are_listed(attempt: Attempt) -> None:
     """A processor with the same tasks, inputs and changelog partitions is not there."""
-    before = attempt.shelf.model
-    after = attempt.desk.reconfigured(FILE.merged({COUNT: "3"}))
+    before = attempt.job_models.model
+    after = attempt.planner.reconfigured(FILE.merged({COUNT: "3"}))
     changed = changed_containers(before, after)
     assert {p for p in before.containers if before.containers[p] != after.containers[p]} | {
         "2"
@@ -98,24 +98,24 @@ def test_only_changed_processors_are_listed(attempt: Attempt) -> None:
 
 def test_topics_are_there_before_the_model_is(attempt: Attempt) -> None:
     """A model whose topics cannot be had is none; those that are there are not asked for again."""
-    attempt.desk.reconfigured(FILE.merged({COUNT: "3"}))
+    attempt.planner.reconfigured(FILE.merged({COUNT: "3"}))
     assert attempt.made == []
-    model = attempt.desk.expanded({IN: 8})
+    model = attempt.planner.expanded({IN: 8})
     assert attempt.made == [model]
 
 
 def test_kafka_is_queried_for_inputs_that_the_model_does_not_know(attempt: Attempt) -> None:
     """A change of the number of containers does not wait."""
     attempt.is_away = True
-    attempt.desk.reconfigured(FILE.merged({COUNT: "3"}))
+    attempt.planner.reconfigured(FILE.merged({COUNT: "3"}))
     with pytest.raises(UnavailableError):
-        attempt.desk.reconfigured(FILE.merged({"task.inputs": "kafka.in,kafka.more"}))
+        attempt.planner.reconfigured(FILE.merged({"task.inputs": "kafka.in,kafka.more"}))
 
 
 def test_inputs_of_the_model_stay_and_new_ones_are_as_they_are(attempt: Attempt) -> None:
     """Between two looks at the inputs nothing of them changes."""
     attempt.counts[IN] = 8
-    model = attempt.desk.reconfigured(FILE.merged({"task.inputs": "kafka.in,kafka.more"}))
+    model = attempt.planner.reconfigured(FILE.merged({"task.inputs": "kafka.in,kafka.more"}))
     inputs = {
         ssp
         for container in model.containers.values()
@@ -123,7 +123,7 @@ def test_inputs_of_the_model_stay_and_new_ones_are_as_they_are(attempt: Attempt)
         for ssp in task.system_stream_partitions
     }
     assert len(inputs) == 8
-    assert names(model) == names(attempt.shelf.model)
+    assert names(model) == names(attempt.job_models.model)
 
 
 def test_state_keeps_its_tasks(tmp_path: Path) -> None:
@@ -131,22 +131,22 @@ def test_state_keeps_its_tasks(tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, FILE.merged(STORE))
     attempt.counts[MORE] = 9
     with pytest.raises(ConfigError, match=r"task\.inputs"):
-        attempt.desk.reconfigured(FILE.merged({**STORE, "task.inputs": "kafka.in,kafka.more"}))
+        attempt.planner.reconfigured(FILE.merged({**STORE, "task.inputs": "kafka.in,kafka.more"}))
     assert attempt.made == []
 
 
 def test_g18_inputs_of_a_job_with_state_expand_into_its_tasks(tmp_path: Path) -> None:
     """G18: 4 partitions become 8; each task reads two, and keeps its changelog partition."""
     attempt = Attempt(tmp_path, FILE.merged(STORE))
-    model = attempt.desk.expanded({IN: 8})
-    assert names(model) == names(attempt.shelf.model)
+    model = attempt.planner.expanded({IN: 8})
+    assert names(model) == names(attempt.job_models.model)
     for container in model.containers.values():
         for name, task in container.tasks.items():
             first = int(name.removeprefix("Partition "))
             assert [s.partition for s in task.system_stream_partitions] == [first, first + 4]
             assert task.changelog_partition == first
     with pytest.raises(ConfigError):
-        attempt.desk.expanded({IN: 7})
+        attempt.planner.expanded({IN: 7})
 
 
 def test_a_new_attempt_begins_with_what_the_stream_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,9 @@ def test_a_new_attempt_does_not_begin_with_other_tasks_than_the_state_was_made_b
             config, attempt.counts, takeover.previous_assignment(stream)
         ),
     )
-    assert names(first_model(Submitted(file, file), attempt.stream)) == names(attempt.shelf.model)
+    assert names(first_model(Submitted(file, file), attempt.stream)) == names(
+        attempt.job_models.model
+    )
     attempt.counts[IN] = 8
     with pytest.raises(ConfigError) as caught:
         first_model(Submitted(file, file), attempt.stream)

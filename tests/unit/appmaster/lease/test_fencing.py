@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from homeport.appmaster.allocation.protocol.events import FencedByDriver, FencesReported
-from homeport.appmaster.lease.fencing import FencingDesk, fence_everybody
+from homeport.appmaster.lease.fencing import Fencing, fence_everybody
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
@@ -44,11 +44,11 @@ class Kafka:
             raise UnavailableError("Kafka is away")
 
 
-def on(kafka: Kafka, story: Callable[[FencingDesk], Awaitable[None]]) -> None:
+def on(kafka: Kafka, story: Callable[[Fencing], Awaitable[None]]) -> None:
     """Runs ``story`` with a desk on an event loop."""
 
     async def run() -> None:
-        desk = FencingDesk(kafka.fence, kafka.posted.append)
+        desk = Fencing(kafka.fence, kafka.posted.append)
         try:
             await story(desk)
         finally:
@@ -67,7 +67,7 @@ def test_a_lost_incarnation_is_fenced_without_a_report() -> None:
     """It may begin again: permits go on listing it."""
     kafka = Kafka()
 
-    async def story(desk: FencingDesk) -> None:
+    async def story(desk: Fencing) -> None:
         desk.lost(ONE)
         await settled()
 
@@ -80,7 +80,7 @@ def test_an_incarnation_that_has_stopped_is_fenced_once_and_reported() -> None:
     """Two stops at once are two fences, not three."""
     kafka = Kafka()
 
-    async def story(desk: FencingDesk) -> None:
+    async def story(desk: Fencing) -> None:
         desk.stopped(ONE)
         desk.stopped(TWO)
         await settled()
@@ -94,7 +94,7 @@ def test_with_kafka_away_it_is_tried_again_at_the_next_stop() -> None:
     """Meanwhile nothing is reported, and nothing fails."""
     kafka = Kafka()
 
-    async def story(desk: FencingDesk) -> None:
+    async def story(desk: Fencing) -> None:
         kafka.is_away = True
         desk.stopped(ONE)
         await settled()
@@ -112,7 +112,7 @@ def test_a_report_is_passed_on_once() -> None:
     """The stream is read again and again; an older report, or an empty one, says nothing new."""
     kafka = Kafka()
 
-    async def story(desk: FencingDesk) -> None:
+    async def story(desk: Fencing) -> None:
         reports = {P0: FenceReport(2, (ONE,)), P1: FenceReport(1)}
         desk.reported(reports)
         desk.reported(reports)
@@ -126,7 +126,7 @@ def test_a_report_of_a_first_epoch_is_posted() -> None:
     """A processor that is new takes over tasks of others: its epoch 1 reports what it fenced."""
     kafka = Kafka()
 
-    async def story(desk: FencingDesk) -> None:
+    async def story(desk: Fencing) -> None:
         desk.reported({P1: FenceReport(1, (ONE,))})
 
     on(kafka, story)
@@ -137,7 +137,7 @@ def test_an_incarnation_that_is_fenced_is_not_fenced_at_the_next_stop() -> None:
     """Each fence costs the broker a request."""
     kafka = Kafka()
 
-    async def story(desk: FencingDesk) -> None:
+    async def story(desk: Fencing) -> None:
         desk.stopped(ONE)
         await settled()
         desk.stopped(TWO)
@@ -161,7 +161,7 @@ def test_closing_waits_for_no_fence_and_begins_none() -> None:
     kafka = SlowKafka()
 
     async def run() -> None:
-        desk = FencingDesk(kafka.fence, kafka.posted.append)
+        desk = Fencing(kafka.fence, kafka.posted.append)
         for epoch in range(1, 9):
             desk.stopped(Incarnation(P0, epoch))
         for _ in range(4):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from threading import Event
 
-from homeport.appmaster.lease.keeper_client import LeaseDesk
+from homeport.appmaster.lease.keeper_client import KeeperClient
 from homeport.appmaster.lease.keeper_link import KeeperReport
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -48,7 +48,7 @@ def test_closing_cancels_no_waiting_caller() -> None:
     keeper = SlowKeeper()
 
     async def story() -> None:
-        desk = LeaseDesk(keeper)
+        desk = KeeperClient(keeper)
         asked = asyncio.ensure_future(desk.revoked([FIRST]))
         await asyncio.to_thread(keeper.is_asked.wait)
         in_line = asyncio.ensure_future(desk.ended(FIRST))
@@ -76,7 +76,7 @@ def test_an_incarnation_known_to_have_stopped_is_not_requested() -> None:
     async def story() -> None:
         keeper = Keeper()
         keeper.may_answer.set()
-        desk = LeaseDesk(keeper)
+        desk = KeeperClient(keeper)
         await desk.ended(FIRST)
         assert list(await desk.revoked([FIRST, SECOND])) == [SECOND]
         assert await desk.revoked([FIRST, SECOND]) == {}
@@ -92,7 +92,7 @@ def test_the_address_for_launchers_is_that_of_the_last_answer() -> None:
     keeper.may_answer.set()
 
     async def story() -> None:
-        desk = LeaseDesk(keeper)
+        desk = KeeperClient(keeper)
         assert (desk.url, desk.due_ms) == (None, None)
         assert await desk.grants(FIRST)
         assert desk.url == "http://keeper/"
@@ -115,7 +115,7 @@ def test_a_keeper_that_is_away_revokes_nothing_and_grants_nothing() -> None:
             raise UnavailableError("the lease keeper does not answer")
 
     async def story() -> None:
-        desk = LeaseDesk(AbsentKeeper())
+        desk = KeeperClient(AbsentKeeper())
         assert await desk.revoked([FIRST]) == {}
         assert not await desk.grants(FIRST)
         await desk.ended(FIRST)

@@ -33,7 +33,7 @@ def test_each_patch_gives_the_known_class(stock_class: bytes) -> None:
     """Growing numbers give the measured class; both patches the one that is shipped."""
     growing = skein_jar.only_grow(stock_class)
     assert sha256(growing) == skein_jar.GROWING_SHA256
-    assert sha256(skein_jar.end_when_told(growing)) == skein_jar.PATCHED_SHA256
+    assert sha256(skein_jar.end_when_reported(growing)) == skein_jar.PATCHED_SHA256
     assert len(growing) == len(stock_class)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.yarn.skein_resource_manager import shortened, told_end
+from homeport.appmaster.yarn.skein_resource_manager import reported_end, shortened
 
 
 def test_long_diagnostics_keep_what_happened_and_the_error() -> None:
@@ -27,9 +27,9 @@ def test_memory_is_a_fault_of_the_containers_own() -> None:
             f"YARN killed it for its memory: {killed}; "
             "cluster-manager.container.memory.mb says how much"
         )
-        assert told_end(f"{killed}.\n") == (story, True, False)
+        assert reported_end(f"{killed}.\n") == (story, True, False)
     other = "Container failed during execution, see logs for more information."
-    assert told_end(other) == (other.rstrip("."), False, False)
+    assert reported_end(other) == (other.rstrip("."), False, False)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,6 @@ def test_memory_is_a_fault_of_the_containers_own() -> None:
 )
 def test_a_preempted_container_is_distinguished_from_a_failed_one(words: str) -> None:
     """Lost, expired, preempted, disks failed: YARN's words for -100, -101 and -102."""
-    assert told_end(words) == (words, False, True)
-    assert not told_end(f"Container exited: {words}").is_taken_back
-    assert not told_end("Container killed by the ResourceManager").is_taken_back
+    assert reported_end(words) == (words, False, True)
+    assert not reported_end(f"Container exited: {words}").is_taken_back
+    assert not reported_end("Container killed by the ResourceManager").is_taken_back

@@ -36,26 +36,26 @@ def _memory() -> Iterator[LeaseMemory]:
 def test_the_launcher_finds_the_last_report_of_the_child(memory: LeaseMemory) -> None:
     """By another mapping of the same memory, a shorter word after a longer one too."""
     child = LeaseMemory(memory.fd)
-    assert memory.told() is None
+    assert memory.last_report() is None
     for report in (LONG, ContainerReport(lag=3), ContainerReport()):
         child.tell(report)
-        assert memory.told() == report
-        assert memory.told() == report
+        assert memory.last_report() == report
+        assert memory.last_report() == report
     assert (memory.deadline_ms, memory.beat_ms) == (7, 9)
 
 
 def test_a_report_that_is_being_written_is_left_for_the_next_look(memory: LeaseMemory) -> None:
     """Bytes that do not fit their checksum are no word: the one before holds."""
     memory.tell(ContainerReport(lag=3))
-    assert memory.told() == ContainerReport(lag=3)
+    assert memory.last_report() == ContainerReport(lag=3)
     os.pwrite(memory.fd, b"[", lease_memory._NUMBERS + lease_memory._HEAD.size)
-    assert memory.told() == ContainerReport(lag=3)
+    assert memory.last_report() == ContainerReport(lag=3)
 
 
 def test_nonsense_with_a_good_checksum_is_no_report(memory: LeaseMemory) -> None:
     """It is not handed on: the AM would refuse the launcher's check-in for it."""
     memory.tell(ContainerReport(lag=-1))
-    assert memory.told() is None
+    assert memory.last_report() is None
 
 
 def test_of_a_report_that_is_too_long_the_sums_are_passed_on(memory: LeaseMemory) -> None:
@@ -64,7 +64,7 @@ def test_of_a_report_that_is_too_long_the_sums_are_passed_on(memory: LeaseMemory
     report = ContainerReport.following(lags)
     assert len(str(report.to_json())) > REPORT_BYTES
     memory.tell(report)
-    assert memory.told() == ContainerReport(lag=2000)
+    assert memory.last_report() == ContainerReport(lag=2000)
 
 
 def test_the_launcher_finds_which_spare_is_wanted(memory: LeaseMemory) -> None:
@@ -74,7 +74,7 @@ def test_the_launcher_finds_which_spare_is_wanted(memory: LeaseMemory) -> None:
     for kind in (SpareKind.PLAIN, SpareKind.SPARK):
         child.want_spare(kind)
         assert memory.spare is kind
-    assert (memory.deadline_ms, memory.beat_ms, memory.told()) == (7, 9, None)
+    assert (memory.deadline_ms, memory.beat_ms, memory.last_report()) == (7, 9, None)
     os.pwrite(memory.fd, b"\xff" * 16, 16)
     assert (memory.spare, memory.spare_share_mb) == (SpareKind.NONE, 0)
 

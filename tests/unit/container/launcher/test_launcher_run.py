@@ -26,7 +26,7 @@ from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.launcher import Launcher
 from homeport.container.launcher.launcher_settings import LauncherSettings
 from homeport.container.launcher.lease_holder import LeaseHolder
-from homeport.container.launcher.stop_reporter import Testimony as Witnesses
+from homeport.container.launcher.stop_reporter import StopReporter as Witnesses
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import (
@@ -203,7 +203,7 @@ def _life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
 
     monkeypatch.setattr(ChildProcess, "start", started)
     monkeypatch.setattr(LeaseHolder, "hold", held)
-    monkeypatch.setattr(module, "Testimony", lambda _: witnesses)
+    monkeypatch.setattr(module, "StopReporter", lambda _: witnesses)
     monkeypatch.setattr(module, "boot_ms", lambda: am.now_ms)
     monkeypatch.setattr(spare, "boot_ms", lambda: am.now_ms)
     monkeypatch.setattr(spare, "used_mb", lambda: 0)

@@ -80,7 +80,7 @@ def test_a_spare_is_begun_where_there_is_room_and_stays(kept: Kept) -> None:
     assert kept.wants() == 1
     kept.spare.look_after(None)
     assert kept.wants(after_ms=module._LOOK_MS) == 1
-    assert kept.spare.told() == SpareReport("plain", is_ready=False)
+    assert kept.spare.last_report() == SpareReport("plain", is_ready=False)
     assert kept.last.poll() is None
 
 
@@ -106,7 +106,7 @@ def test_a_hand_over_gives_the_process_and_is_followed_by_a_rest(kept: Kept) -> 
     handed = kept.spare.take()
     assert handed is kept.last
     assert handed.poll() is None
-    assert kept.spare.told() is None
+    assert kept.spare.last_report() is None
     assert kept.wants(after_ms=module._REST_MS - 1) == 1
     assert kept.wants(after_ms=1) == 2
 
@@ -130,7 +130,7 @@ def test_an_unusable_spare_gets_no_permit(kept: Kept, fault: str) -> None:
     else:
         _lose(kept)
     assert kept.spare.take() is None
-    assert kept.spare.told() is None
+    assert kept.spare.last_report() is None
     assert kept.last.poll() == -SIGKILL
 
 
@@ -140,7 +140,7 @@ def test_a_spare_that_has_died_is_replaced_after_a_rest(kept: Kept) -> None:
     kept.last.signal(SIGKILL)
     kept.last.wait()
     assert kept.wants() == 1
-    assert kept.spare.told() is None
+    assert kept.spare.last_report() is None
     assert not kept.last.log_file.exists()
     assert kept.wants(after_ms=module._REST_MS - 1) == 1
     assert kept.wants(after_ms=1) == 2
@@ -164,7 +164,7 @@ def test_a_spare_of_another_kind_is_replaced_by_the_requested_one(kept: Kept) ->
     kept.wants(SpareKind.SPARK)
     assert kept.last.poll() == -SIGKILL
     kept.wants(SpareKind.SPARK, after_ms=module._REST_MS)
-    assert kept.spare.told() == SpareReport("spark", is_ready=False)
+    assert kept.spare.last_report() == SpareReport("spark", is_ready=False)
 
 
 def test_a_spare_whose_memory_is_needed_ends_for_long(kept: Kept) -> None:

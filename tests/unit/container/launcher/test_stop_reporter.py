@@ -40,7 +40,7 @@ class Witnessed:
         self._briefs = folder / "briefs"
         self._briefs.mkdir()
         keep = f"cat > {self._briefs}/$$"
-        self.testimony = module.Testimony(1000, ("/bin/sh", "-c", keep))
+        self.reporter = module.StopReporter(1000, ("/bin/sh", "-c", keep))
 
     def briefs(self) -> list[dict[str, Any]]:
         """The briefs of all witnesses, which have ended."""
@@ -49,8 +49,8 @@ class Witnessed:
 
     def wait(self) -> None:
         """No witness runs any more."""
-        for witness in self.testimony._witnesses:
-            witness.wait(LIMIT_S)
+        for recorder in self.reporter._recorders:
+            recorder.wait(LIMIT_S)
 
 
 @pytest.fixture(name="unprepared")
@@ -63,13 +63,13 @@ def _unprepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wit
 
 @pytest.fixture(name="witnessed")
 def _witnessed(unprepared: Witnessed) -> Witnessed:
-    unprepared.testimony.prepare(Am())
+    unprepared.reporter.prepare(Am())
     return unprepared
 
 
 def test_a_brief_names_the_incarnation_and_its_cause(witnessed: Witnessed) -> None:
     """With how Kafka is reached; there is nothing left to wait for."""
-    witnessed.testimony.of_stopped(KILLED)
+    witnessed.reporter.of_stopped(KILLED)
     assert witnessed.briefs() == [
         {
             "config": {"job.name": "flights"},
@@ -85,14 +85,14 @@ def test_a_brief_names_the_incarnation_and_its_cause(witnessed: Witnessed) -> No
 def test_a_stop_is_written_once(witnessed: Witnessed) -> None:
     """However often the launcher asks; the stop of another incarnation is written too."""
     for _ in range(3):
-        witnessed.testimony.of_stopped(KILLED)
-    witnessed.testimony.of_stopped(Stopped(SECOND, StopCause.FAILED, 1))
+        witnessed.reporter.of_stopped(KILLED)
+    witnessed.reporter.of_stopped(Stopped(SECOND, StopCause.FAILED, 1))
     assert sorted(brief["epoch"] for brief in witnessed.briefs()) == [1, 2]
 
 
 def test_without_a_configuration_nothing_is_written(unprepared: Witnessed) -> None:
     """No permit has come to this launcher: it does not know how Kafka is reached, and goes on."""
-    unprepared.testimony.of_stopped(KILLED)
+    unprepared.reporter.of_stopped(KILLED)
     assert unprepared.briefs() == []
 
 
@@ -107,20 +107,20 @@ def test_a_report_that_the_am_does_not_take_is_written_after_a_while(witnessed: 
 
 def test_an_answer_of_the_am_gives_it_its_whole_time_again(witnessed: Witnessed) -> None:
     """What was unanswered before it does not count."""
-    witnessed.testimony.is_unanswered(KILLED)
+    witnessed.reporter.is_unanswered(KILLED)
     witnessed.now_ms += module._PATIENCE_MS
-    witnessed.testimony.is_answered()
+    witnessed.reporter.is_answered()
     assert _told_once_more(witnessed) == []
 
 
 def test_a_stop_witness_leaves_nothing_open(witnessed: Witnessed) -> None:
     """The brief, which may hold secrets, is the witness's alone."""
-    witnessed.testimony.of_stopped(KILLED)
+    witnessed.reporter.of_stopped(KILLED)
     descriptors = Path("/proc/self/fd")
     open_here = [str(link.readlink()) for link in descriptors.iterdir() if link.is_symlink()]
     assert [name for name in open_here if "homeport-brief" in name] == []
 
 
 def _told_once_more(witnessed: Witnessed) -> list[dict[str, Any]]:
-    witnessed.testimony.is_unanswered(KILLED)
+    witnessed.reporter.is_unanswered(KILLED)
     return witnessed.briefs()

@@ -74,7 +74,7 @@ def test_a_launcher_finds_it_in_the_memory_that_it_shares() -> None:
     memory = LeaseMemory.create(1, 1)
     memory.tell(ContainerReport())
     WorkReport(memory.tell, lambda: 0.25).committed()
-    assert memory.told() == ContainerReport(first_commit_ms=250)
+    assert memory.last_report() == ContainerReport(first_commit_ms=250)
     assert ContainerReport(lag=1).works_after_ms is None
 
 

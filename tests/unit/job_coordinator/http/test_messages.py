@@ -45,7 +45,7 @@ _FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
     (ORDER, Order.from_json),
     (Order(OrderKind.WAIT, 500, 0), Order.from_json),
     (Order(OrderKind.STOP, 500, 0, ONE), Order.from_json),
-    (Order(OrderKind.STOP, 500, 0, ONE, makes_way=True), Order.from_json),
+    (Order(OrderKind.STOP, 500, 0, ONE, is_replaced=True), Order.from_json),
     (Order(OrderKind.EXIT, 0, 0), Order.from_json),
     (STARTED, Started.from_json),
     (Started(ONE), Started.from_json),

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ListOffsetsResultInfo
 
 from homeport.job_coordinator.kafka.clients import error_of
-from homeport.job_coordinator.kafka.offsets import told_offset
+from homeport.job_coordinator.kafka.offsets import reported_offset
 
 
 def answer(offset: int) -> Future[ListOffsetsResultInfo]:
@@ -22,11 +22,11 @@ def answer(offset: int) -> Future[ListOffsetsResultInfo]:
 @pytest.mark.parametrize("offset", [0, 7, -1])
 def test_an_offset_that_was_returned_is_the_offset(offset: int) -> None:
     """-1: there is no record of that time."""
-    assert told_offset(answer(offset)) == offset
+    assert reported_offset(answer(offset)) == offset
 
 
 def test_the_number_that_means_no_answer_is_an_error() -> None:
     """One that Kafka's absence is known by."""
     with pytest.raises(KafkaException) as caught:
-        told_offset(answer(-1001))
+        reported_offset(answer(-1001))
     assert error_of(caught.value).code() == KafkaError._TIMED_OUT

@@ -8,7 +8,7 @@ import pytest
 
 from homeport.appmaster.allocation import container_allocator
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.lease.fencing import FencingDesk
+from homeport.appmaster.lease.fencing import Fencing
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.world.judges import counted
@@ -25,7 +25,7 @@ def the_driver_s_fence_is_enough(patch: pytest.MonkeyPatch) -> None:
         drop(draft, gone, lambda p: p.incarnation in gone)
 
     patch.setattr(container_allocator, "_drop_unfenced", drop_all)
-    patch.setattr(FencingDesk, "lost", FencingDesk.stopped)
+    patch.setattr(Fencing, "lost", Fencing.stopped)
 
 
 @schedule("I1", the_driver_s_fence_is_enough, "0@1 wrote to task 0 after 0@2")

@@ -13,7 +13,7 @@ from homeport.appmaster.allocation import container_allocator
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.job_model import publication
-from homeport.appmaster.lease.fencing import FencingDesk
+from homeport.appmaster.lease.fencing import Fencing
 from homeport.config.errors import UnavailableError
 from homeport.container.api import MessageCollector
 from homeport.container.container_job import ContainerJob
@@ -202,7 +202,7 @@ def a_machine_stands_still_before_it_sends(scene: Scene) -> None:
 
 def leaves_it_to_the_successor(patch: pytest.MonkeyPatch) -> None:
     """The driver initialises no id."""
-    patch.setattr(FencingDesk, "lost", lambda *_: None)
+    patch.setattr(Fencing, "lost", lambda *_: None)
 
 
 @schedule(

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 import pytest
 
 from homeport.appmaster.allocation import exclusion, invariants
-from homeport.appmaster.driver.coordinator_stream_client import StreamDesk
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.lease import lease_table
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
@@ -120,13 +120,15 @@ def an_attempt_is_cut_off_from_kafka_and_replaced(scene: Scene) -> None:
 
 def permits_go_before_their_records(patch: pytest.MonkeyPatch) -> None:
     """The driver answers with a decision whose records are still on their way."""
-    append = StreamDesk.append
+    append = CoordinatorStreamClient.append
     on_their_way = set()
 
-    async def begun(desk: StreamDesk, messages: list[CoordinatorStreamMessage]) -> None:
+    async def begun(
+        desk: CoordinatorStreamClient, messages: list[CoordinatorStreamMessage]
+    ) -> None:
         on_their_way.add(asyncio.ensure_future(append(desk, messages)))
 
-    patch.setattr(StreamDesk, "append", begun)
+    patch.setattr(CoordinatorStreamClient, "append", begun)
 
 
 @schedule("L3", permits_go_before_their_records, "0@1 was started 2 times")

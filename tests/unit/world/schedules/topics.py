@@ -99,7 +99,7 @@ def the_checkpoint_topic_is_made_anew_under_a_container(scene: Scene) -> None:
 BEGIN = {"job.input.recreated": "begin"}
 
 
-def made_anew(scene: Scene, records: int) -> None:
+def recreated(scene: Scene, records: int) -> None:
     """The input is another topic, which has so many records already."""
     scene.world.broker.create("in")
     scene.produce(records)
@@ -114,7 +114,7 @@ def takes_any_topic_for_its_input(patch: pytest.MonkeyPatch) -> None:
 def the_input_is_made_anew_between_two_submissions(scene: Scene) -> None:
     """It is longer than the job's position: the first records would be passed over in silence."""
     ended(scene, scene.working(3))
-    made_anew(scene, 8)
+    recreated(scene, 8)
     attempt = begins_or_is_refused(scene)
     verdict = "the job goes on in a topic that it never read"
     scene.require(not attempt.supervisor.is_alive, verdict)
@@ -138,7 +138,7 @@ def counts_all(scene: Scene, records: int) -> None:
 def the_new_input_is_begun(scene: Scene) -> None:
     """All of it is counted on top of the state; and once, with any next container."""
     ended(scene, scene.working(3))
-    made_anew(scene, 8)
+    recreated(scene, 8)
     begins_or_is_refused(scene)
     counts_all(scene, 11)
     next(c for c in scene.hosts.children if c.is_alive).kill()
@@ -162,7 +162,7 @@ def a_zombie_wakes_up_when_the_new_input_has_been_accepted(scene: Scene) -> None
     scene.until(lambda: child.is_stopped, "it stands before its transaction")
     scene.hosts.freeze("a")
     first.supervisor.kill()
-    made_anew(scene, 8)
+    recreated(scene, 8)
     scene.attempt(submission=2, host="am2")
     scene.until(
         lambda: len(scene.world.facts_of("driver:model-change")) == 2, "the new input is accepted"

@@ -42,7 +42,7 @@ def test_an_excluded_host_is_closed_unless_a_probe_may_be_sent(draft: Draft) -> 
     """One probe: while it is requested or granted, early or not, no other request may follow."""
     assert closed(draft) == [A]
     for phase in (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED):
-        draft.containers[ZERO.processor_id] = replace(ZERO, phase=phase, wanted=B)
+        draft.containers[ZERO.processor_id] = replace(ZERO, phase=phase, requested_host=B)
         assert closed(draft) == [A, B]
     del draft.containers[ZERO.processor_id]
     draft.early[ZERO.processor_id] = EARLY
@@ -56,7 +56,7 @@ def test_a_host_is_requested_while_a_strict_request_is_pending(draft: Draft) -> 
     phases = (ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED, ContainerPhase.QUEUED)
     for name, phase, host in zip("012", phases, (A, B, C), strict=True):
         draft.containers[ProcessorId(name)] = ContainerState(
-            ProcessorId(name), phase=phase, wanted=host
+            ProcessorId(name), phase=phase, requested_host=host
         )
     assert [h for h in (A, B, C) if draft.is_asked(h)] == [A]
     draft.early[ZERO.processor_id] = EARLY
@@ -71,7 +71,7 @@ def test_load_counts_what_is_there_and_what_is_wanted(draft: Draft) -> None:
         ZERO, phase=ContainerPhase.RUNNING, resource_id=ResourceId("r0")
     )
     for name, host in (("1", A), ("2", None)):
-        draft.containers[ProcessorId(name)] = ContainerState(ProcessorId(name), wanted=host)
+        draft.containers[ProcessorId(name)] = ContainerState(ProcessorId(name), requested_host=host)
     assert dict(draft.loads) == {A: 2}
 
 
@@ -81,7 +81,7 @@ def test_hosts_are_ranked_by_load_then_free_to_ask_then_name(draft: Draft) -> No
     assert list(draft.ranking.best_first()) == [A, B, C]
     draft.early[ZERO.processor_id] = replace(EARLY, host=A)
     assert list(draft.ranking.best_first()) == [B, C, A]
-    draft.containers[ProcessorId("1")] = ContainerState(ProcessorId("1"), wanted=B)
+    draft.containers[ProcessorId("1")] = ContainerState(ProcessorId("1"), requested_host=B)
     assert list(draft.ranking.best_first()) == [C, A, B]
     del draft.early[ZERO.processor_id]
     del draft.containers[ProcessorId("1")]

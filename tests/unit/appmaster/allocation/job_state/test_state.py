@@ -16,7 +16,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     initial_state,
 )
-from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Happening
+from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Trigger
 from homeport.appmaster.allocation.protocol.events import (
     LauncherSilent,
     ResourceEnded,
@@ -49,7 +49,7 @@ def test_every_phase_is_of_exactly_one_kind_and_has_a_row() -> None:
     for phase in ContainerPhase:
         assert (phase in WAITING) + (phase in LIVE) + (phase in TERMINAL) == 1
     assert ASKING < WAITING
-    ours = {Happening.MODEL_CHANGED, Happening.COMMANDED}
+    ours = {Trigger.MODEL_CHANGED, Trigger.COMMANDED}
     assert all(set(TRANSITIONS[phase]) <= ours for phase in TERMINAL)
 
 
@@ -69,16 +69,16 @@ def test_every_phase_can_be_reached_and_every_other_one_can_end() -> None:
     assert all(reached(phase) & TERMINAL for phase in ContainerPhase)
 
 
-@pytest.mark.parametrize(("phase", "happening"), [*product(ContainerPhase, Happening)])
+@pytest.mark.parametrize(("phase", "trigger"), [*product(ContainerPhase, Trigger)])
 def test_no_move_but_those_of_the_table_is_possible(
-    phase: ContainerPhase, happening: Happening
+    phase: ContainerPhase, trigger: Trigger
 ) -> None:
     """Any other raises, with the story, and changes nothing."""
     container = ContainerState(ProcessorId("0"), phase=phase)
     draft = Draft(initial_state(SETTINGS), "the event")
-    for to in set(ContainerPhase) - TRANSITIONS[phase].get(happening, frozenset()):
+    for to in set(ContainerPhase) - TRANSITIONS[phase].get(trigger, frozenset()):
         with pytest.raises(InvariantViolation, match=r"must not take .* after the event"):
-            draft.move(container, happening, to)
+            draft.move(container, trigger, to)
     assert draft.containers == {}
 
 

@@ -14,7 +14,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ResourceState,
     initial_state,
 )
-from homeport.appmaster.allocation.job_state.table import Bag, Edit, Facets, Table
+from homeport.appmaster.allocation.job_state.table import Edit, IndexValues, PersistentSet, Table
 from homeport.appmaster.allocation.protocol.events import ResourceEnded
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from tests.unit.appmaster.allocation.conftest import SETTINGS
@@ -22,7 +22,7 @@ from tests.unit.appmaster.allocation.conftest import SETTINGS
 
 @dataclass(frozen=True)
 class Row:
-    """A row with two facets."""
+    """A row with two indexes."""
 
     name: str
     colour: str | None = None
@@ -32,8 +32,8 @@ class Row:
 class Rows(Table[str, Row]):
     """Rows by name, found by colour and size."""
 
-    facets = 2
-    COLOUR, SIZE = range(facets)
+    index_count = 2
+    COLOUR, SIZE = range(index_count)
 
     @staticmethod
     def key_of(row: Row) -> str:
@@ -41,7 +41,7 @@ class Rows(Table[str, Row]):
         return row.name
 
     @staticmethod
-    def facets_of(row: Row) -> Facets:
+    def index_values_of(row: Row) -> IndexValues:
         """Colour and size."""
         return (row.colour, row.size)
 
@@ -49,16 +49,16 @@ class Rows(Table[str, Row]):
 RED, BLUE = Row("b", "red", 1), Row("a", "blue", 1)
 
 
-def test_rows_are_in_the_order_of_their_keys_and_found_by_their_facets() -> None:
+def test_rows_are_in_the_order_of_their_keys_and_found_by_their_indexes() -> None:
     """However they were handed in; None is under nothing."""
     table = Rows([RED, BLUE, Row("c")])
     assert [row.name for row in table] == ["a", "b", "c"]
     assert len(table) == 3
     assert table.get("b") == RED
     assert table.get("z") is table.get(None) is None
-    assert sorted(table.filed(Rows.SIZE, 1)) == ["a", "b"]
+    assert sorted(table.indexed(Rows.SIZE, 1)) == ["a", "b"]
     assert sorted(table.values_of(Rows.COLOUR)) == ["blue", "red"]
-    assert not table.filed(Rows.SIZE, None)
+    assert not table.indexed(Rows.SIZE, None)
     assert repr(Rows([BLUE])) == "Rows([Row(name='a', colour='blue', size=1)])"
 
 
@@ -88,7 +88,7 @@ def test_an_edit_is_a_mapping_and_leaves_the_table_as_it_was() -> None:
     assert table == Rows([RED, BLUE])
 
 
-def test_random_edits_file_every_row_where_its_facets_say() -> None:
+def test_random_edits_keep_every_index_true() -> None:
     """As a table made of the same rows does."""
     draws = random.Random(3)  # noqa: S311 - a test's dice, not a secret
     table, rows = Rows(), dict[str, Row]()
@@ -102,21 +102,21 @@ def test_random_edits_file_every_row_where_its_facets_say() -> None:
                 size = draws.choice([None, 1, 2])
                 edit[name] = rows[name] = Row(name, draws.choice([None, "red", "blue"]), size)
         table = edit.freeze()
-        assert table.is_filed_well()
+        assert table.has_sound_indexes()
         assert list(table) == sorted(rows.values(), key=Rows.key_of)
 
 
 def test_a_bag_is_a_set_that_shares_what_did_not_change() -> None:
     """Equal to any set of its elements; what changes nothing gives the same object."""
-    one = Bag([1])
+    one = PersistentSet([1])
     two = one.having(2)
     assert one == {1}
-    assert two == Bag([2, 1])
-    assert hash(two) == hash(Bag([2, 1]))
+    assert two == PersistentSet([2, 1])
+    assert hash(two) == hash(PersistentSet([2, 1]))
     assert two.having(2) is two
     assert two.without(3) is two
     assert two.without(2) == one
-    assert (1 in two, len(two), repr(one)) == (True, 2, "Bag(['1'])")
+    assert (1 in two, len(two), repr(one)) == (True, 2, "PersistentSet(['1'])")
 
 
 def test_random_edits_keep_the_idle_launchers_and_the_load_of_each_host() -> None:
@@ -146,7 +146,9 @@ def test_random_edits_keep_the_idle_launchers_and_the_load_of_each_host() -> Non
                 processor, phase=ContainerPhase.RUNNING, resource_id=resource
             )
         wanting = ProcessorId("w" + draws.choice("01"))
-        edit.containers[wanting] = ContainerState(wanting, wanted=draws.choice([*hosts, None]))
+        edit.containers[wanting] = ContainerState(
+            wanting, requested_host=draws.choice([*hosts, None])
+        )
         containers, resources = edit.containers.freeze(), edit.resources.freeze()
         state = replace(
             state,

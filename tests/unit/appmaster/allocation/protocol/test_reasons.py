@@ -380,7 +380,7 @@ def test_a_probe_that_fails(machine: Machine) -> None:
     machine.feed(expired(4))
     asked = machine.container("0").request_id
     assert asked is not None
-    assert machine.container("0").wanted == "a"
+    assert machine.container("0").requested_host == "a"
     assert told(machine, expired(asked))[1] == (
         "Host a is not asked for now, as all its launchers fell silent: "
         "no launcher came of the probe"
