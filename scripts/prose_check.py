@@ -28,9 +28,7 @@ BANNED = {
 """Regular expression of words -> the remedy."""
 NOT_YET = (
     "appmaster/allocation",
-    "appmaster/driver",
     "appmaster/job_model",
-    "appmaster/report",
     "tests/unit/appmaster/allocation/protocol/test_reasons.py",
     "tests/unit/appmaster/allocation/test_broken_sentences.py",
     "tests/unit/appmaster/allocation/test_invariants.py",

@@ -14,7 +14,7 @@ def charged_failures(
 ) -> dict[ProcessorId, ChargedFailures]:
     """What still counts of what earlier drivers have charged.
 
-    Who was given up stays given up. A clock that went back forgives nothing.
+    A container that was given up stays so. A clock that went back forgives nothing.
     """
     found = {}
     for processor_id, state in states.items():

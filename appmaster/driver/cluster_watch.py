@@ -31,7 +31,7 @@ log = logging.getLogger("driver")
 class ClusterWatch:
     """To be used on the driver's event loop; what is new goes to ``post``.
 
-    ``unheard``: whose launchers an earlier driver asked for, and who have not been heard.
+    ``unheard``: incarnations of earlier drivers whose launchers have not called yet.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class ClusterWatch:
             await asyncio.sleep(_HOSTS_POLL_S)
 
     def close(self) -> None:
-        """Nothing is asked any more."""
+        """No request is made any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _observe(self, reports: tuple[ResourceReport, ...]) -> None:
         """Hands in what is new since the last poll.
 
-        Nothing is asked for before hosts are known, and what earlier drivers permitted is too.
+        No request is made before the hosts and what earlier drivers permitted are known.
         """
         for report in reports:
             if report.container.state is SkeinContainerState.ENDED:

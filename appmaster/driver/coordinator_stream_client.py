@@ -114,12 +114,12 @@ class CoordinatorStreamClient:
         try:
             await self._write(list(tombstones))
         except (UnavailableError, WireError) as e:
-            log.warning("records that nobody can use stay in the coordinator stream: %s", e)
+            log.warning("records without a use stay in the coordinator stream: %s", e)
 
     async def publish(self, publish: Callable[[], JobModelPublished]) -> JobModelPublished:
         """What ``publish`` writes is in the stream: until it is, as nothing can go on without.
 
-        Whoever tries again reads first what became of the last try, and writes no more than lacks.
+        The next try reads first what became of the last one, and writes only what lacks.
         """
         while True:
             try:
@@ -175,7 +175,7 @@ class CoordinatorStreamClient:
         return await self._in_thread(read)
 
     def close(self) -> None:
-        """Nothing is asked any more."""
+        """No request is made any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _write(self, messages: list[CoordinatorStreamMessage]) -> None:
@@ -202,11 +202,11 @@ class CoordinatorStreamClient:
         return self._news
 
     def _versions(self) -> dict[ProcessorId, tuple[int, int]]:
-        """Of whom no model has overtaken: the record of the others names the new version."""
+        """Without overtaken processors: the record of those names the new version."""
         try:
             epochs = EpochManager(self._stream).read_processor_epochs()
         except WireError as e:
-            # Whoever permits or publishes must stop at it; for what the status says nobody need.
+            # A permit or a publication must stop at it; the status need not.
             log.warning("coordinator stream: %s", e)
             return {}
         return {p: (r.epoch, r.model_version) for p, r in epochs.items() if not r.is_raised}

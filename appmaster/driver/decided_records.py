@@ -44,7 +44,7 @@ TasksOf = Callable[[ProcessorId], Iterable[TaskName]]
 
 
 class Containers(Protocol):
-    """What is asked of the allocator's state."""
+    """What the messages need of the allocator's state."""
 
     def container(self, processor_id: ProcessorId) -> ContainerState | None:
         """The container of that processor; None where there is none."""

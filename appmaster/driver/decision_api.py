@@ -1,4 +1,4 @@
-"""What is told by HTTP of the driver's decisions: why they were made, and what others would be."""
+"""What HTTP shows of the driver's decisions: why they were made, and what others would be."""
 
 from __future__ import annotations
 

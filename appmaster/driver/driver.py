@@ -325,14 +325,14 @@ class Driver:
                 case StopContainer():
                     self.decisions.stop_ordered(instruction)
                 case ReleaseResource():
-                    pass  # an order, told when its launcher checks in
+                    pass  # an order, sent when its launcher checks in
                 case SuspectOurselves():
                     self.status.failed(f"{brief(instruction)}: perhaps the AM's own network did")
                 case EndJob():
                     self._end = instruction
 
     def post(self, event: Event) -> None:
-        """Hands in an event that nobody waits for."""
+        """Hands in an event without a caller that waits."""
         self._queue.post(event)
 
     async def ask(self, event: Event, message: LauncherMessage) -> Decision:
@@ -346,7 +346,7 @@ class Driver:
         # Not at once: what refuses now will refuse again.
         later = asyncio.get_running_loop().call_later
         if isinstance(order, CancelRequest):
-            # Nobody else withdraws it: it would keep its host reserved for ever.
+            # Nothing else withdraws it: it would keep its host reserved for ever.
             later(_RETRY_S, self._skein.order, order)
             return
         self.status.failed(f"{brief(order)}: {error}")
@@ -355,7 +355,7 @@ class Driver:
     async def _watch_launchers(self) -> None:
         while True:
             if os.getppid() != self._parent:
-                # Nothing of the application can be told or learned any more.
+                # The supervisor alone reports to YARN and starts the next driver.
                 raise UnavailableError("the supervisor is gone: this attempt is over")
             await self._begin_if_due()
             self._end_if_due()
@@ -436,7 +436,7 @@ class Driver:
             self.post(SettingsChanged(allocator))
 
     async def _note_stops(self, stopped: Mapping[Incarnation, str]) -> None:
-        """Those that somebody has witnessed (safety P1) are not waited for."""
+        """Stops with evidence (safety P1) are not waited for."""
         for incarnation, cause in stopped.items():
             if incarnation in self.adoption.pending:
                 await self.leases.ended(incarnation)

@@ -67,7 +67,7 @@ class DriverSettings:
         )
 
     def configured(self, config: Config) -> DriverSettings:
-        """The settings under another configuration; what earlier drivers told stays."""
+        """The settings under another configuration; what earlier drivers left stays."""
         new = DriverSettings.of(config)
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""The driver's queue of events, and who waits for what one of them leads to."""
+"""The driver's queue of events, and the callers that wait for a decision."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Item:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether nobody waits for it any more, and it need not be taken."""
+        """Whether its caller waits no more, so that it need not be taken."""
         return self.answer is not None and self.answer.cancelled()
 
     async def event(self) -> Event | None:
@@ -43,12 +43,12 @@ class Item:
         return await self.source() if callable(self.source) else self.source
 
     def decided(self, decision: Decision | None) -> None:
-        """Who waits is told."""
+        """The caller gets the decision."""
         if self.answer is not None and not self.answer.done():
             self.answer.set_result(decision)
 
     def failed(self, error: BaseException) -> None:
-        """Who waits is told that there will be no decision."""
+        """The caller gets the error: there will be no decision."""
         if self.answer is not None and not self.answer.done():
             self.answer.set_exception(UnavailableError(f"the AM attempt ends: {error}"))
 
@@ -84,7 +84,7 @@ class EventQueue:
         return held or await self._items.get()
 
     def post(self, event: Event) -> None:
-        """Hands in an event that nobody waits for."""
+        """Hands in an event without a caller that waits."""
         self._items.put_nowait(Item(event))
 
     async def ask(self, event: Event, message: LauncherMessage | None = None) -> Decision:
@@ -92,8 +92,8 @@ class EventQueue:
 
         Raises:
             UnavailableError: it takes longer than the caller may wait; it will still be taken,
-                unless it is a check-in, which its launcher repeats: those that nobody waits for
-                would keep the driver from those that somebody does, ever more of them.
+                unless it is a check-in, which its launcher repeats: those without a
+                caller would keep the driver from the others, ever more of them.
         """
         answer = self._put(event, message)
         try:
@@ -123,6 +123,6 @@ class EventQueue:
 
 
 def _retrieved(answer: asyncio.Future[Decision | None]) -> None:
-    """Keeps asyncio from reporting an exception that nobody waits for any more."""
+    """Keeps asyncio from reporting an exception whose caller waits no more."""
     if not answer.cancelled():
         answer.exception()

@@ -1,8 +1,8 @@
 """What the AM serves by HTTP: the driver as the server sees it.
 
 The answer to a launcher's check-in is what that very check-in led to. While the driver is busy, as
-when records cannot be written because Kafka is away, launchers are told to go on as they are: they
-live, and so does the AM.
+when records cannot be written because Kafka is away, launchers get the order to go on as they are:
+they live, and so does the AM.
 """
 
 from __future__ import annotations

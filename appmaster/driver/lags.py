@@ -1,4 +1,4 @@
-"""How far standby containers are behind, as their launchers tell with each check-in."""
+"""How far standby containers are behind, as their launchers report with each check-in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 
 
 class LagBoard:
-    """Collects what is told, so that the allocator hears of all in one event."""
+    """Collects the reports, so that the allocator gets all in one event."""
 
     def __init__(self) -> None:
         self._known: dict[ProcessorId, tuple[int, int]] = {}

@@ -58,7 +58,7 @@ class LauncherMessages:
             self._status.started(known)
 
     def reported(self, step: Step) -> None:
-        """The reports know what the launcher says, before they are told what was decided."""
+        """The reports get the launcher's message before the decision."""
         match step.message:
             case Started() as message:
                 self._status.started(message)
@@ -87,7 +87,7 @@ class LauncherMessages:
             self._lags.heard(running, message.report.lag)
 
     def _end_lease(self, incarnation: Incarnation) -> None:
-        """The keeper is told in a thread: the next permit is granted after that, by its order."""
+        """The keeper gets the message in a thread: its order puts the next permit after that."""
         task = asyncio.ensure_future(self._leases.ended(incarnation))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

@@ -1,11 +1,11 @@
 """The driver's side of operators' commands: requests in the coordinator stream become events.
 
-Requests are taken one at a time, as work of the driver's queue: whoever reads the next one has
-the answer to the last one in the stream, so that none is taken twice and none is left out.
+Requests are taken one at a time, as work of the driver's queue: when the next one is read,
+the answer to the last one is in the stream, so that none is taken twice and none is left out.
 
 A request names the run of the job that it is meant for: its application on YARN, or what
 ``app.run.id`` is set to, as Samza has it. One for another run is refused, where Samza deletes it
-without a word: whoever wrote it waits for an answer. Answers are kept as long as the run, since a
+in silence: its writer waits for an answer. Answers are kept as long as the run, since a
 uuid that comes again is known by its answer; the first driver of the next run deletes them.
 """
 
@@ -73,7 +73,7 @@ class PlacementRequests:
         self._unfinished = self._requests.unfinished()
 
     def unfinished(self) -> Iterator[PlacementRequested]:
-        """What an earlier driver of this run was told and has not ended, the oldest first."""
+        """What an earlier driver of this run has begun and not ended, the oldest first."""
         for response, fault in sorted(self._unfinished, key=lambda u: u[0].request.timestamp_ms):
             request, source = response.request, response.source
             if is_for(request, self._application, self._config()):

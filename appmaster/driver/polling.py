@@ -5,7 +5,7 @@ by a thousand launchers twice a second it would need more than a core, and one t
 never have heard them all. What cannot wait, a child's start and end, is reported at once.
 
 Orders reach a launcher as answers. Of one that is soon to get an order, a recovery would wait for
-half an interval: it is told to come sooner, as long as there are few of them.
+half an interval: it gets a shorter interval, as long as there are few of them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def lease_pause_ms(due_ms: int | None) -> int:
     """When the keeper is to be asked again whose lease has run out.
 
     Args:
-        due_ms: in how many ms the first one can; None: nobody has a lease.
+        due_ms: in how many ms the first one can; None: there is no lease.
     """
     if due_ms is None:
         return _LONGEST_LEASE_PAUSE_MS

@@ -49,7 +49,7 @@ class ResourceManagerClient:
     async def carry_out(
         self, refused: Callable[[RequestResource | CancelRequest, UnavailableError], None]
     ) -> None:
-        """Carries out orders for ever; ``refused`` is told of each that Skein did not take."""
+        """Carries out orders for ever; ``refused`` gets each that Skein did not take."""
         while True:
             order = await self._orders.get()
             try:
@@ -72,7 +72,7 @@ class ResourceManagerClient:
         await self._in_thread(partial(self._resources.finish, result, diagnostics))
 
     def close(self) -> None:
-        """Nothing is asked any more."""
+        """No request is made any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _give(self, order: RequestResource | CancelRequest) -> None:

@@ -1,7 +1,7 @@
 """The allocator in numbers: Samza's, by Samza's names, and those that STANDBY asks for.
 
-Counted from what the allocator tells of its decisions (events, reasons, records); what is so now is
-read from its state when somebody asks. Counters begin with this driver: whoever reads them over
+Counted from the allocator's decisions (events, reasons, records); present values are read from its
+state at each request. Counters begin with this driver: a reader of them over
 time takes a fall to zero for a new one, as Prometheus does.
 
 Names: ``samza_<class>_<name>`` of Samza's group ``<package>.<class>`` and metric ``<name>``, with
@@ -42,8 +42,8 @@ MANAGER: Final = "org.apache.samza.metrics.ContainerProcessManagerMetrics"
 APP_MASTER: Final = "org.apache.samza.job.yarn.SamzaAppMasterMetrics"
 
 _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
-    (MANAGER, "failed-containers", "Ends that nobody ordered, and launches in vain."),
-    (MANAGER, "released-containers", "Launchers told to go, as nobody needed them."),
+    (MANAGER, "failed-containers", "Ends without an order, and launches in vain."),
+    (MANAGER, "released-containers", "Launchers that were released, as no container needed them."),
     (MANAGER, "preferred-host-requests", "Requests for the host with a container's state."),
     (MANAGER, "any-host-requests", "Requests for another host, by name or any."),
     (MANAGER, "expired-preferred-host-requests", "Of those for the host with the state."),
@@ -149,7 +149,7 @@ class AllocatorMetrics:
     def _count_failovers(self, records: Iterable[Record]) -> None:
         """A choice that is lost and the one that follows it are records of one decision.
 
-        Nobody after nobody is no further occurrence: only the list of those tried is another.
+        A second choice without a standby is no further occurrence: only the list is longer.
         """
         chosen = {r.active: r for r in records if isinstance(r, WriteFailover)}
         for active, choice in chosen.items():
@@ -165,7 +165,7 @@ class AllocatorMetrics:
                 self._chosen.pop(record.active, None)
 
     def _count_request(self, reason: Reason) -> None:
-        """What was asked for is remembered, as the reason of an expiry does not tell."""
+        """What was requested is remembered, as the reason of an expiry does not name it."""
         if reason.processor_id is None:
             return
         asked = _COUNTED_BY.get(reason.kind, "")
@@ -193,7 +193,7 @@ class AllocatorMetrics:
         yield from self._present(state)
         failures = CounterMetricFamily(
             "homeport_container_failures",
-            "Ends that nobody ordered, and launches in vain; charged: to the retry keys.",
+            "Ends without an order, and launches in vain; charged: to the retry keys.",
             labels=("role", "charged"),
         )
         for role in ContainerRole:
@@ -254,7 +254,7 @@ class AllocatorMetrics:
             ),
             (MANAGER, "container-memory-mb", "Of each.", settings.container_memory_mb),
             (MANAGER, "container-cpu-cores", "Of each.", settings.container_cores),
-            (APP_MASTER, "allocated-containers-in-buffer", "Launchers that nobody holds.", idle),
+            (APP_MASTER, "allocated-containers-in-buffer", "Launchers without a container.", idle),
         ):
             gauge = GaugeMetricFamily(samza_name(group, name), f"{group} {name}. {about}")
             gauge.add_metric((), value)
@@ -262,7 +262,7 @@ class AllocatorMetrics:
         yield _samza_counter(
             MANAGER,
             "redundant-notifications",
-            "Events that came too late, twice, or for somebody unknown.",
+            "Events that came too late, twice, or for an unknown container.",
             state.stale_events,
         )
 

@@ -1,6 +1,6 @@
-"""What the driver tells of its decisions, in its log, the job's history and to who asks; once each.
+"""What the driver shows of its decisions, in its log, the job's history and over HTTP; once each.
 
-Orders come again with each check-in until they are obeyed: a repetition is not told.
+Orders come again with each check-in until they are obeyed: a repetition is not shown.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ log = logging.getLogger("driver")
 
 
 class DecisionLog:
-    """Remembers which permits and stops have been told, and hands on what decided them.
+    """Remembers which permits and stops have been shown, and hands on what decided them.
 
-    ``events`` is for people, ``metrics`` for those who count.
+    ``events`` is for people, ``metrics`` for counting.
     """
 
     def __init__(self, history: HistoryWriter, launchers: LauncherTable) -> None:
@@ -66,7 +66,7 @@ class DecisionLog:
         )
 
     def decided(self, step: Step) -> None:
-        """What followed from an event is recorded. To be told before it is carried out."""
+        """What followed from an event is recorded. To be called before it is carried out."""
         event, decision = step.event, step.decision
         if step.before.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
@@ -115,7 +115,7 @@ class DecisionLog:
         )
 
     def _is_repeated(self, instruction: Instruction) -> bool:
-        """Whether it is an order that was told before and comes again until it is obeyed."""
+        """Whether it is an order that was shown before and comes again until it is obeyed."""
         if isinstance(instruction, PermitContainer):
             return instruction.incarnation in self._permitted
         if isinstance(instruction, StopContainer):

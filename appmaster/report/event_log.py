@@ -1,7 +1,7 @@
 """The last events that decided something: cause, reasons, records, instructions, in that order.
 
 Bounded in number and bytes, in memory alone: it begins with this driver, and says since when. Each
-event is numbered, so that a reader who comes again is told what is new, and whether he missed any.
+event is numbered, so that a second request returns what is new, and says whether any is missing.
 It holds nothing of the configuration, so nothing in it needs masking.
 """
 
@@ -63,7 +63,7 @@ class EventLog:
         self._last = 0
 
     def add(self, event: Event, decision: Decision, instructions: Iterable[Instruction]) -> None:
-        """The event is the newest; ``instructions``: those of the decision that are told."""
+        """The event is the newest; ``instructions``: those of the decision that are shown."""
         self._last += 1
         reasons, records, orders = decision.reasons, decision.records, tuple(instructions)
         said = (reasons[:MAX_TOLD], records[:MAX_TOLD], orders[:MAX_TOLD])
@@ -104,7 +104,7 @@ class EventLog:
         """The body of ``GET /v1/events``, in the order of their numbers.
 
         Shapes: ``first`` and ``last``, the numbers of the oldest event kept and of the newest one
-        (0: none yet); ``more``, whether some that were asked for are left out, the oldest of them
+        (0: none yet); ``more``, whether some of the requested ones are left out, the oldest ones
         where ``since`` is not given, else the newest.
         """
         found = [e for e in self._entries if _is_asked_for(e, asked)]
@@ -128,7 +128,7 @@ def _is_asked_for(entry: _Entry, asked: EventsAsked) -> bool:
 
 
 def _processors(event: Event, reasons: Iterable[Reason]) -> frozenset[ProcessorId]:
-    """Whom the event is about: those that its reasons name, and its incarnation's."""
+    """The processors of the event: those that its reasons name, and its incarnation's."""
     ids = {i for r in reasons for i in (r.processor_id, r.other) if i is not None}
     incarnation = getattr(event, "incarnation", None)
     if isinstance(incarnation, Incarnation):

@@ -59,11 +59,11 @@ class _Facts:
     started: Started | None = None
     last_failure: Failure | None = None
     report: tuple[Incarnation, ContainerReport] | None = None
-    """What the container tells of its work, by its launcher's last check-in."""
+    """What the container reports of its work, with its launcher's last check-in."""
     epoch: int = 0
     """The last epoch that this driver permitted or found."""
     restarts: int = 0
-    """How often there was another; epochs that a new model raises were nobody's."""
+    """How often there was another; an epoch that a new model raises counts for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class _Shown:
 
 @dataclass
 class JobStatus:
-    """Collects facts as they come and tells them with the allocator's state.
+    """Collects facts as they come and shows them with the allocator's state.
 
     Args:
         now_ms: the time, in ms since 1970.
         foreseen: what the allocator will know once it has the JobModel that the driver begins with.
             It gets that when it is known what earlier drivers have left running, which may take
-            longer than a lease; who looks meanwhile finds every container, not none.
+            longer than a lease; the status shows every container meanwhile, not none.
     """
 
     identity: JobIdentity
@@ -147,7 +147,7 @@ class JobStatus:
         return any(shown.reported == incarnation for shown in self._failures)
 
     def begun(self, waited_ms: int, unheard: tuple[Incarnation, ...]) -> None:
-        """Placing has begun, so long after the attempt; nobody had told of the stop of these."""
+        """Placing has begun, so long after the attempt; no stop of these was reported."""
         self.held_back = (waited_ms, unheard)
 
     def started(self, message: Started) -> None:
@@ -161,7 +161,7 @@ class JobStatus:
         facts.started = message
 
     def reported(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
-        """A running container tells this of its work; None: nothing."""
+        """A running container reports this of its work; None: nothing."""
         facts = self._facts.setdefault(incarnation.processor_id, _Facts())
         facts.report = None if report is None else (incarnation, report)
 
@@ -192,7 +192,7 @@ class JobStatus:
         self._failures.append(_Shown(body))
 
     def diagnostics(self, end: EndJob) -> str:
-        """What YARN is told of the job's end: of a failed job also where to look, in one line.
+        """What YARN gets of the job's end: of a failed job also where to look, in one line.
 
         Everybody can read it on YARN's pages, so no line of any log is in it.
         """
@@ -208,7 +208,7 @@ class JobStatus:
     ) -> Mapping[str, Any]:
         """The body, but for the configuration. Shapes: see interfaces, "HTTP", status.
 
-        ``last_lines`` of the failures are for who has the job's token.
+        ``last_lines`` of the failures are for holders of the job's token.
         """
         identity = self.identity
         rank = identity.rank
@@ -244,7 +244,7 @@ class JobStatus:
     def waiting(
         self, state: AllocatorState, reports: Iterable[HostReport]
     ) -> Mapping[str, Any] | None:
-        """Who waits since when for a container, and what is in the way; None where nobody does.
+        """Which containers wait since when, and what is in the way; None where none does.
 
         Shapes: see ``Shortage.to_json``. ``reports``: what the last look at the hosts saw.
         """
@@ -297,14 +297,16 @@ class JobStatus:
 
 
 def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:
-    """Who has to stop for a new JobModel, and who waits for whom; None where nobody does.
+    """Which incarnations must stop for a new JobModel, and which processors wait for them.
+
+    None where there are none.
 
     Shapes: ``must_stop`` incarnations; ``waits`` {processor: incarnations that own a task of it}.
     """
     if state.phase is not JobPhase.ACTIVE:
         return None
     live = {c.incarnation for c in state.containers if c.phase in LIVE}
-    # One that makes way for its active one stops too, and under the model that it had.
+    # A standby that stops for its active stops too, under the model that it had.
     overtaken = (c for c in state.containers if c.is_overtaken)
     stopping = [c.incarnation for c in overtaken if c.phase is ContainerPhase.STOPPING]
     waits = {

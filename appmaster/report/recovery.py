@@ -1,15 +1,15 @@
 """How long a container that ran takes until it does its work again, phase by phase.
 
 PURE. Rules for editing: every time is the caller's, in ms of one clock that never goes back; a time
-that nobody told is left out, never guessed.
+without a report is left out, never guessed.
 
 Theory. A recovery begins with the last sign of life of what ran and ends with the first transaction
 that its successor commits; where no input waits, when the successor has seen that; of a standby,
 when it runs. At each moment one phase is under way, and each change of phase ends one and begins
 the next, so that the phases laid end to end are the whole. Which one is under way follows from the
-allocator's own phase of the container, and, once it is permitted, from what the container tells of
-its start. What fails on the way back is a part of the same recovery: its times are added to those
-of the phases that it goes through again.
+allocator's own phase of the container, and, once it is permitted, from what the container reports
+of its start. What fails on the way back is a part of the same recovery: its times are added to
+those of the phases that it goes through again.
 
 What this module does not know: how the last sign of life was seen, and on which machine a
 container counted the seconds of its start.
@@ -50,7 +50,7 @@ class RecoveryPhase(Enum):
     DECIDE = "decide"
     """Until the records of the decision were written."""
     STOP = "stop"
-    """Until it was proven that who is in the way has stopped: its standby, or it itself."""
+    """Until the stop of its standby, or its own, was proven."""
     RESOURCE = "resource"
     """Until there was a launcher for it and its permit was written; rests are in it."""
     START = "start"
@@ -92,8 +92,8 @@ class Recovery:
 
     ``began_ms`` and ``since_ms``, when the phase under way began, are of the caller's clock,
     ``began_wall_ms`` is the calendar's. ``phase`` None: it is over. ``spent_ms``: of the phases
-    that were reached. ``unknown``: those of which nobody told. ``epoch``: of the last permit in it,
-    0 before that. ``own_ms``: when its incarnation took its first own step, by what it told.
+    that were reached. ``unknown``: those without a report. ``epoch``: of the last permit in it,
+    0 before that. ``own_ms``: when its incarnation took its first own step, by its report.
     """
 
     processor_id: ProcessorId
@@ -220,7 +220,7 @@ class Recoveries:
         return ended
 
     def started(self, incarnation: Incarnation, seconds: Mapping[str, float], at_ms: int) -> None:
-        """It told, at ``at_ms``, that it has started, and how long each part of that took."""
+        """It reported, at ``at_ms``, that it has started, and how long each part took."""
         recovery = self._under_way(incarnation)
         if recovery is None or recovery.phase is not RecoveryPhase.START:
             return
@@ -237,7 +237,7 @@ class Recoveries:
         """It has committed its first transaction, or seen that no input waits; see the class.
 
         ``after_ms``: so long after its first own step, from which its seconds count too; where
-        those are not known, ``at_ms`` counts, when it was told.
+        those are not known, ``at_ms`` counts, the time of the report.
         """
         recovery = self._under_way(incarnation)
         if recovery is None or recovery.phase is not RecoveryPhase.FIRST_BATCH:
@@ -261,7 +261,7 @@ class Recoveries:
     def _left(
         self, processor_id: ProcessorId, before: AllocatorState, event: Event, times: Times
     ) -> None:
-        """What ran has ended, or a model has overtaken it; anew, or in mid-recovery."""
+        """What ran has ended, or a model has overtaken it; also in mid-recovery."""
         known = before.container(processor_id)
         epoch, at_ms = self._seen.get(processor_id, (0, 0))
         seen_ms = at_ms if known is not None and known.epoch == epoch > 0 else None
@@ -321,7 +321,7 @@ class Recoveries:
         container = after.container(processor_id)
         if container is None:
             return ()
-        self.started(container.incarnation, {}, at_ms)  # in case that it has not told itself
+        self.started(container.incarnation, {}, at_ms)  # where it has not reported itself
         recovery = self._under_way(container.incarnation)
         is_over = recovery is None or recovery.phase is not RecoveryPhase.FIRST_BATCH
         if recovery is None or is_over or container.role is ContainerRole.ACTIVE:

@@ -1,4 +1,4 @@
-"""The driver's side of recoveries: feeds ``Recoveries`` with times, and tells of those that end."""
+"""The driver's side of recoveries: feeds ``Recoveries`` with times, and reports those that end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 
 
 class RecoveryReporter:
-    """To be used on the driver's event loop. Each recovery that ends is told once."""
+    """To be used on the driver's event loop. Each recovery that ends is reported once."""
 
     def __init__(self, history: HistoryWriter, metrics: AllocatorMetrics) -> None:
         self._recoveries = Recoveries()
@@ -38,7 +38,7 @@ class RecoveryReporter:
         self._recoveries.started(message.incarnation, message.seconds, boot_ms())
 
     def reported(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
-        """What a container that runs tells of its work; again and again."""
+        """What a running container reports of its work, again and again."""
         after_ms = None if report is None else report.works_after_ms
         if after_ms is not None:
             self._report(self._recoveries.works(incarnation, after_ms, boot_ms()))
