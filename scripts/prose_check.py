@@ -28,7 +28,6 @@ BANNED = {
 """Regular expression of words -> the remedy."""
 NOT_YET = (
     "appmaster/allocation",
-    "appmaster/job_model",
     "tests/unit/appmaster/allocation/protocol/test_reasons.py",
     "tests/unit/appmaster/allocation/test_broken_sentences.py",
     "tests/unit/appmaster/allocation/test_invariants.py",

@@ -1,4 +1,4 @@
-"""The failovers that the coordinator stream tells of, and that a JobModel still has room for."""
+"""The failovers of the coordinator stream that a JobModel still has room for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("driver")
 
 
 class FailoversInForce:
-    """Those of active containers of a model that take nobody's place, or a standby's of theirs.
+    """Those of active containers of a model that have no standby to replace, or one of their own.
 
     The others came to nothing with the model before: hot standby was switched off, or has fewer
     replicas.

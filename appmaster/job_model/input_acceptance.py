@@ -6,8 +6,8 @@ begun where ``samza.offset.default`` says. Order of that, each step safe to be d
 driver:
 
 1. the epochs of all processors are raised, and all incarnations that may still commit are fenced:
-   nobody writes a position in the old topic any more
-2. the end of the checkpoint topic is asked: the floor
+   no position in the old topic is written any more
+2. the end of the checkpoint topic is read: the floor
 3. the coordinator stream has the new topic's id with the floor, in one transaction of the driver's,
    which a driver that was overtaken meanwhile cannot write (safety A2)
 4. only then is anybody permitted: containers pass over positions of that input below the floor
@@ -59,7 +59,7 @@ class InputAcceptance:
         """Every input may be read as it is. Nothing is written.
 
         Returns:
-            One line for each that is to be begun anew.
+            One line for each that is to begin again.
 
         Raises:
             ConfigError: one was recreated, and the job is not to begin it.
@@ -67,7 +67,7 @@ class InputAcceptance:
         return list(self._checked())
 
     def accept(self, submission: int) -> None:
-        """After ``check``: the stream has the ids of all inputs, and floors of those begun anew."""
+        """After ``check``: the stream has the ids of all inputs, and the floors of recreated ones."""
         manager = InputTopicManager(self._stream, submission)
         floors: dict[SystemStream, int] = {}
         if self.recreated:

@@ -71,8 +71,8 @@ class InputWatch:
                 return f"input stream {stream} does not exist any more; {_REMEDY}"
             if count < known:
                 return (
-                    f"input stream {stream} has {count} partitions and had {known}: it was made "
-                    f"anew; {_REMEDY}"
+                    f"input stream {stream} has {count} partitions and had {known}: it was "
+                    f"recreated; {_REMEDY}"
                 )
             first = self.topic_ids.setdefault(stream, seen.topic_ids[stream])
             if first != seen.topic_ids[stream]:

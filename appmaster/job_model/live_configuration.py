@@ -1,6 +1,6 @@
 """Which configuration is in force: a function of the submission and of the coordinator stream.
 
-Decides only. Whoever reads the same stream in the same submission, another driver or another
+Decides only. Each reader of the same stream in the same submission, another driver or another
 attempt, comes to the same: the stream's values lie over the deployment's file, and a key that needs
 a new submission keeps the value of this one, whatever has been written since.
 
@@ -117,7 +117,7 @@ class LiveConfiguration:
         self.fault: str | None = None
 
     def wanted(self, stream: Config) -> Config | None:
-        """What is to be in force; None where that cannot be, which ``fault`` tells.
+        """What is to be in force; None where that cannot be; ``fault`` says why.
 
         What is pending or at fault is said in the log when it is news.
         """

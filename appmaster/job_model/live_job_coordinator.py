@@ -42,7 +42,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 _T = TypeVar("_T")
 _POLL_S = 0.5
 _CONFIRM_S = 5.0
-"""A fault of the inputs ends the job: it is told only when it is seen again this much later."""
+"""A fault of the inputs ends the job: it is reported only when it is seen again this much later."""
 
 log = logging.getLogger("driver")
 
@@ -237,7 +237,7 @@ class LiveJobCoordinator:
             "JobModel version %d, %s: %s",
             change.version,
             change.why,
-            "every container begins anew" if change.restarts_all else _names(changed),
+            "every container restarts" if change.restarts_all else _names(changed),
         )
         note_change(self._history, self.job_models.model, change)
         if await job.publish(change):

@@ -1,4 +1,4 @@
-"""The next JobModel of a job that runs: how it is computed, and what it changes for whom.
+"""The next JobModel of a job that runs: how it is computed, and what it changes.
 
 SHELL: ``ModelPlanner`` asks Kafka. Called off the event loop: the computing of a large model takes
 seconds.
@@ -40,7 +40,7 @@ log = logging.getLogger("driver")
 class ModelChange:
     """A JobModel that is to follow the one in force, saved as ``version`` already.
 
-    ``why``: for people. ``restarts_all``: whether every container has to begin anew, as for a key
+    ``why``: for people. ``restarts_all``: whether every container has to restart, as for a key
     that containers read when they start.
     """
 

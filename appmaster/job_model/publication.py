@@ -1,12 +1,12 @@
 """Publishing a JobModel: what the coordinator stream says afterwards, in one transaction.
 
-A new version overtakes whoever runs under the version before with other tasks, inputs or changelog
-partitions: the same transaction raises their epochs (safety I2), and lists for each successor every
-incarnation that may have owned one of its tasks (safety I1). Who is not affected is not touched: it
-runs on under the version that its permit names. What a version is told from is the stream itself,
-so that a new attempt, which has no model of before, publishes by the same rules.
+A new version overtakes each container that runs under the version before with other tasks, inputs
+or changelog partitions: the same transaction raises their epochs (safety I2), and lists for each
+successor every incarnation that may have owned one of its tasks (safety I1). A container that is
+not affected is not touched: it runs on under the version that its permit names. The stream itself
+is the source, so that a new attempt, which has no model of before, publishes by the same rules.
 
-Who is listed anywhere has been overtaken in the record of its own processor, then or before; so a
+A listed incarnation has been overtaken in the record of its own processor, then or before; so a
 list never fences an incarnation that is well, and one that any report calls fenced is fenced for
 good, for everybody.
 """
@@ -55,7 +55,7 @@ from homeport.job_coordinator.model.job_model import (
 )
 
 NEVER = ProcessorEpoch(0, 0)
-"""Of a processor that no record tells of."""
+"""Of a processor without a record."""
 
 _NO_PARTITION = -1
 
@@ -76,10 +76,10 @@ def publish(
     *,
     restart_all: bool = False,
 ) -> JobModelPublished:
-    """The JobModel is in the stream, as one transaction; the event that tells the allocator of it.
+    """The JobModel is in the stream, as one transaction; the event about it for the allocator.
 
-    A model that the stream names already changes nothing, and the event tells how things stand:
-    whoever tries again after a failure, or in the place of a driver that died, is told the same.
+    A model that the stream names already changes nothing, and the event says how things stand:
+    a second try after a failure, or by the next driver, gets the same.
 
     Args:
         model: a sound JobModel.
@@ -131,7 +131,7 @@ def announcement(
     gainers: frozenset[ProcessorId] = frozenset(),
     stopped: Collection[Incarnation] = (),
 ) -> JobModelPublished:
-    """What the allocator is told of a version that is in the stream.
+    """What the allocator gets about a version that is in the stream.
 
     Shapes: ``processors`` {processor of the model: its home}; ``stopped``: whose stop is witnessed.
     """
@@ -171,7 +171,7 @@ def _version_messages(
 
 @dataclass(frozen=True)
 class Owners:
-    """Who has been permitted to own tasks, and who of them is known to be fenced.
+    """Which incarnations were permitted to own tasks, and which of them are known to be fenced.
 
     Shapes: ``records`` {processor: its last epoch}; ``reports`` {processor: its last report}.
     """
@@ -199,7 +199,7 @@ class Owners:
 
     @cached_property
     def overtaken(self) -> frozenset[Incarnation]:
-        """All that may still write although somebody came after them.
+        """All that may still write although they have a successor.
 
         Among them are the former owners of any task that has no owner now.
         """
@@ -217,7 +217,7 @@ class Owners:
 
     @staticmethod
     def _last(processor_id: ProcessorId, record: ProcessorEpoch) -> frozenset[Incarnation]:
-        """Who was permitted last. Where the epoch is raised the list has it, until it is fenced."""
+        """The one permitted last. Where the epoch is raised the list has it, until it is fenced."""
         if record.is_raised or not record.permitted:
             return frozenset()
         return frozenset({Incarnation(processor_id, record.permitted)})
@@ -269,10 +269,11 @@ class Change:
         )
 
     def raised(self, version: int) -> Iterator[tuple[ProcessorId, ProcessorEpoch]]:
-        """Higher epochs, which nobody is permitted to use, with lists for who comes next.
+        """Higher epochs, which no container uses, with lists for the next permits.
 
         An incarnation that has its permit and has not begun yet finds that it was overtaken, also
-        where its processor is retired (safety I2). Who never had a permit gets the list alone.
+        where its processor is retired (safety I2). A processor that never had a permit gets the
+        list alone.
         """
         for processor_id in sorted(self.affected):
             record = self.owners.records.get(processor_id, NEVER)
@@ -286,7 +287,8 @@ class Change:
     def _fence(self, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
         """Its own chain, and those of all that had a task which it has now (safety I1).
 
-        Nobody knows who had a task that was in no model of late: all that may still write.
+        The former owner of a task that was in no model of late is unknown: all that may still
+        write.
         """
         found = set(self.owners.unfenced(processor_id))
         names = (task.task_name for task in self.after.get(processor_id, ()))

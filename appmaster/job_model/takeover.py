@@ -155,7 +155,7 @@ def create_topics(
     Args:
         model: of the job.
         stream: where the topics' ids are kept; read to its head.
-        is_submission: whether somebody submits the job now: changelogs that were recreated are
+        is_submission: whether the job is being submitted now: changelogs that were recreated are
             taken if records have been brought back into them.
 
     Raises:
