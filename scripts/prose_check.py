@@ -1,7 +1,7 @@
 """Words that the prose of this project does not use, each with what says it better.
 
 Prose is docstrings, comments and texts of modules, shell comments, and pages. Run by
-``scripts/check``; ``NOT_YET`` are the folders that are still to be rewritten.
+``scripts/check``.
 """
 
 from __future__ import annotations
@@ -26,16 +26,9 @@ BANNED = {
     r"(?:is|are|was|were) asked": "name the call: reads, requests, fetches",
 }
 """Regular expression of words -> the remedy."""
-NOT_YET = (
-    "appmaster/allocation",
-    "tests/unit/appmaster/allocation/protocol/test_reasons.py",
-    "tests/unit/appmaster/allocation/test_broken_sentences.py",
-    "tests/unit/appmaster/allocation/test_invariants.py",
-)
-"""Folders and files whose prose is still to be rewritten. The list only gets shorter."""
 QUOTING = ("tests/unit/scripts/test_prose_check.py",)
 """Tests of this check: they quote what it finds."""
-_ABOUT = "Finds banned words in prose. Exit code 0: none is left but where it is still to be done."
+_ABOUT = "Finds banned words in prose. Exit code 0: there are none."
 _WORDS = re.compile(
     "|".join(rf"(?<![-\w])(?P<w{n}>{words})(?![-\w])" for n, words in enumerate(BANNED)),
     re.IGNORECASE,
@@ -93,7 +86,9 @@ def _is_format(literal: str) -> bool:
 def main() -> int:
     """Exit code: 0 if nothing was found, else 1."""
     parser = argparse.ArgumentParser(prog="scripts/prose_check.py", description=_ABOUT)
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="also of what is still to be done")
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files and folders; all by default"
+    )
     options = parser.parse_args()
     listed = subprocess.run(
         ["git", "ls-files", "--", *(options.paths or ["."])],
@@ -102,12 +97,11 @@ def main() -> int:
         text=True,
         check=True,
     ).stdout.splitlines()
-    skipped = QUOTING if options.paths else (*QUOTING, *NOT_YET)
     found = [
         finding
         for file in listed
         if file.endswith((".py", ".md", ".cfg")) and (ROOT / file).is_file()
-        if not any(file == folder or file.startswith(f"{folder}/") for folder in skipped)
+        if file not in QUOTING
         for finding in findings(file, (ROOT / file).read_text(encoding="utf-8"))
     ]
     for finding in found:

@@ -1,6 +1,6 @@
 """The hosts, as they are observed; and a cluster that is too small for a container.
 
-PURE. Where no live host is large enough, nobody asks for a host, nor for any: the ResourceManager
+PURE. Where no live host is large enough, no request is made: the ResourceManager
 refuses such a request, and Skein's AM does not survive the refusal. What waits goes on waiting, and
 is placed when a large host is back.
 
@@ -42,7 +42,7 @@ def hosts_observed(draft: Draft, event: HostsObserved) -> None:
 
 
 def is_hopeless(phase: JobPhase, room: Room, queued: Collection[object]) -> bool:
-    """Whether somebody waits for what the cluster cannot give, whoever of its hosts comes back."""
+    """Whether a container waits for what the cluster cannot give, even with all its hosts back."""
     return phase is JobPhase.ACTIVE and not room.could_be and bool(queued)
 
 

@@ -1,4 +1,4 @@
-"""What the check-in of a launcher means: a grant, an order told again, a child that is found.
+"""What the check-in of a launcher means: a grant, an order that is repeated, a child that is found.
 
 PURE. A check-in is the only grant that counts (Skein's word says that a launcher may come), and the
 only moment at which a container is permitted: its answer is the permit. A launcher whose request
@@ -40,7 +40,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 
 
 def checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
-    """The launcher is known, and is told what it is to do, if anything."""
+    """The launcher is known, and gets its order, if there is one."""
     if draft.phase is JobPhase.NEW:
         return
     exclusion.host_spoke(draft, event.host)
@@ -60,11 +60,11 @@ def checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
     elif known.is_released:
         draft.instruct(ReleaseResource(known.resource_id))
     elif draft.phase is JobPhase.ACTIVE and known.reserved_for is None:
-        allocator.grant(draft, known)  # idle, as who held it is retired: somebody may seek it now
+        allocator.grant(draft, known)  # idle, as its holder is retired: it may be sought now
 
 
 def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
-    """One without a child that nobody has heard before."""
+    """One without a child that checks in for the first time."""
     if draft.forget_cancelled(launcher.request_id):
         draft.release(launcher)
         draft.because(
@@ -77,7 +77,7 @@ def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
 
 
 def _of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
-    """A launcher without a child, set aside for ``holder`` or told of it before: told (again)."""
+    """A launcher without a child that ``holder`` has: it gets the permit, again if need be."""
     if holder.phase is ContainerPhase.ASSIGNED:
         if allocator.may_be_permitted(draft, holder):
             allocator.permit(draft, holder, launcher)

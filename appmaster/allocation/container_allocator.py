@@ -2,13 +2,13 @@
 
 PURE. Theory. Skein's placement is strict, so relaxing is ours: home, then the best other host,
 each with an expiry of its own, then any host; when that expires too, the round begins again. Every
-wait is ended by a timer, so a round cannot spin. What a request's expiry tells is about the host
+wait is ended by a timer, so a round cannot spin. A request's expiry is a fact about the host
 (it has no room), so containers queued for the same host do not each wait for it in turn.
 
 A grant is a launcher's check-in, matched by the host it reports: to a container at home there,
-else to the one whose request it was, else to one that is not asking for its home. While somebody
-still waits, a launcher that fits nobody is kept idle, and taken when a request expires: a surplus
-is not thrown away, and nobody is torn from home by it.
+else to the one whose request it was, else to one that is not asking for its home. While a
+container still waits, a launcher that fits none is kept idle, and taken when a request expires: a
+surplus is not thrown away, and no container leaves its home for it.
 
 Not head-of-line: each queued container is placed or not by itself.
 
@@ -62,8 +62,8 @@ _MATCH_ORDER = (ContainerPhase.QUEUED, ContainerPhase.REQUESTED, ContainerPhase.
 def place(draft: Draft) -> None:
     """Every queued container took an idle launcher, asked for a host, or waits for its turn there.
 
-    One whose group leaves it no host at all waits without asking. Order: active ones first; then
-    those that can go home, so that no stranger is asked to their home before them; then by id.
+    One whose group leaves it no host at all waits without a request. Order: active ones first; then
+    those that can go home, so that no other container takes their home before them; then by id.
     """
     if draft.hosts is None:
         return
@@ -75,7 +75,7 @@ def place(draft: Draft) -> None:
         for container in filter(lambda c: c.requested_host, containers):
             draft.change(container, requested_host=None)
         for is_standby in (False, True):
-            # An active may have left its standby with nothing: what is due is read anew.
+            # An active may have left its standby with nothing: what is due is read again.
             due = (draft.containers[c.processor_id] for c in containers)
             queued = [c for c in due if (c.replica_of is not None) == is_standby]
             for container in sorted(queued, key=lambda c: not may_go_home(draft, c)):
@@ -199,7 +199,7 @@ def observe_hosts(draft: Draft, event: HostsObserved) -> None:
 
 
 def leave(draft: Draft, host: Host, why: str) -> None:
-    """Nobody asks for this host any more: its requests are cancelled, as if they had expired."""
+    """This host is requested no more: its requests are cancelled, as if they had expired."""
     for container in draft.containers.rows(Containers.ASKING, host):
         draft.end_request(container)
         draft.move(
@@ -210,7 +210,7 @@ def leave(draft: Draft, host: Host, why: str) -> None:
 
 
 def withdraw_ungranted(draft: Draft, why: str) -> None:
-    """Nobody asks for a host, nor for any: what was not granted is cancelled, as if expired."""
+    """No request stands: what was not granted is cancelled, as if expired."""
     for container in draft.each(frozenset({ContainerPhase.REQUESTED})):
         draft.end_request(container)
         draft.move(
@@ -221,7 +221,7 @@ def withdraw_ungranted(draft: Draft, why: str) -> None:
 
 
 def grant(draft: Draft, launcher: ResourceState) -> None:
-    """A launcher that nobody holds, new or left, is for whoever needs it most, or is idle.
+    """A launcher without a holder, new or left, is for the container that needs it most, or idle.
 
     The winner is permitted, or holds it until it may be. The container whose request it was and
     that does not get it asks again.
@@ -301,7 +301,7 @@ def log_what_it_waits_for(draft: Draft, container: ContainerState, launcher: Res
 
 
 def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
-    """Any host was asked for, and the one that answered is another's of its group: it rests.
+    """Any host was requested, and the granted one is another's of its group: it backs off.
 
     Without the rest a cluster with too few hosts would grant and release without end.
     """
@@ -317,7 +317,7 @@ def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
 
 
 def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
-    """Actives first; nobody whose group is in the way; away from home once hosts are known."""
+    """Actives first; none whose group is in the way; away from home once hosts are known."""
     if asker is not None and not separation.may_have(draft, asker, host):
         asker = None
     at_home = _first(draft, Containers.SEEKS_HOME, host, host)
@@ -354,7 +354,7 @@ def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
 
 
 def former_owners(draft: Draft, container: ContainerState) -> Iterator[Incarnation]:
-    """Who has owned a task of the container and must be taken to run, oldest first."""
+    """Former owners of its tasks that must be taken to run, oldest first."""
     for incarnation in (predecessor.incarnation for predecessor in container.unfenced):
         owner = draft.containers.get(incarnation.processor_id)
         if owner is not None and owner.phase in LIVE and owner.incarnation == incarnation:
@@ -401,7 +401,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
 def _drop_unfenced(
     draft: Draft, incarnations: Iterable[Incarnation], is_fenced: Callable[[Predecessor], bool]
 ) -> None:
-    """Nobody's next permit lists any of those (safety I1), but whoever is taken to run its own."""
+    """No next permit lists any of those (safety I1), but a processor taken to run lists its own."""
     is_news = False
     for container in _listing(draft, incarnations):
         own = container.incarnation if container.phase in LIVE else None
@@ -425,7 +425,7 @@ def fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
 
 
 def _listing(draft: Draft, incarnations: Iterable[Incarnation]) -> list[ContainerState]:
-    """Whoever may list any of these, by id."""
+    """The containers that may list any of these, by id."""
     owners = {incarnation.processor_id for incarnation in incarnations}
     found = {owner for owner in owners if owner in draft.containers}
     for owner in owners:
@@ -446,7 +446,7 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
     """The container runs where it was found, under the epoch it has; its request is cancelled.
 
     One that a model has overtaken is to stop; and one that another of its group runs beside, which
-    can only be what a message tells that was long on its way.
+    can only come of a message that was long on its way.
     """
     draft.resources[launcher.resource_id] = launcher
     draft.end_request(container, is_served=container.request_id == launcher.request_id)
@@ -479,7 +479,7 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
 
 
 def release_idle(draft: Draft) -> None:
-    """Every launcher that nobody holds, and nobody seeks, is told to go."""
+    """Every launcher that has no holder, and that no container seeks, is released."""
     for launcher in draft.idle_resources():
         if draft.phase is JobPhase.ACTIVE and _is_sought(draft, launcher):
             continue
@@ -490,7 +490,7 @@ def release_idle(draft: Draft) -> None:
 
 
 def _is_sought(draft: Draft, launcher: ResourceState) -> bool:
-    """Whether a launcher that nobody holds may still be of use."""
+    """Whether a launcher without a holder may still be of use."""
     if draft.early:
         return True
     return any(

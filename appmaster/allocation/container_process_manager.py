@@ -3,19 +3,20 @@
 PURE: no I/O, clock, randomness, logging. Same state and event, same bytes out. Records are flushed
 before any instruction is run (``instructions`` has the whole contract).
 
-Rules for editing: a handler changes the draft and nothing else; whom to ask and which launcher to
-take is ``container_allocator``'s, after every event, in ``_settle``. A new event needs a class, a
-handler in ``_HANDLERS``, a row in ``TRANSITIONS`` if it befalls a container, a test per phase.
+Rules for editing: a handler changes the draft and nothing else; which host to request and which
+launcher to take is ``container_allocator``'s, after every event, in ``_settle``. A new event needs
+a class, a handler in ``_HANDLERS``, a row in ``TRANSITIONS`` if it befalls a container, a test per
+phase.
 
 Decisions.
 
 * *What is charged to the retry keys*: causes FAILED and KILLED, a lost resource unless its host is
   lost, a launcher that never came, unless its host is lost, and what YARN ends for its memory. Not
-  charged: ORDERED and SIGNALLED (somebody wanted the stop: a stray SIGTERM never retires a
-  processor), LEASE_LOST, told or seen by the keeper (safety C6), UNAVAILABLE (Kafka or the AM was
-  away, which must not fail the job), CUT_OFF (the same of its host alone). All but FINISHED start
-  the processor again, on the same launcher where it lives; after CUT_OFF that goes, and other hosts
-  are asked first. FINISHED is for good.
+  charged: ORDERED and SIGNALLED (the stop was wanted: a stray SIGTERM never retires a
+  processor), LEASE_LOST, reported or seen by the keeper (safety C6), UNAVAILABLE (Kafka or the AM
+  was away, which must not fail the job), CUT_OFF (the same of its host alone). All but FINISHED
+  start the processor again, on the same launcher where it lives; after CUT_OFF that goes, and other
+  hosts are requested first. FINISHED is for good.
 * *Retry window*: each charged failure sets a timer; when it ends the count is zero. So the count
   restarts after the window has passed since the last failure and the rest after it, as
   samza-behaviours 4.7 has it, and no time is stored. When a container rests: see ``retries``.
@@ -24,8 +25,8 @@ Decisions.
 * *Stop evidence* is a launcher's word, or the shell's that a launcher is silent beyond its limit.
   Skein's word about the container of a launcher that has a child is counted as stale (safety P1).
 * *The end*: what runs is stopped, with evidence, before EndJob, whatever the result.
-* *A child that nobody should run* is stopped. One that is the current incarnation of a processor
-  without a resource is adopted: a driver that starts anew finds its containers so.
+* *A child that should not run* is stopped. One that is the current incarnation of a processor
+  without a resource is adopted: the next driver finds its containers so.
 """
 
 from __future__ import annotations
@@ -130,8 +131,8 @@ class Decision:
 def step(state: AllocatorState, event: Event) -> Decision:
     """The state after ``event``, and what follows from it. ``state`` itself is unchanged.
 
-    Total: an event that comes late, twice or for somebody unknown is counted in ``stale_events``
-    and changes nothing.
+    Total: an event that comes late, twice or for an unknown container is counted in
+    ``stale_events`` and changes nothing.
 
     Raises:
         InvariantViolation: a bug of ours, or of the shell's.
@@ -310,8 +311,8 @@ def _launcher_gone(
 ) -> None:
     """The launcher is gone and what it ran has stopped: a failure, unless the host is lost.
 
-    Its own fault is one also where the launcher has told, before it went, that its child was ended
-    by a signal: YARN ends both for what the child did.
+    Its own fault is one also where the launcher has reported, before it went, that its child was
+    ended by a signal: YARN ends both for what the child did.
     """
     is_own_fault = ended is not None and ended.is_own_fault
     if holder is None:
@@ -413,8 +414,8 @@ def _child_failed(
     """It goes on at the same launcher, unless that is gone too, or was where a command wants it.
 
     Of a host that does not reach Kafka it goes away, and its launcher too: while that had its
-    lease renewed, our own attempt reached Kafka, so that it is the host that is cut off. Nobody of
-    its group asks there first.
+    lease renewed, our own attempt reached Kafka, so that it is the host that is cut off. None of
+    its group requests it first.
     """
     next_phase = ContainerPhase.ASSIGNED
     is_moving = placement.is_launching(draft, container)
@@ -426,7 +427,7 @@ def _child_failed(
         id_ = str(launcher.resource_id)
         draft.because(ReasonKind.CUT_OFF_RELEASED, host=launcher.host, detail=id_)
     if is_cut_off:
-        # Its standby, too: where that makes way for it, it would be placed on this very host.
+        # Its standby, too: where that stops for it, it would be placed on this very host.
         for other in (container, *separation.others(draft, container)):
             draft.change(other, tried=allocator.with_tried(other, launcher.host))
         container = draft.containers[container.processor_id]

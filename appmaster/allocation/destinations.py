@@ -24,7 +24,7 @@ from homeport.job_coordinator.model.placement import (
 )
 
 _TOLD = 20
-"""Of more, only the number is told."""
+"""Of more, only the number is shown."""
 
 
 def group_id(draft: Draft, processor_id: ProcessorId) -> ProcessorId:
@@ -75,7 +75,7 @@ def host_fault(draft: Draft, host: Host) -> str | None:
 
 
 def group_fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
-    """Who of its group is on this host, or on its way there (Invariant-1)."""
+    """Which of its group is on this host, or on its way there (Invariant-1)."""
     other = next(separation.in_the_way(draft, container, host), None)
     if other is None:
         return None

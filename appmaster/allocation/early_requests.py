@@ -1,9 +1,9 @@
-"""Home is asked for as soon as YARN says that a container has ended there; the permit waits.
+"""Home is requested as soon as YARN says that a container has ended there; the permit waits.
 
 PURE. A NodeManager that reports the end of a launcher's container lives, and so does its host: the
-next launcher is asked for at once, at home. YARN's word is no evidence that what ran has stopped
+next launcher is requested at once, at home. YARN's word is no evidence that what ran has stopped
 (safety P1), so the processor stays where it is until its launcher, or the keeper, has spoken: what
-is asked for early is a launcher, which is kept idle until then (safety P2). When the evidence is
+is requested early is a launcher, which is kept idle until then (safety P2). When the evidence is
 in, the processor takes over its request, or finds the idle launcher at home.
 """
 
@@ -62,7 +62,7 @@ def settle(draft: Draft) -> None:
 
 
 def _owners(draft: Draft, ended: ResourceId) -> Iterator[ContainerState]:
-    """Who only waits for the evidence of a stop in this launcher, and will need one there at once.
+    """Containers that only wait for the evidence of a stop in this launcher.
 
     The container that ran in it, where it is at home; or the active that takes its place.
     """
@@ -142,7 +142,7 @@ _UNSERVED = {
 def over(draft: Draft, request_id: RequestId | None, *, is_served: bool, story: str = "") -> bool:
     """It is no longer outstanding, cancelled unless served; whether there was such a request.
 
-    Nothing is charged: what its owner needs is asked for again when the evidence is in.
+    Nothing is charged: what its owner needs is requested again when the evidence is in.
     ``story``: why it ended; empty: it took too long.
     """
     early = draft.early_asker(request_id)

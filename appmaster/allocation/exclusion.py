@@ -5,12 +5,12 @@ after a lease. So a host all of whose launchers fell silent, without YARN's word
 ended, is excluded from placement at once, and what it ran is not charged (safety P2).
 
 An exclusion ends with a check-in from the host; with the ResourceManager's word that it is lost,
-since from then on its word that it runs again is believed; or by decay: after a while one launcher
-may be asked of it, the probe, and if none comes of that, the host is excluded anew (safety P3). The
-silent launchers were cancelled in the step that told of their silence, before any probe.
+since from then on its report that it runs again is believed; or by decay: after a while one
+launcher may be requested there, the probe, and if none comes of that, the host is excluded again
+(safety P3). The silent launchers were cancelled in the step of their silence, before any probe.
 
 Where more than half of all hosts fall silent at once, the fault is taken to be the AM's own: those
-are not excluded, and people are told (safety L5). "At once" is the time that leases take to run out
+are not excluded, and the log says so (safety L5). "At once" is the time that leases take to run out
 one after the other when the AM is cut off from all. The only host is never excluded.
 """
 
@@ -79,7 +79,7 @@ def _exclude(draft: Draft, host: Host, why: str) -> None:
 
 
 def probe_failed(draft: Draft, host: Host | None) -> None:
-    """No launcher came of a request for this host: where it was a probe, it is excluded anew."""
+    """No launcher came of a request for this host: where it was a probe, it is excluded again."""
     if host is not None and host in draft.exclusions:
         _exclude(draft, host, "no launcher came of the probe")
 

@@ -90,7 +90,7 @@ def is_without_place(state: AllocatorState, container: ContainerState) -> bool:
 
 
 def is_sought_on(state: AllocatorState, host: Host) -> bool:
-    """Whether a launcher on this host may be of use to somebody."""
+    """Whether a launcher on this host may be of use to a container."""
     draft = _read(state)
     return any(
         separation.may_have(draft, container, host)

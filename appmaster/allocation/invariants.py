@@ -1,8 +1,8 @@
 """What must hold of the whole state after every step, as sentences.
 
-PURE. ``check`` looks at every row. ``check_step`` looks, if told, at what a step has changed and at
-what that concerns, so that the shell can call it after every step in production. A broken sentence
-is a bug of ours; it ends the AM attempt with its story.
+PURE. ``check`` looks at every row. ``check_step`` looks, where it gets the changes, at what a step
+has changed and at what that concerns, so that the shell can call it after every step in production.
+A broken sentence is a bug of ours; it ends the AM attempt with its story.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def check(state: AllocatorState) -> None:
 def check_step(
     before: AllocatorState, after: AllocatorState, story: str, changes: Changes | None = None
 ) -> None:
-    """Nothing, if ``after`` is sound and may follow ``before``; ``story`` tells what came between.
+    """Nothing, if ``after`` is sound and may follow ``before``; ``story`` says what came between.
 
     ``changes``: what differs, of a ``before`` that is sound; None: perhaps everything.
 
@@ -183,7 +183,7 @@ def _of_overtaken(state: AllocatorState, rows: _Rows) -> Iterator[str]:
             if owner is None or owner is container or owner.incarnation != incarnation:
                 continue
             if owner.phase in LIVE and not owner.is_overtaken:
-                yield f"{named(incarnation)} is well and will be fenced by nobody"
+                yield f"{named(incarnation)} is well and will not be fenced"
 
 
 def _of_sharing(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
@@ -229,7 +229,7 @@ def _of_waiting(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterato
     if state.phase is not JobPhase.ACTIVE or state.hosts is None:
         return
     waiting = {c.processor_id for c in rows.containers if c.phase is ContainerPhase.QUEUED}
-    if not state.room.is_large_enough:  # nobody asks: those wait for a larger host
+    if not state.room.is_large_enough:  # no request: those wait for a larger host
         waiting = {p for p in waiting if _wanted(state, p) is not None}
     waiting = {p for p in waiting if not _strict_requests(state, _wanted(state, p))}
     for host in hosts:
@@ -275,7 +275,7 @@ def _of_hosts(state: AllocatorState) -> Iterator[str]:
         asked = len(state.containers.indexed(Containers.ASKING, exclusion.host))
         asked += len(state.early.indexed(EarlyRequests.ASKING, exclusion.host))
         if asked > exclusion.is_probed:
-            yield f"excluded {exclusion.host} is asked for one probe at most"
+            yield f"excluded {exclusion.host} gets one probe at most"
         if exclusion.host in state.silent and is_our_fault:
             yield f"{exclusion.host} is not excluded while we suspect ourselves"
 
@@ -284,14 +284,14 @@ def _of_early(state: AllocatorState, rows: _Rows) -> Iterator[str]:
     for early in rows.early:
         launcher = _awaited_launcher(state, early.processor_id)
         if not early.is_reservation and (launcher is None or launcher.ended is None):
-            yield f"home is asked early for {early.processor_id} only while evidence is awaited"
+            yield f"home is requested early for {early.processor_id} only while evidence is awaited"
 
 
 def _of_cancelled(state: AllocatorState, rows: _Rows) -> Iterator[str]:
     asked = [c.request_id for c in rows.containers if c.request_id is not None]
     asked += [e.request_id for e in rows.early if e.phase is not EarlyPhase.OVER]
     for request_id in sorted(r for r in asked if r in state.cancelled):
-        yield f"nobody waits for a request that was cancelled: {request_id}"
+        yield f"no container waits for a request that was cancelled: {request_id}"
     for launcher in rows.resources:
         if launcher.request_id in state.cancelled:
             yield f"a launcher that is known came of no cancelled request: {launcher.resource_id}"
@@ -307,7 +307,7 @@ def _of_placements(state: AllocatorState, rows: _Rows) -> Iterator[str]:
         yield "one action is under way in a group at a time"
     reserving = {p.request.processor_id for p in begun if p.step is PlacementStep.RESERVING}
     if {e.processor_id for e in rows.early if e.is_reservation} - reserving:
-        yield "a reservation is asked for on behalf of an action"
+        yield "a reservation is requested for an action"
     kept = {(p.resource_id, p.request.processor_id) for p in begun if not p.is_launched}
     if {(r.resource_id, r.reserved_for) for r in rows.resources if r.reserved_for} - kept:
         yield "a launcher is kept on behalf of an action"
@@ -329,7 +329,7 @@ def _of_idle_launchers(state: AllocatorState) -> Iterator[str]:
             launcher is not None and is_sought_on(state, launcher.host)
         )
         if state.phase is not JobPhase.ACTIVE or not is_sought:
-            yield f"{resource_id} is kept idle only while somebody seeks a resource"
+            yield f"{resource_id} is kept idle only while a container seeks a resource"
 
 
 def _of_timers(state: AllocatorState) -> Iterator[str]:

@@ -38,7 +38,7 @@ def is_at_its_end(
     """Whether every active container came to its end, so that the job does.
 
     ``is_complete``: all that an earlier driver left running has been found; until then a standby
-    that waits may be one that runs, and nobody would stop it.
+    that waits may be one that runs, and nothing would stop it.
     """
     if containers.indexed(Containers.GOING, value=True):
         return False
@@ -81,7 +81,7 @@ def finish(draft: Draft, container: ContainerState) -> None:
 def decide_end(draft: Draft, result: JobResult, diagnostics: str) -> None:
     """The result stands; the ending begins once what an earlier driver left running was found.
 
-    Before, nobody would stop what is found after the end, nor wait for it. See ``begin_if_due``.
+    Before, nothing would stop what is found after the end, nor wait for it. See ``begin_if_due``.
     """
     _ending(draft, result, diagnostics)
     begin_if_due(draft)
@@ -98,14 +98,14 @@ def _ending(draft: Draft, result: JobResult, diagnostics: str) -> Ending:
 def begin_if_due(draft: Draft) -> None:
     """Where a result stands, the ending has begun, unless hosts are not known yet.
 
-    The shell tells of hosts once all that an earlier driver permitted is accounted for.
+    The shell reports hosts once all that an earlier driver permitted is accounted for.
     """
     if draft.phase is JobPhase.ACTIVE and draft.ending is not None and draft.hosts is not None:
         begin_ending(draft, draft.ending.result, draft.ending.diagnostics)
 
 
 def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
-    """A result stands, this one if there was none; nothing waits, and what runs is told to stop."""
+    """A result stands, this one if there was none; nothing waits; what runs is ordered to stop."""
     draft.phase = JobPhase.ENDING
     ending = _ending(draft, result, diagnostics)
     draft.because(ReasonKind.JOB_ENDS, detail=f"{ending.result.value}, {ending.diagnostics}")
@@ -138,7 +138,7 @@ def end_if_over(draft: Draft) -> None:
 
 
 def order_stop(draft: Draft, container: ContainerState) -> None:
-    """What the container's launcher runs is told to stop."""
+    """What the container's launcher runs gets the order to stop."""
     if container.resource_id is None:
         raise InvariantViolation(f"{named(container.incarnation)} runs without a resource")
     draft.instruct(StopContainer(container.resource_id, container.incarnation))

@@ -1,9 +1,9 @@
 """A JobModel is published: the first of a job, a change, or the one that a new driver finds.
 
-PURE. Whom a new version overtakes (other tasks, inputs or changelog partitions, or a key that only
-a start reads) stops, with evidence, and starts again on its launcher; whom it has no more stops and
-goes, and its launcher is for whoever seeks one. Nobody else is touched. A successor may ask for a
-resource and hold a launcher meanwhile, but its permit waits until all former owners of its tasks
+PURE. A container that a new version overtakes (other tasks, inputs or changelog partitions, or a
+key that only a start reads) stops, with evidence, and starts again on its launcher; one that it
+does not have stops and goes, and its launcher is free. No other is touched. A successor may request
+a resource and hold a launcher meanwhile, but its permit waits until all former owners of its tasks
 have stopped (``container_allocator.may_be_permitted``). Source: design 5; safety I1, I2.
 
 Decisions.
@@ -11,9 +11,9 @@ Decisions.
 * *A stop that a model ordered* is not charged, whatever the container says of it, nor the loss of
   its launcher.
 * *FINISHED* stays so, unless the model gives the processor a task or input that it did not have;
-  so does a finish that is told when the stop has been ordered. What it loses, another one runs.
-* *A new version forgives* all that was charged, and FAILED, given up, is tried again: whoever
-  changed the job has perhaps mended it, and its tasks lie idle meanwhile.
+  so does a finish that is reported when the stop has been ordered. What it loses, another one runs.
+* *A new version forgives* all that was charged, and FAILED, given up, is tried again: the
+  change has perhaps mended it, and its tasks lie idle meanwhile.
 * *A retired processor that returns* before it has stopped is an overtaken one from then on.
 """
 
@@ -108,7 +108,7 @@ def _enter(
         replica_of=event.standbys.get(processor_id),
         epoch=epoch,
         floor=floor,
-        # What it ran with, if a driver died in mid-change, nobody knows any more.
+        # What it ran with, if a driver died in mid-change, is not known any more.
         has_gained=floor > epoch,
         home=home,
     )
@@ -135,10 +135,10 @@ def _keep_apart(draft: Draft, container: ContainerState) -> None:
 
 
 def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Predecessor, ...]:
-    """As the stream has it; of whom a launcher has waited for is known as before."""
+    """As the stream has it; what is known of those that a launcher has waited for stays."""
     listed = set(event.unfenced.get(container.processor_id, ()))
     if container.epoch:
-        # Nobody came after the last one, so nobody has fenced it.
+        # The last one has no successor, so it has not been fenced.
         listed.add(container.incarnation)
     stopped = {p.incarnation for p in container.unfenced if p.is_stopped}
     return tuple(Predecessor(i, i in stopped) for i in sorted(listed))
@@ -204,7 +204,7 @@ def _remove(draft: Draft, container: ContainerState, cause: StopCause) -> None:
 
 
 def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -> None:
-    """A processor that the model does not have is found running: it is told to stop."""
+    """A processor that the model does not have is found running: it gets the order to stop."""
     draft.retired -= {running}
     found = ContainerState(
         running.processor_id,
@@ -229,7 +229,7 @@ def stopped(
 ) -> None:
     """What was ordered to stop has stopped: it goes on under the new model, or it is its end.
 
-    ``how``: told by ``launcher``, or seen by its loss, when that is None.
+    ``how``: reported by ``launcher``, or seen by its loss, when that is None.
     """
     is_kept = launcher is not None and launcher.ended is None
     draft.because(

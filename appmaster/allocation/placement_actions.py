@@ -1,6 +1,6 @@
-"""An operator's command: this container there, or anew. First a launcher is reserved, then stopped.
+"""An operator's command: this container there, or once more. A launcher is reserved first.
 
-PURE. Theory. What runs is not disturbed before its place is sure: a launcher is asked for at the
+PURE. Theory. What runs is not disturbed before its place is sure: a launcher is requested at the
 destination beside the container that runs, by a request that is known as an early one, and kept
 for it (``ResourceState.reserved_for``). Only then is the container ordered to stop; with the
 evidence of that it is assigned the reserved launcher, and its start ends the action. Whatever
@@ -15,12 +15,13 @@ Decisions.
 * *Answers.* Each request is deleted with its first answer, and has exactly one that is final.
   BAD_REQUEST: nothing was done. FAILED: the container runs where it ran, goes back to its home, or
   has come to its end; the end of the job ends all actions so. Nothing is charged to the retry keys.
-* *Failovers* come first: who is on its way to the place of a standby is stopped once it has started
+* *Failovers* come first: an active on its way to the place of a standby is stopped once it has
+started
   there, which ends the failover.
 * *Destinations* are hosts that could be asked for the container anyway: live, not excluded, and
   with no other of its group on it, which is looked at again before the launch. Without host
   affinity every move is one to any host (Samza), the best other one.
-* *A driver that starts anew* is told of each action by its last answer. A container that has had a
+* *The next driver* knows each action by its last answer. A container that has had a
   permit since and runs where it was to go has arrived; else the reservation is recreated, and
   takes the launcher that was reserved before, if that comes.
 
@@ -186,7 +187,7 @@ def _begin_restart(draft: Draft, placement: Placement, container: ContainerState
     begun = _begin(draft, placement, container, PlacementStep.RESTARTING, draft.host_of(container))
     if container.phase is ContainerPhase.RUNNING:
         _stop(draft, container)
-        text = f"{named(container.incarnation)} is told to stop"
+        text = f"{named(container.incarnation)} gets the order to stop"
     else:
         text = f"processor {container.processor_id} is placed"
         if container.phase is ContainerPhase.FAILED:
@@ -201,7 +202,7 @@ def _begin_move(draft: Draft, placement: Placement, container: ContainerState) -
         return
     fault = destinations.host_fault(draft, host)
     if fault is None and (draft.is_asked(host) or container.processor_id in draft.early):
-        _accept(draft, placement, f"it waits until nobody else is asking for a launcher on {host}")
+        _accept(draft, placement, f"it waits until no other request for {host} stands")
         return
     fault = fault or destinations.group_fault(draft, container, host)
     if fault is not None:
@@ -253,7 +254,7 @@ def _keep(draft: Draft, placement: Placement, launcher: ResourceState) -> Resour
 
 
 def _withdraw(draft: Draft, processor_id: ProcessorId, *, served: RequestId | None = None) -> None:
-    """The container's reservation, if any, is asked for no more; cancelled unless just served."""
+    """The container's reservation, if any, is requested no more; cancelled unless just served."""
     early = draft.early.get(processor_id)
     if early is not None and early.is_reservation:
         del draft.early[processor_id]

@@ -1,11 +1,12 @@
 """Whose turn it is: the queued containers whose situation a step has changed.
 
-PURE. Theory. A queued container waits for the host that it is queued for, until that host is asked
-for nobody any more: then the first one queued for it is placed anew, actives before standbys, then
-by id. It does not wait on where its situation has changed meanwhile: it has itself, or one of its
-group; the host it waits for was excluded, its home was let in again; a launcher that it may have is
-idle; nobody waits for a host that has come free and is better. Where hosts, settings or the
-JobModel are others, everybody's situation is. So a step costs what it changes, however many wait.
+PURE. Theory. A queued container waits for the host that it is queued for, until that host is
+not requested any more: then the first one queued for it is placed again, actives before standbys,
+then by id. It does not wait on where its situation has changed meanwhile: it has itself, or one of
+its group; the host it waits for was excluded, its home was let in again; a launcher that it may
+have is idle; no container waits for a host that has come free and is better. Where hosts, settings
+or the JobModel are others, the situation of all is. So a step costs what it changes, however many
+wait.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
 def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
-    """Who is to be placed now, in the order of their ids; ``done``: who has been in this step."""
+    """The containers to place now, by id; ``done``: those that this step has placed."""
     if draft.is_everybody_due:
         found = set(draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED))
     else:
@@ -78,9 +79,9 @@ def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
 
 
 def _of_free_hosts(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[ProcessorId]:
-    """Of each host that was asked for before the step, and is no more, the first in its queue.
+    """Of each host that was requested before the step, and is no more, the first in its queue.
 
-    Where nobody waits for it, one that waits for a host with a higher load.
+    Where none waits for it, one that waits for a host with a higher load.
     """
     before = (draft.before.containers.get(p) for p in draft.containers.changed)
     hosts = {
@@ -99,7 +100,7 @@ def _order(container: ContainerState) -> tuple[bool, ProcessorId]:
 
 
 def _worse_off(draft: Draft, host: Host, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
-    """Who waits for the most loaded host, if that would be better off on this one."""
+    """Those that wait for the most loaded host, if they would be better off on this one."""
     ranking = draft.ranking
     mine = ranking.rank_of.get(host)
     if mine is None or draft.is_closed(host) or host in draft.room.small:

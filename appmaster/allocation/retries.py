@@ -7,7 +7,7 @@ PURE. Two reasons to wait, both of which spare a fault that lasts from using up 
   earlier ones are at once;
 * a launch that failed waits twice as long each time, from a second up to half a minute; a launcher
   that is permitted to run the container ends the series. How often is bounded by the retry keys,
-  where Samza has no bound. Where the host is lost nothing waits: another host is asked.
+  where Samza has no bound. Where the host is lost nothing waits: another host is requested.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def loss(holder: ContainerState, launcher: ResourceState, ended: ResourceEnded |
 
 
 def story_of_end(ended: ResourceEnded | None) -> str:
-    """How a launcher ended, for people; None: nobody has told of an end."""
+    """How a launcher ended, for people; None: no end was reported."""
     if ended is None:
         return "its launcher fell silent"
     return ": ".join(filter(None, ("its YARN container ended", ended.story)))
@@ -155,7 +155,7 @@ def record_counts(draft: Draft) -> None:
 
 
 def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) -> None:
-    """What an earlier driver charged still counts; who was given up then stays so."""
+    """What an earlier driver charged still counts; a container that was given up stays so."""
     retry_count = draft.settings.retry_count
     for container in draft.each():
         charged = failures.get(container.processor_id)

@@ -38,7 +38,7 @@ def others(draft: Draft, container: ContainerState) -> list[ContainerState]:
 
 
 def is_alone(draft: Draft, container: ContainerState) -> bool:
-    """Whether it is an active without standbys, which nobody has to be apart from."""
+    """Whether it is an active without standbys, which none has to be apart from."""
     is_active = container.replica_of is None
     return is_active and not draft.containers.indexed(Containers.REPLICA_OF, container.processor_id)
 

@@ -1,4 +1,4 @@
-"""Who waits for a container, and what is in the way on each host: said, whatever the reason is.
+"""Which containers wait, and what is in the way on each host, whatever the reason is.
 
 PURE. Derived from the state and the hosts' last reports; nothing is decided here. Where capacity is
 short for ever the allocator goes on asking in its rounds, each request for its whole time; this is
@@ -41,7 +41,7 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Who waits, by id, and what is in everybody's way: {host, by name: why}, empty: nothing."""
+    """The waiting containers, by id, and what is in the way of all: {host: why}; empty: nothing."""
 
     memory_mb: int
     cores: int
@@ -87,7 +87,7 @@ class Shortage:
 
 
 def shortage(state: AllocatorState, reports: Iterable[HostReport]) -> Shortage | None:
-    """What keeps those that wait from a place; None where nobody waits.
+    """What keeps those that wait from a place; None where none waits.
 
     At most twenty of them are shown; ``count`` is how many there are.
     """

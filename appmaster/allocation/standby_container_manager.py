@@ -13,13 +13,13 @@ or its own standby runs there. It lasts until the active has started, wherever, 
 
 A choice that fails (host lost meanwhile, grant expired, launch failed, stop not confirmed in time)
 leads to the next one, and after the last one to any other host: the active could not be failed to
-a standby. Only where nothing else is left at all does a failover begin anew.
+a standby. Only where nothing else is left at all does a failover begin again.
 
 The step of the choice deletes the standby's locality, points the active's there, and writes the
 failover: whatever comes of the AM then, the next driver finds the active's home at that place, and
 the standby, if that still runs, in its way (STANDBY, part 3, A.1 to A.7; design 7).
 
-The stop of a standby that makes way is ordered: it is not charged.
+The stop of a standby for its active is ordered: it is not charged.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
 def lags_reported(draft: Draft, event: LagsReported) -> None:
-    """Lags of standbys are known; of who is none, nothing is remembered."""
+    """Lags of standbys are known; of a container that is none, nothing is remembered."""
     is_news = False
     for processor_id in sorted(event.lags):
         standby, lag = draft.containers.get(processor_id), event.lags[processor_id]
@@ -78,7 +78,7 @@ def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> 
     """The active, queued and not able to go home, is on its way to another place.
 
     Afterwards it waits in FAILING_OVER, or is still queued: with the standby's last host as its
-    home, or, failed to nobody, for whatever host there is. ``is_last_resort``: no host is left.
+    home, or, without a standby, for any host. ``is_last_resort``: no host is left.
     """
     under_way = active.failover
     awaited = None if under_way is None else _to_be_awaited(draft, active, under_way)
@@ -250,7 +250,7 @@ def _give_reason(draft: Draft, kind: ReasonKind, active: ContainerState) -> None
 
 
 def settle(draft: Draft) -> None:
-    """Nobody waits for a standby whose place cannot be had any more: its host is lost, or another.
+    """No failover waits for a standby whose place is lost: its host is lost, or another.
 
     Those go on to the next choice, when they are placed.
     """

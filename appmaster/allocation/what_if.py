@@ -1,13 +1,14 @@
 """What would come of the loss of hosts: the same machine, driven on from the present state.
 
-PURE, without side effects: ``step`` never changes the state it is given, and nobody carries out
+PURE, without side effects: ``step`` never changes the state it is given, and nothing carries out
 what it instructs here. The world around it is one in which nothing else goes wrong: every launcher
 of the lost hosts is silent at once and the ResourceManager calls these hosts lost; what is ordered
 to stop stops, what is permitted starts, a request is granted where there is room and runs out where
 there is none, a rest is over at once.
 
 It ends when nothing is left to happen: a container's requests run out once per host and once for
-any; who has had no place anywhere is given up here. ``MAX_ROUNDS`` bounds it whatever happens.
+any; a container that has had no place anywhere is given up here. ``MAX_ROUNDS`` bounds it whatever
+happens.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, Res
 from homeport.job_coordinator.model.outcomes import StopCause
 
 MAX_ROUNDS: Final = 200
-"""Each round answers all that is asked for at its beginning."""
+"""Each round answers all requests that stand at its beginning."""
 
 _FULFILLED: Final = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
 
@@ -100,7 +101,7 @@ class Outlook:
 
     ``is_settled``: nothing was left to happen when it ended. ``job``: the job's phase then.
     ``notes``: what was decided on the way of hosts, launchers and the job, each once.
-    ``shortage``: who waits then, and what is in the way; None: nobody does.
+    ``shortage``: what waits then, and what is in the way; None: nothing does.
     """
 
     hosts: tuple[Host, ...]

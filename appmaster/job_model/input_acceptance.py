@@ -67,7 +67,7 @@ class InputAcceptance:
         return list(self._checked())
 
     def accept(self, submission: int) -> None:
-        """After ``check``: the stream has the ids of all inputs, and the floors of recreated ones."""
+        """After ``check``: the stream has all ids of inputs, and the floors of recreated ones."""
         manager = InputTopicManager(self._stream, submission)
         floors: dict[SystemStream, int] = {}
         if self.recreated:

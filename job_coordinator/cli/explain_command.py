@@ -133,7 +133,7 @@ def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
     elif phase == "allocated":
         yield f"for the launcher on {wanted or 'any host'} to check in"
     elif phase == "queued" and wanted:
-        yield f"for its turn at {wanted}, which is being asked for another"
+        yield f"for its turn at {wanted}, which another requests"
     elif phase == "queued" and not status.get("hosts"):
         yield "for the ResourceManager's word of the hosts"
     elif phase == "backing-off":

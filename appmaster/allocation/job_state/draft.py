@@ -59,7 +59,7 @@ class Changes:
 class Draft:
     """A state being changed, and what the changes demand of the shell. ``freeze`` ends it.
 
-    ``is_everybody_due``: whether all that are queued are placed anew; see ``turns``.
+    ``is_everybody_due``: whether all that are queued are placed again; see ``placement_queue``.
     """
 
     def __init__(self, state: AllocatorState, cause: str) -> None:
@@ -184,7 +184,7 @@ class Draft:
 
     @property
     def loads(self) -> Mapping[Host, int]:
-        """How many containers of ours each host has, is asked for, or is queued for."""
+        """How many containers each host has, is requested for, or is queued for."""
         return self._occupancy.loads
 
     def is_asked(self, host: Host | None) -> bool:
@@ -193,7 +193,7 @@ class Draft:
 
     @property
     def ranking(self) -> Ranking:
-        """The live hosts by room, load, and whether they are asked for."""
+        """The live hosts by room, load, and whether they are requested."""
         return self._occupancy.ranking(self.hosts or (), self.room.full)
 
     def may_be_named(self, host: Host) -> bool:
@@ -209,7 +209,7 @@ class Draft:
         return [r for r in self._occupancy.freed if r in self._occupancy.idle]
 
     def is_closed(self, host: Host) -> bool:
-        """Whether nobody may ask for it: excluded, but for a probe that is still to be sent.
+        """Whether it must not be requested: excluded, but for a probe that is still to be sent.
 
         Source: safety P2, P3.
         """
@@ -223,7 +223,7 @@ class Draft:
         )
 
     def count_stale(self) -> None:
-        """The event came too late, or twice, or for somebody unknown; it changes nothing."""
+        """The event came too late, or twice, or for an unknown container; it changes nothing."""
         self.stale_events += 1
 
     def may_befall(self, container: ContainerState, trigger: Trigger) -> bool:
@@ -263,7 +263,7 @@ class Draft:
         return self.change(container, phase=phase, **changes)
 
     def release(self, launcher: ResourceState) -> None:
-        """The launcher, which nobody holds, is told to go."""
+        """The launcher, which has no holder, gets the order to exit."""
         released = replace(launcher, reserved_for=None, is_released=True)
         self.resources[launcher.resource_id] = released
         self.instruct(ReleaseResource(launcher.resource_id))
@@ -281,11 +281,11 @@ class Draft:
         other: ProcessorId | None = None,
         detail: str = "",
     ) -> None:
-        """This was decided, by what ``detail`` tells; ``Reason`` has the fields."""
+        """This was decided, by what ``detail`` says; ``Reason`` has the fields."""
         self.reasons.append(Reason(kind, processor_id, host, other, detail))
 
     def set_timer(self, timer: Timer, delay_ms: int) -> None:
-        """The timer is armed, anew where it was."""
+        """The timer is armed, from the start where it was."""
         self.timers = self.timers.having(timer)
         self.instruct(SetTimer(timer, delay_ms))
 
@@ -327,7 +327,8 @@ class Draft:
     def cancel(self, request_id: RequestId, *, is_ended: bool = False) -> None:
         """Whatever came, or comes, of this request is to be ended.
 
-        ``is_ended``: the cluster manager has told the end of it already, and will not once more.
+        ``is_ended``: the cluster manager has reported the end of it already, and will not once
+        more.
         """
         self.instruct(CancelRequest(request_id))
         if not is_ended:

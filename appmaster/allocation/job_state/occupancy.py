@@ -138,7 +138,7 @@ class OccupancyEdit:
 
     def _resource_changed(self, old: ResourceState | None, new: ResourceState | None) -> None:
         if old is not None and new is None:
-            # Who held it is still counted there until it is changed itself.
+            # Its holder is still counted there until it is changed itself.
             self._gone[old.resource_id] = old.host
         for launcher in (old, new):
             if launcher is not None:

@@ -1,4 +1,4 @@
-"""Hosts by how good they are for whoever has to be placed, kept while that changes.
+"""Hosts by how good they are for the next container to place, kept while that changes.
 
 PURE. A host that gets a container moves to another rank; the others stay where they are.
 """
@@ -49,7 +49,7 @@ _NOBODY: Map[Host, None] = Map()
 
 
 def ranked(hosts: tuple[Host, ...], full: frozenset[Host], rank: Callable[[Host], Rank]) -> Ranking:
-    """These hosts by their rank, each of which is asked for."""
+    """These hosts by their rank, by the rank that ``rank`` gives each."""
     rank_of = {host: rank(host) for host in hosts}
     by_rank: dict[Rank, dict[Host, None]] = {}
     for host, found in rank_of.items():

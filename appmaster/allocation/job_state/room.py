@@ -46,7 +46,7 @@ def room_of(reports: Iterable[HostReport], settings: AllocatorSettings) -> Room:
 
 
 def _takes(reports: tuple[HostReport, ...], settings: AllocatorSettings) -> bool:
-    """Whether a ResourceManager with these hosts takes a request; where it has told of none, yes.
+    """Whether a ResourceManager with these hosts takes a request; where it has reported none, yes.
 
     It holds memory and cores each against the most that any host has.
     """

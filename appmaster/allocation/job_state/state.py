@@ -12,9 +12,9 @@ another (matching is by host).
 Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Irregular: an expired
 request leads back to QUEUED; an active that cannot go home waits in FAILING_OVER for its standby,
 which goes through STOPPING to QUEUED and leaves it the launcher; a stop on a launcher that lives
-leads to ASSIGNED on the same launcher; a new model leads whom it affects through STOPPING to
-ASSIGNED, on the same launcher, and takes away whom it does not have; the job's end leads every
-waiting container to STOPPED and every other through STOPPING.
+leads to ASSIGNED on the same launcher; a new model leads the containers that it affects through
+STOPPING to ASSIGNED, on the same launcher, and takes away those that it does not have; the job's
+end leads every waiting container to STOPPED and every other through STOPPING.
 
 What this module does not know: time, Kafka, YARN, the tasks of a processor.
 """
@@ -146,18 +146,18 @@ class ContainerState:
     """One processor and where it is.
 
     ``epoch`` is the last one ever permitted, ``floor`` the one that a model has raised it to, which
-    nobody uses (below ``epoch``: a permit came after it), ``has_gained`` whether it has tasks or
-    input that ``epoch`` did not have, ``is_retired`` whether the model has it no more and only its
-    stop is waited for, ``model_version`` the version that incarnation runs,
-    ``fence`` the list of its permit (empty where an earlier driver gave it). ``home`` is the host
-    with its state (None: none known, or affinity off). ``requested_host`` is the host that it
-    requests, or is queued for; None: none or any. ``tried`` are the hosts that had no room in this
-    round of requests, sorted. ``unfenced`` is what the next permit must list, oldest first.
-    ``failures`` counts those charged within the window; ``last_failure`` is the last one.
-    ``launch_failures`` counts those in a row since a launcher last came, as far as rests grow.
-    ``replica_of`` is the active one that it is a standby of; None: it is active itself. ``lag``:
-    how many records it is behind as a standby (None: unknown). ``failover`` is what is under way of
-    an active that could not go home, from the choice until it has started.
+    no container uses (below ``epoch``: a permit came after it), ``has_gained`` whether it has tasks
+    or input that ``epoch`` did not have, ``is_retired`` whether the model has it no more and only
+    its stop is waited for, ``model_version`` the version that incarnation runs, ``fence`` the list
+    of its permit (empty where an earlier driver gave it). ``home`` is the host with its state
+    (None: none known, or affinity off). ``requested_host`` is the host that it requests, or is
+    queued for; None: none or any. ``tried`` are the hosts that had no room in this round of
+    requests, sorted. ``unfenced`` is what the next permit must list, oldest first. ``failures``
+    counts those charged within the window; ``last_failure`` is the last one. ``launch_failures``
+    counts those in a row since a launcher last came, as far as rests grow. ``replica_of`` is the
+    active one that it is a standby of; None: it is active itself. ``lag``: how many records it is
+    behind as a standby (None: unknown). ``failover`` is what is under way of an active that could
+    not go home, from the choice until it has started.
     """
 
     processor_id: ProcessorId
@@ -211,8 +211,8 @@ class ContainerState:
 class ResourceState:
     """One launcher that checked in. A released one is kept until it is known to be gone.
 
-    ``ended``: YARN's word that its container has ended, while there is no evidence yet that what it
-    runs has stopped. ``reserved_for``: nobody holds it, but this processor is to be moved here.
+    ``ended``: YARN's report that its container has ended, while there is no evidence yet that what
+    it runs has stopped. ``reserved_for``: it has no holder, but this processor is to be moved here.
     """
 
     resource_id: ResourceId
@@ -236,7 +236,7 @@ class EarlyPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EarlyRequest:
-    """A host is asked for on behalf of a container whose stop is not proven yet.
+    """A host is requested for a container whose stop is not proven yet.
 
     Its home, as its launcher has ended (safety P2); with ``is_reservation`` where a command wants
     it, which runs as yet. ``story``: of one that is over, why no launcher came.
@@ -256,11 +256,11 @@ class PlacementStep(Enum):
     WAITING = "waiting"
     """For its turn, or for the container to run."""
     RESERVING = "reserving"
-    """A launcher at the destination is asked for; the container is as it was."""
+    """A launcher at the destination is requested; the container is as it was."""
     MOVING = "moving"
     """The launcher is reserved: the container stops, is assigned it, starts."""
     RESTARTING = "restarting"
-    """The container was told to stop, or placed, and is to come back."""
+    """The container got the order to stop, or was placed, and is to come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,9 +401,9 @@ class Exclusions(Table[Host, Exclusion]):
 class Occupancy:
     """What follows from containers, resources and early requests together: see ``occupancy``.
 
-    ``idle``: the launchers that live, unheld and not released. ``loads``: how many containers of
-    ours each host has, is asked for, or is queued for (absent: none). ``ranking``: of hosts that
-    containers were placed on lately, None where there was nobody to place.
+    ``idle``: the launchers that live, unheld and not released. ``loads``: how many containers
+    each host has, is requested for, or is queued for (absent: none). ``ranking``: of hosts that
+    containers were placed on lately, None where there was none to place.
     """
 
     containers: Containers
@@ -422,8 +422,8 @@ class AllocatorState:
     ``hosts`` is None until observed. ``silent`` are the hosts that fell silent just now.
     ``retired`` are incarnations of processors that the model does not have, which an earlier driver
     has perhaps left running. ``cancelled``: requests of which a launcher may still come, that YARN
-    has been told to end. ``racks`` {host: its rack}, where it is known. ``room`` is what the hosts
-    have for a container. ``occupancy`` is derived, and None where nobody has needed it yet.
+    is to end. ``racks`` {host: its rack}, where it is known. ``room`` is what the hosts
+    have for a container. ``occupancy`` is derived, and None where it has not been needed yet.
     """
 
     settings: AllocatorSettings
@@ -486,7 +486,7 @@ def retry_delay_timer(processor_id: ProcessorId) -> Timer:
 
 
 def standby_stop_timer(processor_id: ProcessorId) -> Timer:
-    """The timer that limits how long a standby may take to make way for this active."""
+    """The timer that limits how long a standby may take to stop for this active."""
     return Timer(TimerKind.STANDBY_STOP, processor_id=processor_id)
 
 

@@ -1,7 +1,7 @@
 """What may befall a container, and where each of it may lead: the allocator's table, as data.
 
 PURE. ``Draft.move`` holds every change of a phase against it. What the table cannot express is in
-``invariants``: who holds which resource, which timers are armed.
+``invariants``: which container holds which resource, which timers are armed.
 """
 
 from __future__ import annotations

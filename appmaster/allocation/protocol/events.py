@@ -1,4 +1,4 @@
-"""Facts that reach the allocator. Each is named for its evidence, never for what was asked.
+"""Facts that reach the allocator. Each is named for its evidence, never for the request.
 
 PURE. An event is an immutable value; the shell builds it, hands it to ``step`` and forgets it.
 Events may come late, twice or out of order: ``step`` is total. What the world does wrong is an
@@ -36,7 +36,7 @@ class TimerKind(Enum):
     RETRY_WINDOW = "retry-window"
     """How long a failure is remembered; its key is the processor."""
     RETRY_DELAY = "retry-delay"
-    """How long a container rests before it is placed again; its key is the processor."""
+    """How long a container backs off before it is placed again; its key is the processor."""
     SILENCE = "silence"
     """How long a host counts as just fallen silent; its key is the host."""
     EXCLUSION = "exclusion"
@@ -44,12 +44,12 @@ class TimerKind(Enum):
     TOO_SMALL = "too-small"
     """How long the cluster may be too small for a container; it is the job's, and has no key."""
     STANDBY_STOP = "standby-stop"
-    """How long a standby may take to make way for its active; its key is the active's id."""
+    """How long a standby may take to stop for its active; its key is the active's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """Name of one timer. Setting a timer that is armed starts it anew.
+    """Name of one timer. Setting a timer that is armed starts it again.
 
     ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of retries
     and STANDBY_STOP, ``host`` for SILENCE and EXCLUSION; the others are None;
@@ -106,8 +106,8 @@ class FailoverRecord:
 class JobModelPublished:
     """The JobModel that permits will name from now on is in the coordinator stream.
 
-    The same for the first model of a job, for a change of a running one, and for a driver that
-    starts anew, perhaps in mid-change.
+    The same for the first model of a job, for a change of a running one, and for the next
+    driver, perhaps in mid-change.
 
     Shapes: ``processors`` {processor_id: host it last ran on, None where unknown}; ``standbys``
     {standby among them: the active one that it replicates}, the others are active; ``failovers``
@@ -186,7 +186,7 @@ class HostsObserved:
 class LauncherCheckedIn:
     """A launcher polled: it lives on ``host``, and ``running`` is its child (None: it has none).
 
-    One without a child is told by the shell to come later, and is no event, until all that an
+    The shell answers one without a child to come later, which is no event, until all that an
     earlier driver permitted is accounted for: else it could be given what runs elsewhere.
 
     ``request_id`` is the request that its Skein container was added for, as its environment says.
@@ -221,7 +221,7 @@ class ResourceEnded:
     failed) and a launcher without a child, but is no evidence that an incarnation stopped
     (safety P1).
 
-    ``story`` is how the cluster manager tells it; ``is_own_fault``: it ended the container for what
+    ``story`` is the cluster manager's text; ``is_own_fault``: it ended the container for what
     the container did, as for memory beyond its limit; ``is_taken_back``: the cluster took it for
     what was not the container's doing, as a lost node, failed disks or preemption (YARN's -100,
     -101, -102).
@@ -302,7 +302,7 @@ class RetiredStopped:
 class FencesReported:
     """``incarnation`` has fenced these for good: it was the newest of its processor afterwards.
 
-    Whoever of them initialises its id later is stopped by what the coordinator stream says.
+    One that initialises its id later is stopped by what the coordinator stream says.
     """
 
     incarnation: Incarnation
@@ -337,7 +337,7 @@ class LagsReported:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownRequested:
-    """The orderly end of the job: somebody entitled asked for it, or an earlier driver began it.
+    """The orderly end of the job: an entitled request asks for it, or an earlier driver began it.
 
     ``result``: one of YARN's final states, which the job ends with.
     """
@@ -351,9 +351,9 @@ class ShutdownRequested:
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequested:
-    """An operator asks for a container's place, or an earlier driver was told so and has not ended.
+    """An operator requests a container's place, now or at an earlier driver that has not ended it.
 
-    ``refusal``: why whoever read it refuses it already, as being for another run of the job; empty
+    ``refusal``: why its reader refuses it already, as being for another run of the job; empty
     where it does not. ``is_resumed``: it has been answered, but not finally, by an earlier driver;
     ``source`` as the answer has it: None, where the action was not begun.
     """

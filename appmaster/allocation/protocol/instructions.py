@@ -167,7 +167,7 @@ class CancelRequest:
 
 @dataclass(frozen=True, slots=True)
 class PermitContainer:
-    """Tell the launcher ``run``. It comes again, the same, until the launcher has such a child.
+    """Send the launcher ``run``. It comes again, the same, until the launcher has such a child.
 
     One child per epoch (safety C4): a launcher that has run it already answers ``stopped``.
     """
@@ -181,7 +181,7 @@ class PermitContainer:
 
 @dataclass(frozen=True, slots=True)
 class StopContainer:
-    """Tell the launcher ``stop`` this incarnation. It comes again until a stop is reported.
+    """Send the launcher ``stop`` for this incarnation. It comes again until a stop is reported.
 
     A launcher that does not run it reports ``stopped`` as well, and never runs it from then on.
     """
@@ -193,7 +193,7 @@ class StopContainer:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResource:
-    """Tell the launcher ``exit``: it is not needed, or no longer."""
+    """Send the launcher ``exit``: it is not needed, or no longer."""
 
     resource_id: ResourceId
     cause: str = field(default="", compare=False)
@@ -201,7 +201,7 @@ class ReleaseResource:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Hand in ``TimerFired(timer)`` after this long; a timer that is armed starts anew."""
+    """Hand in ``TimerFired(timer)`` after this long; a timer that is armed starts again."""
 
     timer: Timer
     delay_ms: int
@@ -218,7 +218,7 @@ class CancelTimer:
 
 @dataclass(frozen=True, slots=True)
 class SuspectOurselves:
-    """Tell people: so many hosts fell silent at once that the fault is the AM's (safety L5)."""
+    """Report: so many hosts fell silent at once that the fault is the AM's (safety L5)."""
 
     hosts: tuple[Host, ...]
     cause: str = field(default="", compare=False)
@@ -283,7 +283,7 @@ def _place(record: Record) -> tuple[int, str]:
 
 
 def order_for(instructions: Iterable[Instruction], resource_id: ResourceId) -> LauncherOrder | None:
-    """What this launcher is to be told: the last order for it; None where there is none."""
+    """What this launcher is to get: the last order for it; None where there is none."""
     order: LauncherOrder | None = None
     for instruction in instructions:
         if isinstance(instruction, LauncherOrder) and instruction.resource_id == resource_id:

@@ -1,7 +1,7 @@
 """Two snapshots of the cluster into the events between them: levels, not edges.
 
 PURE. Theory. The shell polls and compares whole snapshots, so a lost callback heals with the next
-poll. Comparing with nothing (``before`` None) tells all that is so; ``step`` counts as stale what
+poll. Comparing with nothing (``before`` None) reports all that is so; ``step`` counts as stale what
 it knows already, so a shell that is in doubt may do that at any time.
 
 What this module does not know: launchers and their children. What Skein says of a container is

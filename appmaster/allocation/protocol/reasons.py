@@ -1,11 +1,11 @@
 """Why the allocator decided what it decided: facts of a known kind, each with its sentence.
 
-PURE. A reason says what was decided of whom and what it was decided by, in the step that decided
-it. What people are told (``homeport explain``, ``/v1/events``, the log) and what is counted
+PURE. A reason says what was decided, for which container, and by what, in the step that decided
+it. What people see (``homeport explain``, ``/v1/events``, the log) and what is counted
 (``/metrics``) both come of reasons, with the events and instructions around them: the machine
 counts nothing and words nothing itself.
 
-Rules for editing: whoever decides says why, once, where it is decided (``Draft.because``). A
+Rules for editing: the deciding function says why, once, where it decides (``Draft.because``). A
 repetition, such as an order that comes again with each check-in, has no reason of its own. A new
 kind needs its sentence in ``_SENTENCES``, and a test that brings it about. The values of kinds are
 what ``/v1/events`` serves: they are never renamed.
@@ -97,91 +97,89 @@ _K = ReasonKind
 
 _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
     {
-        _K.HOME_ASKED: "{Who} asks for {host}, the host with its state",
-        _K.OTHER_HOST_ASKED: "{Who} asks for {host}, the best other host",
-        _K.ANY_HOST_ASKED: "{Who} asks for any host, as no host is left to ask for by name",
+        _K.HOME_ASKED: "{Subject} asks for {host}, the host with its state",
+        _K.OTHER_HOST_ASKED: "{Subject} asks for {host}, the best other host",
+        _K.ANY_HOST_ASKED: "{Subject} asks for any host, as no host is left to ask for by name",
         _K.ASKED_EARLY: (
-            "Host {host} is asked early for a launcher for {who}: YARN calls its container there "
-            "ended, and the evidence that it has stopped is waited for"
+            "Host {host} is requested early for {subject}: YARN calls its container there ended, "
+            "and the evidence that it has stopped is waited for"
         ),
-        _K.EARLY_TAKEN_OVER: "{Who} has stopped, and takes over the early request for {host}",
-        _K.EARLY_WITHDRAWN: "{Who} does not need the early request for {host}",
-        _K.WAITS_FOR_TURN: "{Who} waits for its turn at {host}, which is being asked for another",
-        _K.REQUEST_EXPIRED: "{Who} got no container on {host} in time",
-        _K.REQUEST_WITHDRAWN: "{Who} asks for {host} no more",
-        _K.LAUNCHER_AWAITED: "{Who} was granted a container, whose launcher is to check in",
-        _K.OWN_LAUNCHER_CAME: "{Who} gets the launcher of its own request, on {host}",
-        _K.LAUNCHER_AT_HOME_CAME: "{Who} gets a launcher on {host}, the host with its state",
-        _K.STRANGE_LAUNCHER_CAME: "{Who} gets a launcher on {host} that nobody at home there seeks",
-        _K.GIVEN_AWAY: "{Who} asks again: the launcher of its request, on {host}, serves {other}",
-        _K.IDLE_LAUNCHER_TAKEN: "{Who} takes an idle launcher on {host}",
-        _K.SURPLUS_KEPT: "A launcher on {host} fits nobody now, and is kept while somebody seeks",
-        _K.SURPLUS_RELEASED: "A launcher on {host} is told to go, as nobody needs it",
+        _K.EARLY_TAKEN_OVER: "{Subject} has stopped, and takes over the early request for {host}",
+        _K.EARLY_WITHDRAWN: "{Subject} does not need the early request for {host}",
+        _K.WAITS_FOR_TURN: "{Subject} waits for its turn at {host}, which another requests",
+        _K.REQUEST_EXPIRED: "{Subject} got no container on {host} in time",
+        _K.REQUEST_WITHDRAWN: "{Subject} asks for {host} no more",
+        _K.LAUNCHER_AWAITED: "{Subject} was granted a container, whose launcher is to check in",
+        _K.OWN_LAUNCHER_CAME: "{Subject} gets the launcher of its own request, on {host}",
+        _K.LAUNCHER_AT_HOME_CAME: "{Subject} gets a launcher on {host}, the host with its state",
+        _K.STRANGE_LAUNCHER_CAME: "{Subject} gets a launcher on {host} that none there seeks",
+        _K.GIVEN_AWAY: "{Subject} requests again: its launcher, on {host}, serves {other}",
+        _K.IDLE_LAUNCHER_TAKEN: "{Subject} takes an idle launcher on {host}",
+        _K.SURPLUS_KEPT: "A launcher on {host} fits none now, and is kept while one seeks a place",
+        _K.SURPLUS_RELEASED: "A launcher on {host} is released, as no container needs it",
         _K.CANCELLED_RELEASED: (
-            "A launcher on {host} is told to go, as it came of a request that was cancelled"
+            "A launcher on {host} is released, as it came of a request that was cancelled"
         ),
-        _K.CUT_OFF_RELEASED: "A launcher is told to go, as its host {host} is cut off from Kafka",
+        _K.CUT_OFF_RELEASED: "A launcher is released, as its host {host} is cut off from Kafka",
         _K.WAITS_FOR_OWNER: (
-            "{Who} is not permitted on {host} until {other}, an owner of its tasks, has stopped"
+            "{Subject} is not permitted on {host} until {other}, an owner of its tasks, has stopped"
         ),
-        _K.PERMITTED: "{Who} is permitted to start on {host}",
-        _K.STARTED: "{Who} has started on {host}",
-        _K.ADOPTED: "{Who} was found running on {host}, and runs on",
-        _K.STRANGER_STOPPED: "{Who} was found running on {host}, where it must not, and is stopped",
-        _K.CHARGED: "{Who} failed, which is charged to its retries",
-        _K.NOT_CHARGED: "{Who} stopped, which is not charged to its retries",
-        _K.CHARGED_BEFORE: "What an earlier driver charged to {who} still counts",
-        _K.SAME_LAUNCHER: "{Who} starts again on its launcher on {host}, which lives",
-        _K.BACKS_OFF: "{Who} rests before it is placed again",
-        _K.BACKED_OFF: "{Who} has rested and is placed again",
-        _K.GIVEN_UP: "{Who} is given up, as its retries are used up",
-        _K.FORGIVEN: "The failures of {who} are forgiven",
-        _K.FINISHED: "{Who} has come to its end",
-        _K.LAUNCHER_LOST: "{Who} lost the launcher on {host} that was set aside for it",
+        _K.PERMITTED: "{Subject} is permitted to start on {host}",
+        _K.STARTED: "{Subject} has started on {host}",
+        _K.ADOPTED: "{Subject} was found running on {host}, and runs on",
+        _K.STRANGER_STOPPED: "{Subject} was found running on {host}, where it must not run",
+        _K.CHARGED: "{Subject} failed, which is charged to its retries",
+        _K.NOT_CHARGED: "{Subject} stopped, which is not charged to its retries",
+        _K.CHARGED_BEFORE: "What an earlier driver charged to {subject} still counts",
+        _K.SAME_LAUNCHER: "{Subject} starts again on its launcher on {host}, which lives",
+        _K.BACKS_OFF: "{Subject} backs off before it is placed again",
+        _K.BACKED_OFF: "{Subject} has backed off and is placed again",
+        _K.GIVEN_UP: "{Subject} is given up, as its retries are used up",
+        _K.FORGIVEN: "The failures of {subject} are forgiven",
+        _K.FINISHED: "{Subject} has come to its end",
+        _K.LAUNCHER_LOST: "{Subject} lost the launcher on {host} that was set aside for it",
         _K.END_NOT_PROVEN: (
-            "YARN calls the container of {who} on {host} ended: it is waited for the evidence "
+            "YARN calls the container of {subject} on {host} ended: it is waited for the evidence "
             "that what ran in it has stopped"
         ),
-        _K.HOST_EXCLUDED: "Host {host} is not asked for now, as all its launchers fell silent",
-        _K.HOST_TO_BE_PROBED: "Host {host} may be asked for one launcher, as a probe",
-        _K.HOST_OPEN: "Host {host} may be asked for again",
+        _K.HOST_EXCLUDED: "Host {host} is not requested now, as all its launchers fell silent",
+        _K.HOST_TO_BE_PROBED: "Host {host} may get one request, as a probe",
+        _K.HOST_OPEN: "Host {host} may be requested again",
         _K.FAULT_HERE: (
             "More than half of all hosts fell silent at once, {host} the last: the fault is taken "
             "to be the AM's own, and no host is excluded"
         ),
         _K.FAILOVER_TO_STANDBY: (
-            "{Who} takes the place of its standby, {other}, on {host}, which is to stop first"
+            "{Subject} takes the place of its standby, {other}, on {host}, which is to stop first"
         ),
         _K.FAILOVER_TO_STANDBY_HOST: (
-            "{Who} goes to {host}, where its standby, {other}, ran last and does not run now"
+            "{Subject} goes to {host}, where its standby, {other}, ran last and does not run now"
         ),
-        _K.FAILOVER_TO_NOBODY: (
-            "{Who} could not be failed to a standby, and goes to whatever host there is"
-        ),
-        _K.CHOICE_LOST: "{Who} cannot take the place of {other} on {host}, and chooses anew",
-        _K.WAY_IS_CLEAR: "{Other}, whose place {who} takes on {host}, has stopped",
-        _K.STEPS_ASIDE: "{Who} leaves {host} to {other}",
-        _K.KEPT_APART: "{Who} must not be on {host}, where another of its group is (Invariant-1)",
-        _K.FAILOVER_OVER: "The failover of {who} is over: it has started on {host}",
-        _K.CLUSTER_TOO_SMALL: "No host is asked for, as none can hold a container",
-        _K.ENTERED: "{Who} is in the JobModel, and is to be placed",
-        _K.OVERTAKEN: "{Who} is to stop, as the JobModel has changed for it",
-        _K.RETIRED: "{Who} is not in the JobModel any more",
-        _K.TRIED_AGAIN: "{Who} is placed again, as the JobModel has changed",
-        _K.STOPPED_AS_ORDERED: "{Who} has stopped, as it was ordered to",
+        _K.FAILOVER_TO_NOBODY: ("{Subject} could not be failed to a standby, and goes to any host"),
+        _K.CHOICE_LOST: "{Subject} cannot take the place of {other} on {host}, and chooses again",
+        _K.WAY_IS_CLEAR: "{Other}, whose place {subject} takes on {host}, has stopped",
+        _K.STEPS_ASIDE: "{Subject} leaves {host} to {other}",
+        _K.KEPT_APART: "{Subject} must not be on {host}, as another of its group is (Invariant-1)",
+        _K.FAILOVER_OVER: "The failover of {subject} is over: it has started on {host}",
+        _K.CLUSTER_TOO_SMALL: "No host is requested, as none can hold a container",
+        _K.ENTERED: "{Subject} is in the JobModel, and is to be placed",
+        _K.OVERTAKEN: "{Subject} is to stop, as the JobModel has changed for it",
+        _K.RETIRED: "{Subject} is not in the JobModel any more",
+        _K.TRIED_AGAIN: "{Subject} is placed again, as the JobModel has changed",
+        _K.STOPPED_AS_ORDERED: "{Subject} has stopped, as it was ordered to",
         _K.JOB_ENDS: "The job ends",
-        _K.COMMANDED_HOST_ASKED: "Host {host} is asked for a launcher, to which {who} is to move",
-        _K.COMMAND_WAITS: "A command for {who} is accepted",
-        _K.COMMAND_GOES_ON: "A command for {who} is carried out",
-        _K.COMMAND_DONE: "A command for {who} is done",
-        _K.COMMAND_REFUSED: "A command for {who} is refused",
-        _K.COMMAND_FAILED: "A command for {who} has failed",
+        _K.COMMANDED_HOST_ASKED: "A launcher is requested on {host}, to which {subject} is to move",
+        _K.COMMAND_WAITS: "A command for {subject} is accepted",
+        _K.COMMAND_GOES_ON: "A command for {subject} is carried out",
+        _K.COMMAND_DONE: "A command for {subject} is done",
+        _K.COMMAND_REFUSED: "A command for {subject} is refused",
+        _K.COMMAND_FAILED: "A command for {subject} has failed",
     }
 )
 """One sentence of each kind, without its full stop; what it was decided by follows as its detail.
 
-``{who}``: "processor 0"; ``{Who}``: the same where a sentence begins; ``{host}``: its name, or "any
-host"; ``{other}``: the other processor.
+``{subject}``: "processor 0"; ``{Subject}``: the same where a sentence begins; ``{host}``: its name,
+or "any host"; ``{other}``: the other processor.
 """
 
 
@@ -200,10 +198,10 @@ class Reason:
     detail: str = ""
 
     def __str__(self) -> str:
-        who, other = _processor(self.processor_id), _processor(self.other)
+        subject, other = _processor(self.processor_id), _processor(self.other)
         sentence = _SENTENCES[self.kind].format(
-            Who=_begun(who),
-            who=who,
+            Subject=_begun(subject),
+            subject=subject,
             host=self.host or "any host",
             Other=_begun(other),
             other=other,

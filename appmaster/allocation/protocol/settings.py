@@ -20,8 +20,9 @@ class AllocatorSettings:
     what time hosts that fall silent do so at once. ``exclusion_ms``: after what time an excluded
     host is probed; see ``exclusion``. ``container_memory_mb``, ``container_cores``: the size of
     every container, of both roles (safety P4); 0: not known, and fits everywhere.
-    ``stop_timeout_ms``: how long a standby may take to make way. ``racks_are_preferred``: the
-    containers of a group are put in different racks where possible; ``racks_are_apart``: always.
+    ``stop_timeout_ms``: how long a standby may take to stop for its active.
+    ``racks_are_preferred``: the containers of a group are put in different racks where possible;
+    ``racks_are_apart``: always.
     """
 
     host_affinity_enabled: bool

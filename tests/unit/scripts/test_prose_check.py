@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from prose_check import NOT_YET, ROOT, findings
+from prose_check import findings
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,3 @@ def test_a_page_is_prose_but_for_its_code_and_quotations() -> None:
     """Each line of it."""
     page = 'HA-YARN says "who is told".\n\n`tell` is code.\nThe driver tells nothing.\n'
     assert [(f.line, f.word) for f in findings("page.md", page)] == [(4, "tells")]
-
-
-def test_each_entry_of_not_yet_exists() -> None:
-    """No entry outlives its folder."""
-    assert [folder for folder in NOT_YET if not (ROOT / folder).exists()] == []

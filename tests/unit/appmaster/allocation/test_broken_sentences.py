@@ -85,7 +85,7 @@ SENTENCES: list[tuple[str, Break]] = [
         lambda s: changed(s, "0", fence=(inc("0", 1),)),
     ),
     (
-        "0@1 is well and will be fenced by nobody",
+        "0@1 is well and will not be fenced",
         lambda s: changed(
             s, "0-0", unfenced=(Predecessor(inc("0", 1)), Predecessor(inc("0-0", 1)))
         ),
@@ -99,7 +99,7 @@ SENTENCES: list[tuple[str, Break]] = [
         lambda s: replace(s, hosts=(A,), exclusions=Exclusions([Exclusion(A)])),
     ),
     (
-        "excluded c is asked for one probe at most",
+        "excluded c gets one probe at most",
         lambda s: replace(
             changed(s, "0", phase=P.REQUESTED, requested_host=C, request_id=RequestId(1)),
             exclusions=Exclusions([Exclusion(C)]),
@@ -110,7 +110,7 @@ SENTENCES: list[tuple[str, Break]] = [
         lambda s: replace(s, silent=frozenset({A, B}), exclusions=Exclusions([Exclusion(A)])),
     ),
     (
-        "home is asked early for 0 only while evidence is awaited",
+        "home is requested early for 0 only while evidence is awaited",
         lambda s: replace(s, early=EarlyRequests([EarlyRequest(ZERO, RequestId(1), A)])),
     ),
     (
@@ -230,7 +230,7 @@ def test_operators_requests_are_accounted_for(pair: AllocatorState) -> None:
     ended = replace(pair, placements=both[:1], phase=JobPhase.ENDED)
     assert "a job that ends has answered all that operators asked" in told(ended)
     early = EarlyRequests([EarlyRequest(ZERO, RequestId(1), C, is_reservation=True)])
-    assert "a reservation is asked for on behalf of an action" in told(replace(pair, early=early))
+    assert "a reservation is requested for an action" in told(replace(pair, early=early))
     kept = ResourceState(ResourceId("r9"), C, None, reserved_for=ZERO)
     state = replace(pair, resources=Resources([*pair.resources, kept]))
     assert "a launcher is kept on behalf of an action" in told(state)

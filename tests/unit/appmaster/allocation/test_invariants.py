@@ -110,7 +110,7 @@ def test_sharing(sound: AllocatorState) -> None:
 def test_the_invariants_of_cancelled_requests(sound: AllocatorState) -> None:
     """No container waits for it, and no launcher is kept for its sake."""
     story = broken(replace(sound, cancelled=PersistentSet([RequestId(1), RequestId(2)])))
-    assert "nobody waits for a request that was cancelled: 2" in story
+    assert "no container waits for a request that was cancelled: 2" in story
     assert "came of no cancelled request: r0" in story
 
 

@@ -271,7 +271,7 @@ def test_c8_replicas_keep_to_different_hosts(pairs: Machine) -> None:
 
 
 def test_any_host_is_none_of_its_replicas(pairs: Machine) -> None:
-    """Invariant-1: not h2, where 0-0 is, nor h3, which is being asked for another group."""
+    """Invariant-1: not h2, where 0-0 is, nor h3, which is requested for another now group."""
     number = pairs.state.next_request_id
     pairs.feed(wants("1", "h3", uuid="u0"))
     assert pairs.feed(wants(to=ANY_HOST)) == asks(number + 1, "h4")

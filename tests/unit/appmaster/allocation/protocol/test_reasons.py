@@ -109,7 +109,7 @@ def test_a_host_that_is_requested_for_another_container_is_waited_for(machine: M
     """Once, not with every event; the turn comes when the host has served the first."""
     assert told(machine, model({"0": "a", "1": "a"}), live("a"))[2:] == [
         "Processor 0 asks for a, the host with its state",
-        "Processor 1 waits for its turn at a, which is being asked for another",
+        "Processor 1 waits for its turn at a, which another requests",
     ]
     assert told(machine, allocated(1)) == [
         "Processor 0 was granted a container, whose launcher is to check in",
@@ -150,10 +150,7 @@ def test_a_launcher_serves_the_container_whose_home_its_host_is(machine: Machine
     """The container that requested it requests again."""
     machine.deploy({"0": "a", "1": None}, "a", "b")
     assert told(machine, check_in("r0", "a", request=2)) == [
-        (
-            "Processor 1 asks again: the launcher of its request, on a, serves processor 0: "
-            "its home is there"
-        ),
+        ("Processor 1 requests again: its launcher, on a, serves processor 0: its home is there"),
         "Processor 0 gets a launcher on a, the host with its state",
         "Processor 0 is permitted to start on a: epoch 1, JobModel version 1",
         "Processor 1 asks for b, the best other host: it has no home yet",
@@ -164,7 +161,7 @@ def test_a_launcher_without_a_request_serves_any_container(machine: Machine) -> 
     """A container without a home."""
     machine.deploy({"0": None}, "a", "b")
     assert told(machine, check_in("r0", "b"))[0] == (
-        "Processor 0 gets a launcher on b that nobody at home there seeks"
+        "Processor 0 gets a launcher on b that none there seeks"
     )
 
 
@@ -172,13 +169,13 @@ def test_a_surplus_is_kept_used_and_released(machine: Machine) -> None:
     """Kept while a container waits for another host, used when that expires, else released."""
     machine.deploy({"0": "a"}, "a", "b")
     assert told(machine, check_in("r1", "b"), check_in("r2", "b")) == [
-        "A launcher on b fits nobody now, and is kept while somebody seeks: r1",
-        "A launcher on b fits nobody now, and is kept while somebody seeks: r2",
+        "A launcher on b fits none now, and is kept while one seeks a place: r1",
+        "A launcher on b fits none now, and is kept while one seeks a place: r2",
     ]
     assert told(machine, expired(1)) == [
         "Processor 0 got no container on a in time: 5000 ms",
         "Processor 0 takes an idle launcher on b: a had no room, or launched nothing",
-        "A launcher on b is told to go, as nobody needs it: r2",
+        "A launcher on b is released, as no container needs it: r2",
     ]
 
 
@@ -219,7 +216,7 @@ def test_a_processor_that_is_not_in_the_model_any_more_is_retired(machine: Machi
     ]
     assert told(machine, stopped("1", 1, StopCause.ORDERED, 143)) == [
         "Processor 1 has stopped, as it was ordered to: container stopped",
-        "A launcher on b is told to go, as nobody needs it: r1",
+        "A launcher on b is released, as no container needs it: r1",
     ]
 
 
@@ -235,7 +232,7 @@ def test_a_given_up_processor_is_tried_again_by_a_new_model(machine_with: Machin
             "Processor 0 is given up, as its retries are used up: processor 0 failed 1 times, "
             "cluster-manager.container.retry.count is 0; 0@1 on a: failed, exit code 7"
         ),
-        "A launcher on a is told to go, as nobody needs it: r0",
+        "A launcher on a is released, as no container needs it: r0",
     ]
     assert told(machine, model({"0": "a", "1": "b"}, version=2)) == [
         "The failures of processor 0 are forgiven: JobModel version 2",
@@ -257,9 +254,9 @@ def test_rests_begin_and_end(machine_with: MachineWith) -> None:
     """Before the last retry at home; and the window forgets."""
     machine = deployed(machine_with(retry_count=1, last_retry_delay_ms=9_000))
     assert told(machine, stopped("0", 1))[1] == (
-        "Processor 0 rests before it is placed again: 9000 ms"
+        "Processor 0 backs off before it is placed again: 9000 ms"
     )
-    assert told(machine, rest_over("0"))[0] == "Processor 0 has rested and is placed again"
+    assert told(machine, rest_over("0"))[0] == "Processor 0 has backed off and is placed again"
     assert told(machine, window_over("0")) == [
         "The failures of processor 0 are forgiven: none within the window"
     ]
@@ -283,7 +280,7 @@ def test_a_processor_that_has_finished_ends_and_so_does_the_job(machine: Machine
     assert told(machine, stopped("0", 1, StopCause.FINISHED, 0)) == [
         "Processor 0 has come to its end",
         "The job ends: SUCCEEDED, every processor finished",
-        "A launcher on a is told to go, as nobody needs it: r0",
+        "A launcher on a is released, as no container needs it: r0",
     ]
 
 
@@ -295,7 +292,7 @@ def test_a_container_that_is_found_running_runs_on(machine: Machine) -> None:
     ]
     assert told(machine, check_in("r1", "b", inc("1", 1))) == [
         (
-            "Processor 1 was found running on b, where it must not, and is stopped: "
+            "Processor 1 was found running on b, where it must not run: "
             "it is not the incarnation that was permitted last, or not there"
         )
     ]
@@ -332,7 +329,7 @@ def test_yarns_report_of_an_end_is_no_evidence_but_is_used(machine: Machine) -> 
             "that what ran in it has stopped: killed"
         ),
         (
-            "Host a is asked early for a launcher for processor 0: YARN calls its container there "
+            "Host a is requested early for processor 0: YARN calls its container there "
             "ended, and the evidence that it has stopped is waited for"
         ),
     ]
@@ -360,15 +357,13 @@ def test_a_host_whose_launchers_fell_silent_is_excluded_probed_and_excluded_agai
     machine.run("0", "r0", "a", request=1)
     silent = told(machine, LauncherSilent(ResourceId("r0")))
     assert silent[:2] == [
-        "Host a is not asked for now, as all its launchers fell silent: the last of them just now",
+        "Host a is not requested now, as all its launchers fell silent: the last of them just now",
         "Processor 1 asks for a no more: its launchers fell silent",
     ]
     assert "Processor 0 asks for b, the best other host: the launchers of a fell silent" in silent
-    assert (
-        told(machine, exclusion_over("a"))[0] == "Host a may be asked for one launcher, as a probe"
-    )
+    assert told(machine, exclusion_over("a"))[0] == "Host a may get one request, as a probe"
     assert told(machine, check_in("r9", "a"))[0] == (
-        "Host a may be asked for again: a launcher there checked in"
+        "Host a may be requested again: a launcher there checked in"
     )
 
 
@@ -382,11 +377,11 @@ def test_a_probe_that_fails(machine: Machine) -> None:
     assert asked is not None
     assert machine.container("0").requested_host == "a"
     assert told(machine, expired(asked))[1] == (
-        "Host a is not asked for now, as all its launchers fell silent: "
+        "Host a is not requested now, as all its launchers fell silent: "
         "no launcher came of the probe"
     )
     assert told(machine, live("b", "c"))[0] == (
-        "Host a may be asked for again: the ResourceManager calls it lost, and is believed"
+        "Host a may be requested again: the ResourceManager calls it lost, and is believed"
     )
 
 
@@ -395,7 +390,7 @@ def test_an_only_host_is_not_excluded(machine: Machine) -> None:
     machine.deploy({"0": "a"}, "a", "b", "c")
     machine.run("0", "r0", "a", request=1)
     machine.feed(LauncherSilent(ResourceId("r0")))
-    assert "Host a may be asked for again: it is the only host, and is believed" in told(
+    assert "Host a may be requested again: it is the only host, and is believed" in told(
         machine, live("a")
     )
 
@@ -447,7 +442,7 @@ def test_a_failover_to_a_standby(machine: Machine) -> None:
     """From the loss of the active's host to its start, and the standby's way."""
     with_standby(machine, "a", "b", "c")
     assert told(machine, LauncherSilent(ResourceId("r0"))) == [
-        "Host a is not asked for now, as all its launchers fell silent: the last of them just now",
+        "Host a is not requested now, as all its launchers fell silent: the last of them just now",
         (
             "Processor 0 stopped, which is not charged to its retries: "
             "0@1 on a: its launcher fell silent"
@@ -480,9 +475,8 @@ def test_a_failover_without_a_standby(machine: Machine) -> None:
     """The standby has never run anywhere."""
     machine.feed(job({"0": "a", "0-0": None}), live("a", "b"))
     machine.run("0", "r0", "a", request=1)
-    assert (
-        "Processor 0 could not be failed to a standby, and goes to whatever host there is"
-        in told(machine, LauncherSilent(ResourceId("r0")))
+    assert "Processor 0 could not be failed to a standby, and goes to any host" in told(
+        machine, LauncherSilent(ResourceId("r0"))
     )
 
 
@@ -490,6 +484,6 @@ def test_a_choice_that_is_lost(machine: Machine) -> None:
     """The standby's host is lost too, before it has stopped."""
     with_standby(machine, "a", "b", "c", "d", "e")
     machine.feed(LauncherSilent(ResourceId("r0")))
-    assert "Processor 0 cannot take the place of processor 0-0 on b, and chooses anew" in told(
+    assert "Processor 0 cannot take the place of processor 0-0 on b, and chooses again" in told(
         machine, live("a", "c", "d", "e")
     )
