@@ -26,7 +26,7 @@ def main() -> int:
     print_machine()
     try:
         for section in options.sections:
-            measure = importlib.import_module(f"benchmarks.{options.name}_{section}")
+            measure = importlib.import_module(f"benchmarks.{options.name}.{section}")
             rows = measure.rows(options.runs) if options.name in REPEATED else measure.rows()
             print_section(measure.TITLE, rows, plot=options.plot)
     except (BenchmarkError, ClusterError, DemoError, HomeportError) as error:

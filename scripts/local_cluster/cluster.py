@@ -15,8 +15,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from local_cluster import network, outages, preflight, processes, remains
-from local_cluster.addresses import (
+from local_cluster import outages, preflight, processes, remains
+from local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
+from local_cluster.errors import ClusterError, ClusterRunningError
+from local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all, write_hosts
+from local_cluster.interrupts import uninterrupted
+from local_cluster.jars import default_cache, ensure_jars
+from local_cluster.layout import Layout, Record, read_record, write_record
+from local_cluster.locks import exclusive
+from local_cluster.net import network
+from local_cluster.net.addresses import (
     MAX_BROKERS,
     MAX_NETWORK_NODES,
     MAX_NODES,
@@ -25,15 +33,7 @@ from local_cluster.addresses import (
     reserved,
     reserved_network,
 )
-from local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
-from local_cluster.errors import ClusterError, ClusterRunningError
-from local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all, write_hosts
-from local_cluster.interrupts import uninterrupted
-from local_cluster.jars import default_cache, ensure_jars
-from local_cluster.layout import Layout, Record, read_record, write_record
-from local_cluster.locks import exclusive
-from local_cluster.network import Network
-from local_cluster.network_faults import NetworkFaults
+from local_cluster.net.network_faults import NetworkFaults
 from local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
 from local_cluster.status import state_of, status_of
 
@@ -44,14 +44,14 @@ _LOGS_KEPT_S = 24 * 3600.0
 
 
 def _quiet(_line: str) -> None:
-    """The progress of callers that want none."""
+    """No progress."""
 
 
 class LocalCluster:
     """One ResourceManager, NodeManagers nm1 to nmN and one or more Kafka brokers, or only these.
 
-    The object holds no state: everything is read from the cluster's record, so several processes
-    may use one cluster. As a context manager it is up inside the block and gone after it.
+    It holds no state but the cluster's record, so several processes may use one cluster. As a
+    context manager it is up inside the block and gone after it.
     """
 
     def __init__(
@@ -154,8 +154,6 @@ class LocalCluster:
         trace: TracebackType | None,
     ) -> None:
         self.down(keep_logs=error is not None)
-
-    # ------------------------------------------------------------------ nodes
 
     def kill_node(self, node: str) -> list[int]:
         """SIGKILL a NodeManager and everything it started, as if the machine lost power.
@@ -349,9 +347,10 @@ class LocalCluster:
         if record.network is None:
             raise ClusterError(
                 f"the nodes of cluster {self.name} are on loopback, which cannot be cut; "
-                "dev-cluster up --namespaces starts one whose nodes have a network of their own"
+                "dev-cluster up --namespaces gives each node a network of its own"
             )
-        return NetworkFaults(self._layout, record, Network(record.network, record.addresses))
+        own = network.Network(record.network, record.addresses)
+        return NetworkFaults(self._layout, record, own)
 
     def state_dir(self, node: str) -> Path:
         """LOGGED_STORE_BASE_DIR of the node's containers."""
@@ -376,7 +375,7 @@ class LocalCluster:
             self._layout.root.mkdir(parents=True)
             # Before the first process and namespace: whatever happens next, it finds all of them.
             write_record(self._layout.state, record)
-            own = None if record.network is None else Network(record.network, addresses)
+            own = None if record.network is None else network.Network(record.network, addresses)
             if own is not None:
                 own.make()
             write_hosts(self._layout, addresses.nodes if own is None else own.machines)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from local_cluster.kafka_broker import kafka_cluster_id, server_properties
 from local_cluster.layout import Layout, Record
-from local_cluster.network import Network
+from local_cluster.net.network import Network
 from local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE, ProcessId, spawn
 
 RESOURCE_MANAGER = "rm"

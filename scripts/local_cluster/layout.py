@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from local_cluster.addresses import RM_ADDRESS, Addresses
 from local_cluster.errors import ClusterError
+from local_cluster.net.addresses import RM_ADDRESS, Addresses
 from local_cluster.processes import ProcessId
 
 Phase = Literal["starting", "up"]

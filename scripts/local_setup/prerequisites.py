@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster import network
+from local_cluster.net import network
 from local_setup.progress import Progress, SetupError, run_logged
 
 JAVA_MAJOR = 17

@@ -22,9 +22,9 @@ from yarn_jobs import Job
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
-from local_cluster import network
 from local_cluster.cluster import LocalCluster, remove_abandoned
 from local_cluster.errors import ClusterError
+from local_cluster.net import network
 from tests.faults import Faults
 
 

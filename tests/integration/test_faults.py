@@ -23,14 +23,15 @@ from typing import TypeVar
 
 import pytest
 
-from local_cluster import delay, processes
-from local_cluster import network as networks
-from local_cluster.addresses import Addresses, node_names, reserved_network
+from local_cluster import processes
 from local_cluster.cluster import LocalCluster, remove_abandoned
 from local_cluster.errors import ClusterError
 from local_cluster.kafka_broker import answers
 from local_cluster.layout import Layout, Record, read_record, write_record
-from local_cluster.network import CLIENT, Network
+from local_cluster.net import delay
+from local_cluster.net import network as networks
+from local_cluster.net.addresses import Addresses, node_names, reserved_network
+from local_cluster.net.network import CLIENT, Network
 from tests.faults import Faults
 
 T = TypeVar("T")

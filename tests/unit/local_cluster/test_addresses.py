@@ -6,14 +6,14 @@ import ipaddress
 
 import pytest
 
-from local_cluster.addresses import (
+from local_cluster.errors import ClusterError
+from local_cluster.net.addresses import (
     Addresses,
     fixed_endpoints,
     node_addresses,
     node_names,
     reserved_network,
 )
-from local_cluster.errors import ClusterError
 
 
 def test_nodes_are_numbered_from_one_and_addressed_from_eleven() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from local_cluster.addresses import Addresses
 from local_cluster.errors import ClusterError
 from local_cluster.layout import Layout, Record, read_record, write_record
+from local_cluster.net.addresses import Addresses
 from local_cluster.processes import ProcessId
 
 

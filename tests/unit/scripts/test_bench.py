@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from benchmarks.callers import Calls, call_at_once, hold_at_once
-from benchmarks.commit_tasks import distinct_records, hot_records
-from benchmarks.large_job_model import fewest_moves
-from benchmarks.large_job_placement import measured
-from benchmarks.model_server import TOKEN, _Backend, model_of
+from benchmarks.allocator.large_job_placement import measured
+from benchmarks.commit.tasks import distinct_records, hot_records
+from benchmarks.coordinator.callers import Calls, call_at_once, hold_at_once
+from benchmarks.coordinator.large_job_model import fewest_moves
+from benchmarks.coordinator.model_server import TOKEN, _Backend, model_of
 from benchmarks.options import SECTIONS, parse_arguments
 from benchmarks.processes import forget_peak, peak_mb, resident_mb
 from benchmarks.report import at_least, at_most, figure, print_section
@@ -55,7 +55,7 @@ def test_every_section_is_a_module() -> None:
     """Its title and rows are found where the command looks for them."""
     for name, sections in SECTIONS.items():
         for section in sections:
-            module = importlib.import_module(f"benchmarks.{name}_{section}")
+            module = importlib.import_module(f"benchmarks.{name}.{section}")
             assert module.TITLE
             assert callable(module.rows)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.failover_rows import HOST_LOST, line_of, rows_of
-from benchmarks.failover_runs import Failure, partition_of
-from benchmarks.grown.package.grown_state import numbers_of
+from benchmarks.failover.grown.package.grown_state import numbers_of
+from benchmarks.failover.rows import HOST_LOST, line_of, rows_of
+from benchmarks.failover.runs import Failure, partition_of
 from benchmarks.options import parse_arguments
 from benchmarks.report import print_section, spread
 from flights_demo.timeline import PHASES

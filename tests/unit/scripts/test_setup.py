@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 import ci_main
 import spark_archive
 from homeport.container.spark import jvm
-from local_cluster import network
+from local_cluster.net import network
 from local_setup import environment, prerequisites
 from local_setup.progress import Progress
 

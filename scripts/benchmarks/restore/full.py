@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.processes import result_of
 from benchmarks.report import Row, at_least, at_most, figure
-from benchmarks.restore_stores import RECORDS, TOPIC, Restore, Stores
+from benchmarks.restore.stores import RECORDS, TOPIC, Restore, Stores
 from homeport.container.progress.restore_schedule import WORKER_MB
 from homeport.container.restore.restore_workers import MALLOC_SETTINGS
 from local_cluster.cluster import LocalCluster, remove_abandoned
@@ -55,7 +55,7 @@ def _rounds(stores: Stores, folder: Path) -> Iterator[Row]:
             path = folder / name
             shutil.rmtree(path, ignore_errors=True)
             arguments = (name, stores.servers, TOPIC, str(RECORDS), str(path))
-            found.append(result_of("changelog_loops", *arguments))
+            found.append(result_of("restore.changelog_loops", *arguments))
             shutil.rmtree(path, ignore_errors=True)
         together.append(stores.restore(2))
         alone.append(stores.restore(1))

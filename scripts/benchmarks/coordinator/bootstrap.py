@@ -17,7 +17,7 @@ def rows() -> Iterator[Row]:
     """Time, CPU and rate, against a loop that does nothing with the records."""
     remove_abandoned(_PREFIX)
     with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as broker:
-        found = result_of("long_stream", broker.bootstrap_servers)
+        found = result_of("coordinator.long_stream", broker.bootstrap_servers)
     seconds, bare = found["bootstrap_s"], found["bare_s"]
     yield at_most("read and applied", seconds, 3, "s")
     yield figure("CPU", found["bootstrap_cpu_s"], "s")

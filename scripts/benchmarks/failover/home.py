@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.failover_rows import process_lost
+from benchmarks.failover.rows import process_lost
 from benchmarks.report import Row
 
 TITLE = "SIGKILL of the container's process, which comes home; state of 10 MB"

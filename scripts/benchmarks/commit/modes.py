@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from benchmarks.commit_runs import Pass, broker, passes
+from benchmarks.commit.runs import Pass, broker, passes
 from benchmarks.report import Row, at_most, figure
 
 RECORDS, KEYS = 1_000_000, 10_000

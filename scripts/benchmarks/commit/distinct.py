@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.commit_runs import broker, passes, rows_of
+from benchmarks.commit.runs import broker, passes, rows_of
 from benchmarks.report import Row, figure
 
 KEYS = 1_000_000

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from confluent_kafka import Producer
 
-from benchmarks.commit_job import job_of, topic
-from benchmarks.commit_tasks import (
+from benchmarks.commit.job import job_of, topic
+from benchmarks.commit.tasks import (
     OUTPUT,
     PARTITIONS,
     STORE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.failover_rows import host_lost
+from benchmarks.failover.rows import host_lost
 from benchmarks.report import Row
 
 TITLE = "SIGKILL of all that runs on the host of the active container, state of 1 GB, lease 3 s"

@@ -14,7 +14,7 @@ TITLE = "10,000 active containers with a standby each, placed on 1,000 hosts (CP
 def rows() -> Iterator[Row]:
     """Placing all, single events, the loss of a tenth of the hosts, and memory."""
     found = result_of(
-        "large_job_placement",
+        "allocator.large_job_placement",
         *("--actives", str(ACTIVES), "--standbys-each", "1"),
         *("--hosts", str(HOSTS), "--lost", str(LOST)),
     )

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.adoption_am import CANCELS_NAME, GRANTS_NAME
+from benchmarks.allocator.adoption_am import CANCELS_NAME, GRANTS_NAME
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.messages import (
     CheckIn,

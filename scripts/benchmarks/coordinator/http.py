@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from threading import Event
 
 from benchmarks import processes
-from benchmarks.callers import Calls, call_at_once, hold_at_once
-from benchmarks.model_server import TOKEN
+from benchmarks.coordinator.callers import Calls, call_at_once, hold_at_once
+from benchmarks.coordinator.model_server import TOKEN
 from benchmarks.report import Row, at_least, at_most, figure
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -54,7 +54,7 @@ def rows() -> Iterator[Row]:
 
 def _server(config_bytes: int) -> processes.Serving:
     return processes.serving(
-        "model_server",
+        "coordinator.model_server",
         *("--containers", str(_CLIENTS), "--tasks-each", "10"),
         *("--config-bytes", str(config_bytes)),
     )

@@ -58,9 +58,9 @@ def passes(
         BenchmarkError: the container ended before.
     """
     name = f"commit{next(_NUMBERS)}"
-    result_of("commit_input", servers, name, "topics")
+    result_of("commit.input_records", servers, name, "topics")
     mode = str(exactly_once).lower()
-    command = [sys.executable, "-m", "benchmarks.commit_job", servers, name, kind, mode, "64"]
+    command = [sys.executable, "-m", "benchmarks.commit.job", servers, name, kind, mode, "64"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -69,12 +69,12 @@ def passes(
         try:
             for number in range(1, count + 1):
                 size = (str(records), str(keys), str(number))
-                result_of("commit_input", servers, name, kind, *size)
+                result_of("commit.input_records", servers, name, kind, *size)
                 process.stdin.write(f"{number * records}\n")
                 process.stdin.flush()
                 line = process.stdout.readline()
                 if not line:
-                    raise BenchmarkError("benchmarks.commit_job ended before it was done")
+                    raise BenchmarkError("benchmarks.commit.job ended before it was done")
                 yield Pass(records, **json.loads(line))
             process.stdin.close()
             process.wait()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.report import Row
-from benchmarks.store_runs import BATCH, KEYS, batches, engine, long_keys, timed
+from benchmarks.store.runs import BATCH, KEYS, batches, engine, long_keys, timed
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.serde.serdes import serde
 from homeport.container.storage.overlay import Overlay

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.commit_tasks import PARTITIONS, STORE, Newest, Sums
+from benchmarks.commit.tasks import PARTITIONS, STORE, Newest, Sums
 from benchmarks.processes import peak_mb
 from homeport.config.config import Config
 from homeport.config.settings.tuning import Tuning
@@ -57,7 +57,7 @@ def job_of(servers: str, name: str, exactly_once: str) -> ContainerJob:
         {
             "job.name": name,
             "job.default.system": "kafka",
-            "task.class": "benchmarks.commit_tasks:Sums",
+            "task.class": "benchmarks.commit.tasks:Sums",
             "task.inputs": f"kafka.{topic(name, 'in')}",
             "task.exactly.once": exactly_once,
             "systems.kafka.consumer.bootstrap.servers": servers,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.report import Row
-from benchmarks.store_runs import (
+from benchmarks.store.runs import (
     BATCH,
     KEYS,
     VALUE_BYTES,

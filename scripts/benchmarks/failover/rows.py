@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from flights_demo.timeline import PHASES
 
-from benchmarks.failover_runs import (
+from benchmarks.failover.runs import (
     PIPELINE,
     PREWARMED,
     PREWARMED_AT_HOME,

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import processes
-from benchmarks.adoption_launchers import Launchers, Tally
+from benchmarks.allocator.adoption_launchers import Launchers, Tally
 from benchmarks.report import BenchmarkError, Row, at_least, at_most, figure
 from homeport.appmaster.allocation.job_state.state import ContainerPhase
 from homeport.appmaster.yarn.submission import services_of
@@ -237,7 +237,7 @@ def _supervisor(folder: Path) -> Iterator[None]:
     }
     with (folder / "am.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.adoption_am"],
+            [sys.executable, "-m", "benchmarks.allocator.adoption_am"],
             cwd=folder,
             env=environment,
             stdout=log,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from benchmarks import processes
-from benchmarks.lease_keeper_server import ATTEMPT, TOKEN
+from benchmarks.allocator.lease_keeper_server import ATTEMPT, TOKEN
 from benchmarks.report import Row, at_least, at_most, figure
 from homeport.job_coordinator.http.messages import Renewal
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -21,7 +21,10 @@ _GRANTED = b'"granted"'
 
 def rows() -> Iterator[Row]:
     """The share of a core that the keeper's server needs, and its answers to the launchers."""
-    with processes.serving("lease_keeper_server", "--launchers", str(LAUNCHERS)) as (pid, port):
+    with processes.serving("allocator.lease_keeper_server", "--launchers", str(LAUNCHERS)) as (
+        pid,
+        port,
+    ):
         before = processes.cpu_s(pid)
         answers, slowest_s = asyncio.run(_renew(port))
         cpu_s = processes.cpu_s(pid) - before

@@ -12,7 +12,7 @@ TITLE = "JobModel of 100,000 tasks in 10,000 containers"
 
 def rows() -> Iterator[Row]:
     """Time, CPU, memory of one process; then a tenth more containers."""
-    found = result_of("large_job_model")
+    found = result_of("coordinator.large_job_model")
     seconds = found["compute_s"] + found["serialise_s"]
     yield at_most("computed and serialised", seconds, 10, "s")
     yield figure("of that, to serialise it", found["serialise_s"], "s")

@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from flights_demo.job import DemoJob
 from flights_demo.timeline import Lost, first_output_ms, moments
 
-from benchmarks.grown.package.grown_state import OUTPUT, VALUE_BYTES
+from benchmarks.failover.grown.package.grown_state import OUTPUT, VALUE_BYTES
 from benchmarks.report import BenchmarkError
 from local_cluster.cluster import LocalCluster, remove_abandoned
 from local_cluster.resource_manager import node_states

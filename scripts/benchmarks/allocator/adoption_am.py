@@ -116,7 +116,7 @@ def main() -> int:
     parser.add_argument("--driver", action="store_true")
     if parser.parse_args().driver:
         return application_master.main(_open_cluster)
-    driver = (sys.executable, "-m", "benchmarks.adoption_am", "--driver")
+    driver = (sys.executable, "-m", "benchmarks.allocator.adoption_am", "--driver")
     supervisor.PROGRAMS = {**supervisor.PROGRAMS, "driver": driver}
     return supervisor.main()
 

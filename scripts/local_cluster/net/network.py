@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster.addresses import Addresses
 from local_cluster.errors import ClusterError
+from local_cluster.net.addresses import Addresses
 
 CLIENT = "client"
 TOOLS = {"ip": "iproute2", "iptables": "iptables", "nsenter": "util-linux", "unshare": "util-linux"}

@@ -1,0 +1,1 @@
+"""``scripts/bench commit``: one module for each section, and what they run."""

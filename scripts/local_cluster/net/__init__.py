@@ -1,0 +1,1 @@
+"""Addresses, network namespaces and their faults."""
