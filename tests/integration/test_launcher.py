@@ -247,7 +247,7 @@ def test_a_spare_waits_beside_its_child_and_is_the_next(am: Am, launch: Launch) 
     assert not (launcher.folder / "logs" / "spare-2.log").exists()
 
 
-@pytest.mark.parametrize("makes_way", [True, False])
+@pytest.mark.parametrize("is_replaced", [True, False])
 def test_a_spare_learns_that_its_permit_is_near(
     am: Am, launch: Launch, *, is_replaced: bool
 ) -> None:
