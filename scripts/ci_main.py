@@ -114,13 +114,13 @@ def _left_over() -> list[str]:
     deadline = time.monotonic() + _GRACE_SECONDS
     while (living := _children()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    told = [f"{pid} {words}" for pid, words in living.items()]
+    stated = [f"{pid} {words}" for pid, words in living.items()]
     while living:  # those whose parent we end become ours, and are next
         for pid in living:
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.1)
         living = _children()
-    return told
+    return stated
 
 
 def _complaints(code: int, closing: str, left: list[str]) -> list[str]:

@@ -109,7 +109,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def announce(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Shows a line in the summary of the run: how much was searched, and what was found."""
 
     def say(what: str) -> None:

@@ -151,7 +151,7 @@ class LeaseMemory:
         """The launcher finds it; the child says so as the last thing that it does."""
         self._numbers[_FINISHED] = 1
 
-    def tell(self, report: ContainerReport) -> None:
+    def announce(self, report: ContainerReport) -> None:
         """The launcher finds ``report`` here; one thread of the child's writes."""
         data = compact_json(report.to_json())
         if len(data) > REPORT_BYTES:
@@ -199,7 +199,7 @@ class NoLauncher:
     is_permit_near = False
     model_version = 0
 
-    def tell(self, report: ContainerReport) -> None:
+    def announce(self, report: ContainerReport) -> None:
         """No launcher reads it."""
 
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:

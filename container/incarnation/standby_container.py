@@ -67,7 +67,7 @@ class StandbyContainer:
         self._environment = environment
         self._client = client
         self._stop = stop
-        self._send = launcher.tell
+        self._send = launcher.announce
         self._want_spare = launcher.want_spare
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()

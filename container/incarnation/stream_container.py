@@ -78,13 +78,13 @@ class StreamContainer:
         self._environment = environment
         self._client = client
         self._stop = stop
-        self._send = launcher.tell
+        self._send = launcher.announce
         self._want_spare = launcher.want_spare
         self._ready = ready
         self._reached = reached
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
-        self._report = WorkReport(launcher.tell, self._phases.elapsed_s)
+        self._report = WorkReport(launcher.announce, self._phases.elapsed_s)
         self._spark: LocalSpark | None = None
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)

@@ -147,8 +147,8 @@ class Order:
     ``incarnation``, ``model_version`` and ``fence`` are set with RUN (and name what to stop with
     STOP). With WAIT, ``model_version`` is the version in force: a running container takes its
     tuning from it. ``next_ms``: when to poll again. ``lease_url``: where leases are renewed, with
-    RUN. ``is_replaced``: with STOP, this standby is replaced by its active container, whose permit is
-    likely to be the next order.
+    RUN. ``is_replaced``: with STOP, this standby is replaced by its active container, whose permit
+    is likely to be the next order.
     """
 
     kind: OrderKind

@@ -62,11 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     # Every job is judged and printed, even after a job that failed.
-    verdicts = [_tell(Run.of(job, allow_gaps=options.allow_gaps)) for job in jobs]
+    verdicts = [_announce(Run.of(job, allow_gaps=options.allow_gaps)) for job in jobs]
     return 0 if all(verdicts) else 1
 
 
-def _tell(run: Run) -> bool:
+def _announce(run: Run) -> bool:
     """Print what was found about one job; whether all rules held."""
     print(_summary(run.job, run.incarnations))
     held = True

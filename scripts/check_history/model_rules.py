@@ -25,8 +25,8 @@ def owners_have_stopped(run: Run) -> Iterator[str]:
             end = older.ended_at if older.own else None
             if end is None or not older.shares_task(newer) or not run.is_after(end, granted.at):
                 continue
-            told = [*older.all("driver", "revoked"), *given_up.get(str(older.key), [])]
-            if not any(event.at <= granted.at for event in told):
+            stated = [*older.all("driver", "revoked"), *given_up.get(str(older.key), [])]
+            if not any(event.at <= granted.at for event in stated):
                 yield (
                     f"{newer} was permitted at {granted.at} ms, and {older}, which had one of its "
                     f"tasks, lived until {end} ms"

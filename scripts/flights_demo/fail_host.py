@@ -71,14 +71,14 @@ class FailHost:
         here = {p: c for p, c in before.items() if c["host"] == node}
         killed_ms = boot_ms()
         killed = self._cluster.kill_node(node)
-        told = ", ".join(f"{c['role']} {p}" for p, c in sorted(here.items()))
-        self._screen.say(f"SIGKILL of {node}: {len(killed)} processes, among them {told}")
+        stated = ", ".join(f"{c['role']} {p}" for p, c in sorted(here.items()))
+        self._screen.say(f"SIGKILL of {node}: {len(killed)} processes, among them {stated}")
         try:
             self._await(lambda: self._are_back(here), "all of them elsewhere")
             lost = _lost(before, here)
             self._await(lambda: self._have_committed(lost, killed_ms), "first commits")
             self._await(lambda: self._are_over(here), "the end of each recovery")
-            self._tell(lost, killed_ms)
+            self._announce(lost, killed_ms)
             self._tell_phases(here)
             self._judge_restores(before, here)
             self._await(lambda: self._yarn_says(node) == "LOST", f"YARN to miss {node}")
@@ -124,10 +124,10 @@ class FailHost:
     def _are_over(self, here: Containers) -> bool:
         """The driver reports the recoveries it knows; a new driver knows none."""
         now = self._containers()
-        told = [now[p].get("recovery") for p in here if now[p]["role"] == "active"]
-        return all(recovery is None or recovery["is_over"] for recovery in told)
+        stated = [now[p].get("recovery") for p in here if now[p]["role"] == "active"]
+        return all(recovery is None or recovery["is_over"] for recovery in stated)
 
-    def _tell(self, lost: list[Lost], killed_ms: int) -> None:
+    def _announce(self, lost: list[Lost], killed_ms: int) -> None:
         """The moments of each active that was lost."""
         events = self._history()
         for who in lost:

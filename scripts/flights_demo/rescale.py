@@ -77,10 +77,10 @@ class Rescale:
             if processor in old and processor in new:
                 is_restarted = begun[processor] != now[processor]
                 exact &= is_restarted == (had != has)
-                told = "yes" if is_restarted else "no"
+                stated = "yes" if is_restarted else "no"
             else:
-                told = "new" if processor in new else "gone"
-            rows.append((processor, _tasks(had), _tasks(has), told))
+                stated = "new" if processor in new else "gone"
+            rows.append((processor, _tasks(had), _tasks(has), stated))
         self._screen.table(f"{was} -> {len(new)} containers", rows)
         self.verdicts.append(
             (

@@ -86,13 +86,13 @@ class Standbys:
             if container["replica_of"] is None:
                 continue
             active = containers[container["replica_of"]]
-            for task, told in sorted(model[active["processor_id"]]["tasks"].items()):
+            for task, stated in sorted(model[active["processor_id"]]["tasks"].items()):
                 for store in CHANGELOGS:
                     below = Path("flights-1", store, task.replace(" ", "_"))
                     hosts = (active["host"], container["host"])
                     homes = [self._state_dir(host) / below for host in hosts]
                     yield Replica(
-                        store, task, told["changelog-partition"], homes[0], homes[1], hosts
+                        store, task, stated["changelog-partition"], homes[0], homes[1], hosts
                     )
 
     def _wait_for_calm(self, replicas: list[Replica]) -> None:

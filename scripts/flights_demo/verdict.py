@@ -148,10 +148,10 @@ def stores_at_home(
     found = {}
     # A standby keeps its stores where its active one would, and has its changelog partition.
     owners = {
-        told["changelog-partition"]: task
+        stated["changelog-partition"]: task
         for container in model["containers"].values()
-        for task, told in container["tasks"].items()
-        if told["task-mode"] == "Active"
+        for task, stated in container["tasks"].items()
+        if stated["task-mode"] == "Active"
     }
     for processor_id, container in model["containers"].items():
         host = hosts[processor_id]

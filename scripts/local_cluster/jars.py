@@ -118,5 +118,5 @@ def _first_error(log: Path) -> str:
     """The first line of Maven's output that says what failed."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     # Maven may write terminal escapes before the mark.
-    told = [line.partition("[ERROR]")[2].strip() for line in lines]
-    return next((line for line in told if line), "no reason given")
+    stated = [line.partition("[ERROR]")[2].strip() for line in lines]
+    return next((line for line in stated if line), "no reason given")

@@ -89,11 +89,11 @@ class Module:
     def keep(self, folder: Path = FOLDER) -> None:
         """The file says what is known."""
         results = {k: {"verdict": r.verdict, "by": r.by} for k, r in sorted(self.results.items())}
-        told = {"module": self.shown, "source": self.digest, "results": results}
+        stated = {"module": self.shown, "source": self.digest, "results": results}
         path = self.file(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(told, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps(stated, indent=1), encoding="utf-8")
         temporary.replace(path)
 
     def untried(self) -> list[Mutant]:
@@ -125,8 +125,8 @@ def table(modules: Iterable[Module]) -> list[str]:
         f"| --- {'| ---: ' * (len(names) + 2)}|",
     ]
     for name, number, counts in rows:
-        told = " | ".join(str(counts.get(verdict, 0)) for verdict in names)
-        lines.append(f"| {name} | {number} | {told} | {number - sum(counts.values())} |")
+        stated = " | ".join(str(counts.get(verdict, 0)) for verdict in names)
+        lines.append(f"| {name} | {number} | {stated} | {number - sum(counts.values())} |")
     return lines
 
 

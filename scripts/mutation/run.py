@@ -289,8 +289,8 @@ def _forked(work: Callable[[], Outcome], answer: Path) -> int:
             os.dup2(nothing, descriptor)
         os.chdir(ROOT)
         outcome = work()
-        told = {"failed": outcome.failed, "passed": outcome.passed, "error": outcome.error}
-        answer.write_text(json.dumps(told), encoding="utf-8")
+        stated = {"failed": outcome.failed, "passed": outcome.passed, "error": outcome.error}
+        answer.write_text(json.dumps(stated), encoding="utf-8")
         code = 0
     finally:
         os._exit(code)
@@ -300,8 +300,8 @@ def _read(answer: Path) -> Outcome | None:
     text = answer.read_text(encoding="utf-8") if answer.exists() else ""
     if not text:
         return None
-    told = json.loads(text)
-    return Outcome(tuple(told["failed"]), told["passed"], told["error"])
+    stated = json.loads(text)
+    return Outcome(tuple(stated["failed"]), stated["passed"], stated["error"])
 
 
 def _kill(pid: int) -> None:

@@ -93,8 +93,8 @@ class ByItself(Job):
         for request, is_taken_back, host in world.ended:
             if host:
                 continue  # the ResourceManager says that of the host
-            told = self._ends_told(world, ((request, is_taken_back, host),))
-            yield f"end of {request}", told
+            stated = self._ends_told(world, ((request, is_taken_back, host),))
+            yield f"end of {request}", stated
         yield from self._silences(world)
 
     def _silences(self, world: World) -> Moves:
@@ -123,13 +123,13 @@ class ByItself(Job):
     def _rm_loses(self, world: World, host: str) -> World:
         """The ResourceManager gives the host up, and takes back all that it had there."""
         rm = tuple(h for h in world.rm if h != host)
-        told = self.fed(world._replace(rm=rm), ("hosts", rm))
+        stated = self.fed(world._replace(rm=rm), ("hosts", rm))
         for launcher in world.launchers:
             if launcher.host == host and not launcher.is_denied:
-                told = self.fed(told, ("ended", launcher.request, True))
-                now = launcher_of(told, launcher.request)
-                told = with_launcher(told, now._replace(said=End.TAKEN_BACK, is_doomed=True))
-        return self._ends_told(told, tuple(e for e in world.ended if e[2] == host))
+                stated = self.fed(stated, ("ended", launcher.request, True))
+                now = launcher_of(stated, launcher.request)
+                stated = with_launcher(stated, now._replace(said=End.TAKEN_BACK, is_doomed=True))
+        return self._ends_told(stated, tuple(e for e in world.ended if e[2] == host))
 
     def _ends_told(self, world: World, ends: tuple[tuple[int, bool, str], ...]) -> World:
         for end in ends:
@@ -137,16 +137,16 @@ class ByItself(Job):
             said = End.TAKEN_BACK if end[1] else End.ENDED
             gone = tuple((r, said if r == end[0] else now, h) for r, now, h in world.gone)
             cancelled = tuple(r for r in world.cancelled if r != end[0])
-            told = world._replace(ended=left, gone=gone, cancelled=cancelled)
-            world = self.fed(told, ("ended", end[0], end[1]))
+            stated = world._replace(ended=left, gone=gone, cancelled=cancelled)
+            world = self.fed(stated, ("ended", end[0], end[1]))
         return world
 
     def _of_launcher(self, world: World, launcher: Launcher) -> Moves:
         if launcher.report is not None:
-            told = self._reported(world, launcher)
-            if not self.is_fine and not told.adopting:
-                told = self._poll(told, launcher.request)
-            yield f"{launcher} reports {launcher.report}", told
+            stated = self._reported(world, launcher)
+            if not self.is_fine and not stated.adopting:
+                stated = self._poll(stated, launcher.request)
+            yield f"{launcher} reports {launcher.report}", stated
             return
         child = launcher.child
         if child is None and world.adopting:
@@ -158,8 +158,8 @@ class ByItself(Job):
     def _poll(self, world: World, request: int) -> World:
         """The launcher of this request checks in and obeys, if it is still there."""
         for launcher in [x for x in world.launchers if x.request == request]:
-            told, order = self._polled(world, launcher)
-            world = self._obeyed(told, launcher._replace(is_known=True), order)
+            stated, order = self._polled(world, launcher)
+            world = self._obeyed(stated, launcher._replace(is_known=True), order)
         return world
 
     def _reported(self, world: World, launcher: Launcher) -> World:
@@ -254,11 +254,11 @@ class ByItself(Job):
             if not alive:
                 gone = {*world.gone, (message[1], End.NOT_SAID, "")}
                 world = world._replace(gone=tuple(sorted(gone)))
-        told, order = self._told(world, message)
+        stated, order = self._stated(world, message)
         is_permit = order is not None and order.verb == "run"
         is_cancelled = message[0] == "check-in" and message[1] in world.cancelled
         require(not (is_permit and is_cancelled), "a launcher that YARN will end gets no permit")
-        return told
+        return stated
 
     def _host_wakes(self, world: World, host: str) -> World:
         """The host stands still no more; in the fine grain each launcher wakes in its own turn."""

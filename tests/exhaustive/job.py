@@ -229,9 +229,9 @@ class Job:
 
     def fed(self, world: World, key: Message) -> World:
         """The world after the driver has received this event."""
-        return self._told(world, key)[0]
+        return self._stated(world, key)[0]
 
-    def _told(self, world: World, key: Message) -> tuple[World, Order | None]:
+    def _stated(self, world: World, key: Message) -> tuple[World, Order | None]:
         outcome = self.memory.step(world.machine, key)
         applied = self._applied(world, outcome.machine, outcome.records, outcome.effects)
         return applied, outcome.order
@@ -337,8 +337,8 @@ class Job:
             return self._child_stopped(world, launcher, "ordered")
         cause = ran.get(owner, "ordered")
         ran[owner] = cause
-        told = launcher._replace(ran=tuple(sorted(ran.items())), report=(owner, cause))
-        return with_launcher(world, told)
+        stated = launcher._replace(ran=tuple(sorted(ran.items())), report=(owner, cause))
+        return with_launcher(world, stated)
 
     def _begun(self, world: World, launcher: Launcher, child: Child, steps: int | None) -> World:
         before = [x for x in world.launchers if child.owner in dict(x.ran)]
@@ -433,4 +433,4 @@ class Job:
         launcher = launcher._replace(is_known=True)
         world = settled(with_launcher(world, launcher), running)
         key = ("check-in", launcher.request, launcher.host, running)
-        return self._told(world, key)
+        return self._stated(world, key)

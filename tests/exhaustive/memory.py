@@ -177,8 +177,8 @@ class Memory:
                     effects.append(("end", result.value, ""))
         order = None
         if isinstance(event, LauncherCheckedIn):
-            told = order_for(decision.instructions, event.resource_id)
-            match told:
+            stated = order_for(decision.instructions, event.resource_id)
+            match stated:
                 case PermitContainer(incarnation=i, fence=fence, model_version=version):
                     order = Order("run", owner_of(i), tuple(map(owner_of, fence)), version)
                 case StopContainer(incarnation=i):

@@ -243,7 +243,7 @@ def _renamed(
         ),
         pending=tuple((requests[r], host) for r, host in world.pending),
         launchers=tuple(launcher(x) for x in world.launchers),
-        gone=tuple((requests[r], told, host) for r, told, host in world.gone),
+        gone=tuple((requests[r], stated, host) for r, stated, host in world.gone),
         ended=tuple((requests[r], is_taken, host) for r, is_taken, host in world.ended),
         late=tuple(message(m) for m in world.late),
         cancelled=tuple(requests[r] for r in world.cancelled),

@@ -140,7 +140,7 @@ class Search:
         shown += [str(sorted(map(str, state.timers))), str(world)]
         return "\n".join([verdict, *steps, "then", *shown])
 
-    def told(self) -> str:
+    def stated(self) -> str:
         """What was visited, and how fast."""
         rate = len(self.worlds) / self.seconds if self.seconds else 0
         return (

@@ -121,17 +121,17 @@ class SmallWorld(ByItself):
         key = ("check-in", launcher.request, launcher.host, running)
         if key not in world.late:
             yield f"check-in of {launcher} delayed", world._replace(late=(key, *world.late))
-        told, order = self._polled(world, launcher)
+        stated, order = self._polled(world, launcher)
         if order is None:
             return
-        yield f"answer to {launcher} lost", told
-        if told.stream != world.stream:
-            yield f"{launcher} polls, driver restarts", self._restarted(told)
+        yield f"answer to {launcher} lost", stated
+        if stated.stream != world.stream:
+            yield f"{launcher} polls, driver restarts", self._restarted(stated)
         is_new = order.verb == "run" and launcher.child is None
         if is_new and order.owner not in dict(launcher.ran):
             known = launcher._replace(is_known=True)
             for done in range(0 if order.fence else 1, self.start_order.index("check") + 1):
-                begun = self._obeyed(told, known, order, done)
+                begun = self._obeyed(stated, known, order, done)
                 frozen = launcher_of(begun, launcher.request)._replace(life=Life.FROZEN)
                 yield f"{launcher} begins, freezes after step {done}", with_launcher(begun, frozen)
 

@@ -57,7 +57,7 @@ from tests.exhaustive.search import FoundError, Search
 from tests.exhaustive.small_world import SmallWorld
 
 Patch = pytest.MonkeyPatch
-Tell = Callable[[str], None]
+Announce = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -399,14 +399,17 @@ def _is_final(record: Record) -> bool:
 
 @pytest.mark.parametrize("wrong", MUTANTS, ids=str)
 def test_the_search_finds_what_a_missing_rule_does(
-    wrong: Mutant, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tell: Tell
+    wrong: Mutant,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    announce: Announce,
 ) -> None:
     """The shortest way: fewest faults, then fewest moves."""
     wrong.patch(monkeypatch)
     with pytest.raises(FoundError, match=wrong.verdict) as found:
         wrong.search()
     if request.config.get_verbosity() > 0:
-        tell(f"{wrong.patch.__doc__}\n{found.value}")
+        announce(f"{wrong.patch.__doc__}\n{found.value}")
 
 
 _OTHER_JOBS = [m for m in MUTANTS if m.retry_count != -1 or m.people is not NO_PEOPLE]

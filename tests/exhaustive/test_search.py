@@ -20,7 +20,7 @@ from tests.exhaustive.people import Assignment, People
 from tests.exhaustive.search import Search
 from tests.exhaustive.small_world import SmallWorld
 
-Tell = Callable[[str], None]
+Announce = Callable[[str], None]
 Groups = Mapping[str, tuple[str, ...]]
 
 ONE: Groups = {"0": ()}
@@ -55,155 +55,163 @@ def faults(request: pytest.FixtureRequest) -> int:
 
 @pytest.mark.parametrize(("groups", "fewer"), [(ONE, 0), (PAIR, 1), (TWO_STANDBYS, 1)], ids=str)
 def test_a_job_is_safe_and_heals_from_its_submission_on(
-    groups: Groups, fewer: int, hosts: tuple[str, ...], faults: int, tell: Tell
+    groups: Groups, fewer: int, hosts: tuple[str, ...], faults: int, announce: Announce
 ) -> None:
     """Each fault comes at every point of the first deployment, and of all that follows."""
     rules = SmallWorld(groups, hosts)
     search = Search(rules, faults - fewer)
     search.visit(rules.deployed())
-    tell(search.told())
+    announce(search.stated())
     assert len(search.worlds) > 500
 
 
 @pytest.mark.parametrize(("groups", "fewer"), [(ONE, 0), (TWO, 1), (PAIR, 1)], ids=str)
 def test_slowness_is_no_fault(
-    groups: Groups, fewer: int, hosts: tuple[str, ...], faults: int, tell: Tell
+    groups: Groups, fewer: int, hosts: tuple[str, ...], faults: int, announce: Announce
 ) -> None:
     """In the fine grain."""
     rules = SmallWorld(groups, hosts, is_fine=True)
     search = Search(rules, faults - fewer)
     search.visit(rules.deployed())
-    tell(search.told())
+    announce(search.stated())
     assert len(search.worlds) > 500
 
 
 def test_an_active_with_two_standbys_is_safe_and_heals(
-    hosts: tuple[str, ...], faults: int, tell: Tell
+    hosts: tuple[str, ...], faults: int, announce: Announce
 ) -> None:
     """All run; then the faults come: failovers, and failures in failovers."""
     rules = SmallWorld(TWO_STANDBYS, hosts)
     search = Search(rules, faults)
     search.visit(rules.settled())
-    tell(search.told())
+    announce(search.stated())
     assert len(search.worlds) > 5_000
 
 
-def test_two_pairs_are_safe_and_heal(hosts: tuple[str, ...], faults: int, tell: Tell) -> None:
+def test_two_pairs_are_safe_and_heal(
+    hosts: tuple[str, ...], faults: int, announce: Announce
+) -> None:
     """All run; then one fault less comes, and the pairs are in each other's way."""
     rules = SmallWorld(TWO_PAIRS, hosts)
     search = Search(rules, faults - 1)
     search.visit(rules.settled())
-    tell(search.told())
+    announce(search.stated())
     assert len(search.worlds) > 300
 
 
 @pytest.mark.long
 def test_two_pairs_with_all_faults_are_safe_and_heal(
-    hosts: tuple[str, ...], faults: int, tell: Tell
+    hosts: tuple[str, ...], faults: int, announce: Announce
 ) -> None:
     """The same with no fault less, of children, hosts and the driver: no message is late."""
     rules = SmallWorld(TWO_PAIRS, hosts, is_in_time=True)
     search = Search(rules, faults)
     search.visit(rules.settled())
-    tell(search.told())
+    announce(search.stated())
     assert len(search.worlds) > 10_000
 
 
-def searched(rules: SmallWorld, faults: int, tell: Tell, *, is_settled: bool = False) -> int:
+def searched(
+    rules: SmallWorld, faults: int, announce: Announce, *, is_settled: bool = False
+) -> int:
     """How many worlds are within so many faults: all are safe, and all can go well."""
     search = Search(rules, faults)
     search.visit(rules.settled() if is_settled else rules.deployed())
-    tell(search.told())
+    announce(search.stated())
     return len(search.worlds)
 
 
 @pytest.mark.parametrize(("groups", "count"), [(ONE, 2), (TWO, 1), (PAIR, 1)], ids=str)
-def test_a_job_that_is_shut_down_at_any_time_ends(groups: Groups, count: int, tell: Tell) -> None:
+def test_a_job_that_is_shut_down_at_any_time_ends(
+    groups: Groups, count: int, announce: Announce
+) -> None:
     """On two hosts; the shutdown is one of the faults, and nothing of the job runs when it ends."""
     rules = SmallWorld(groups, AB, people=People(may_shut_down=True))
-    assert searched(rules, count, tell) > 500
+    assert searched(rules, count, announce) > 500
 
 
-def test_a_container_may_end_for_every_cause(tell: Tell) -> None:
+def test_a_container_may_end_for_every_cause(announce: Announce) -> None:
     """It fails, is killed by a signal, comes to its end, or is cut off from Kafka."""
     rules = SmallWorld(ONE, AB, people=People(may_shut_down=True))
     rules.causes = CAUSES
-    assert searched(rules, 2, tell) > 500
+    assert searched(rules, 2, announce) > 500
 
 
 @pytest.mark.parametrize("retry_count", [0, 1])
-def test_failures_are_counted_and_rested_from(retry_count: int, tell: Tell) -> None:
+def test_failures_are_counted_and_rested_from(retry_count: int, announce: Announce) -> None:
     """Failed launches rest, and so does the last retry; the job fails for failures only."""
     settings = replace(BACKS_OFF, retry_count=retry_count)
-    assert searched(SmallWorld(ONE, AB, settings), 2, tell) > 500
+    assert searched(SmallWorld(ONE, AB, settings), 2, announce) > 500
 
 
 @pytest.mark.parametrize(
     "plan", [(TOGETHER, SPREAD), (SWAPPED, TOGETHER), (TOGETHER, SWAPPED)], ids=str
 )
 def test_a_model_may_change_at_any_point_of_a_change(
-    plan: tuple[Assignment, ...], tell: Tell
+    plan: tuple[Assignment, ...], announce: Announce
 ) -> None:
     """Tasks have one owner, and the processors of the last model run its tasks in the end."""
     rules = SmallWorld(TWO, AB, people=People(plan), is_fine=True)
-    assert searched(rules, 0, tell) > 400
+    assert searched(rules, 0, announce) > 400
 
 
-def test_a_task_may_move_to_another_processor_with_a_fault_at_any_time(tell: Tell) -> None:
+def test_a_task_may_move_to_another_processor_with_a_fault_at_any_time(announce: Announce) -> None:
     """From 0, which is retired, to 1, which is new; drivers die and the job is shut down too."""
     rules = SmallWorld(ONE, AB, people=People((MOVED,), may_shut_down=True), is_fine=True)
-    assert searched(rules, 1, tell) > 5_000
+    assert searched(rules, 1, announce) > 5_000
 
 
-def test_standbys_may_be_switched_off_and_on_with_a_fault_at_any_time(tell: Tell) -> None:
+def test_standbys_may_be_switched_off_and_on_with_a_fault_at_any_time(announce: Announce) -> None:
     """The pair runs; its standby is retired, and comes back."""
     rules = SmallWorld(PAIR, AB, people=People((ACTIVES, WITH_STANDBY)))
-    assert searched(rules, 1, tell, is_settled=True) > 1_000
+    assert searched(rules, 1, announce, is_settled=True) > 1_000
 
 
-def test_a_command_may_come_at_any_time_with_a_fault_at_any_time(tell: Tell) -> None:
+def test_a_command_may_come_at_any_time_with_a_fault_at_any_time(announce: Announce) -> None:
     """A move and a restart: each has one final answer, also after the death of the driver."""
     people = People(commands=(("0", "b"), ("0", FORCE_RESTART_LAST_SEEN)))
-    assert searched(SmallWorld(ONE, AB, people=people), 2, tell) > 3_000
+    assert searched(SmallWorld(ONE, AB, people=people), 2, announce) > 3_000
 
 
-def test_commands_to_a_pair_are_safe_in_failovers_too(hosts: tuple[str, ...], tell: Tell) -> None:
+def test_commands_to_a_pair_are_safe_in_failovers_too(
+    hosts: tuple[str, ...], announce: Announce
+) -> None:
     """The active or the standby is moved or restarted before, in and after a failover."""
     people = People(commands=(("0", "ANY_HOST"), ("0-0", "b"), ("0", FORCE_RESTART_LAST_SEEN)))
     rules = SmallWorld(PAIR, hosts, people=people, is_in_time=True)
-    assert searched(rules, 2, tell, is_settled=True) > 5_000
+    assert searched(rules, 2, announce, is_settled=True) > 5_000
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("planned", [TOGETHER, SWAPPED], ids=str)
-def test_a_change_may_meet_a_fault_at_any_point(planned: Assignment, tell: Tell) -> None:
+def test_a_change_may_meet_a_fault_at_any_point(planned: Assignment, announce: Announce) -> None:
     """Two processors: the driver dies, or something else goes wrong, before, in or after it."""
     rules = SmallWorld(TWO, AB, people=People((planned,)))
-    assert searched(rules, 1, tell) > 5_000
+    assert searched(rules, 1, announce) > 5_000
 
 
 @pytest.mark.long
-def test_standbys_may_be_switched_off_and_on_with_two_faults(tell: Tell) -> None:
+def test_standbys_may_be_switched_off_and_on_with_two_faults(announce: Announce) -> None:
     """A driver that finds a retired standby has it in its group again afterwards."""
     rules = SmallWorld(PAIR, AB, people=People((ACTIVES, WITH_STANDBY)))
-    assert searched(rules, 2, tell, is_settled=True) > 50_000
+    assert searched(rules, 2, announce, is_settled=True) > 50_000
 
 
 @pytest.mark.long
-def test_all_that_people_do_may_meet_another_fault(tell: Tell) -> None:
+def test_all_that_people_do_may_meet_another_fault(announce: Announce) -> None:
     """A task moves; the container is moved, restarted or shut down; two faults at any time."""
     commands = (("0", "b"), ("0", FORCE_RESTART_LAST_SEEN))
     rules = SmallWorld(ONE, AB, people=People((MOVED,), commands, may_shut_down=True))
     rules.causes = CAUSES
-    assert searched(rules, 2, tell) > 10_000
+    assert searched(rules, 2, announce) > 10_000
 
 
-def test_calm_alone_brings_every_processor_home(tell: Tell) -> None:
+def test_calm_alone_brings_every_processor_home(announce: Announce) -> None:
     """Without faults, in every order of events: each runs on the host that has its state."""
     homes = {"0": "b", "1": "a"}
     search = Search(SmallWorld(TWO, ("a", "b", "c"), homes=homes), 0)
     search.visit(search.rules.deployed())
-    tell(search.told())
+    announce(search.stated())
     ends = [w for w in search.worlds if search.rules.is_well(w)]
     for world in ends:
         assert {x.child.owner[0]: x.host for x in world.launchers if x.child} == homes

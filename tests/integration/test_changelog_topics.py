@@ -70,10 +70,10 @@ class Stores:
     def begin(self, partitions: int = 2, *, is_submission: bool = False) -> list[str]:
         """An attempt begins, with so many tasks. Returns the messages of the check."""
         topics = ChangelogTopics(self.config, self.stream)
-        told = topics.check(partitions, may_be_replaced=is_submission)
+        stated = topics.check(partitions, may_be_replaced=is_submission)
         topics.make(partitions)
         self.stream.catch_up()
-        return told
+        return stated
 
     def make_anew(self, partitions: int = 2) -> str:
         """Deletes the topic and creates it again, empty. Returns the new id."""

@@ -212,11 +212,11 @@ def test_a_transaction_that_holds_up_the_stream_is_reported(kafka: str) -> None:
     writer.produce(topic, b"{}", b"no message", 0)
     assert writer.flush(30) == 0
     with CoordinatorStreamStore(system, topic, source="t", timeout_s=1) as stream:
-        told = (
+        stated = (
             "head 1 not reached within 1 s, its last stable offset is 0: a transaction that began "
             f"there has no end in this partition; `kafka-transactions.sh --bootstrap-server {kafka}"
         )
-        with pytest.raises(UnavailableError, match=re.escape(told)):
+        with pytest.raises(UnavailableError, match=re.escape(stated)):
             stream.bootstrap()
         writer.abort_transaction(30)
         wait_until(lambda: _is_read(stream))

@@ -196,7 +196,7 @@ def test_only_the_keepers_report_ends_a_silent_container(tmp_path: Path) -> None
     assert "revoked" in am.events()
 
 
-def told(am: Am) -> tuple[dict[str, int], list[str]]:
+def stated(am: Am) -> tuple[dict[str, int], list[str]]:
     """The status: the epoch of each container, and the containers not accounted for."""
     status = am.backend.status()
     return {c["processor_id"]: c["epoch"] for c in status["containers"]}, status["unaccounted"]
@@ -207,13 +207,13 @@ def test_a_new_driver_adopts_what_runs_and_waits_for_the_rest(tmp_path: Path) ->
 
     async def story(am: Am) -> None:
         am.cluster.asked.append((RequestId(1), NM1, {}))
-        assert told(am) == ({P0: 1}, ["0@1"])
+        assert stated(am) == ({P0: 1}, ["0@1"])
         assert (await am.check_in()).kind is OrderKind.WAIT
-        assert told(am) == ({P0: 1}, ["0@1"])
+        assert stated(am) == ({P0: 1}, ["0@1"])
         await am.until(lambda: am.driver.leases.url is not None)
         assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
         assert am.driver.adoption.is_complete
-        assert told(am) == ({P0: 1}, [])
+        assert stated(am) == ({P0: 1}, [])
         assert am.backend.status()["job"]["state"] == "running"
         await am.rounds()
         assert len(am.cluster.asked) == 1
@@ -231,7 +231,7 @@ def test_a_new_attempt_places_nothing_before_there_is_evidence_of_a_stop(tmp_pat
         StopManager(am.stream).write(FIRST, "signalled")
         await am.rounds()
         assert am.cluster.asked == []
-        assert told(am) == ({P0: 2}, ["0@2"])
+        assert stated(am) == ({P0: 2}, ["0@2"])
         assert am.backend.status()["job"]["held_back"] is None
         StopManager(am.stream).write(second, "signalled")
         order = await until_permitted(am)

@@ -48,10 +48,10 @@ def said(am: Am) -> PlacementManager:
 
 async def until(am: Am, status: PlacementStatus, uuid: str = "u1") -> PlacementResponse:
     """The answer that has come so far."""
-    await am.until(lambda: (told := answer(am, uuid)) is not None and told.status is status)
-    told = answer(am, uuid)
-    assert told is not None
-    return told
+    await am.until(lambda: (stated := answer(am, uuid)) is not None and stated.status is status)
+    stated = answer(am, uuid)
+    assert stated is not None
+    return stated
 
 
 async def _finished(am: Am, incarnation: Incarnation, request_id: int) -> None:
@@ -69,8 +69,8 @@ def test_a_container_is_moved(tmp_path: Path) -> None:
         await am.started()
         ask(am, MOVE)
         await am.until(lambda: len(am.cluster.asked) == 2)
-        told = await until(am, PlacementStatus.IN_PROGRESS)
-        assert told.source == PlacementSource(1, NM1)
+        stated = await until(am, PlacementStatus.IN_PROGRESS)
+        assert stated.source == PlacementSource(1, NM1)
         assert am.backend.status()["placements"][0]["step"] == "reserving"
         assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
         assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
@@ -84,9 +84,9 @@ def test_a_container_is_moved(tmp_path: Path) -> None:
 
     am, end = drive(tmp_path, story)
     assert end.result is JobResult.SUCCEEDED
-    told = answer(am)
-    assert told is not None
-    assert told.message == "0@2 runs on nm1"
+    stated = answer(am)
+    assert stated is not None
+    assert stated.message == "0@2 runs on nm1"
 
 
 def test_an_impossible_request_gets_an_answer(tmp_path: Path) -> None:

@@ -39,19 +39,19 @@ def test_a_recovery_at_home_in_status_metrics_and_history(tmp_path: Path) -> Non
         assert 70 <= recovery(am)["phases_ms"]["detect"] < wall_ms() - before_ms + 72
         await am.until_order(OrderKind.RUN)
         await am.backend.started(Started(SECOND, seconds=SECONDS))
-        told = recovery(am)
-        assert list(told["phases_ms"]) == PHASES
-        assert (told["cause"], told["kind"], told["is_over"]) == ("killed", "home", False)
+        stated = recovery(am)
+        assert list(stated["phases_ms"]) == PHASES
+        assert (stated["cause"], stated["kind"], stated["is_over"]) == ("killed", "home", False)
         for _ in range(2):  # the report comes with every check-in
             await am.check_in(SECOND, report=ContainerReport(first_commit_ms=1_400))
-        told = recovery(am)
-        assert told["is_over"]
+        stated = recovery(am)
+        assert stated["is_over"]
         # The fake's start took no time: what it claims of it lies before its permit.
-        assert told["phases_ms"]["first-batch"] == 500
-        assert before_ms - 72 <= told["began_ms"] <= wall_ms() - 70
+        assert stated["phases_ms"]["first-batch"] == 500
+        assert before_ms - 72 <= stated["began_ms"] <= wall_ms() - 70
         (line,) = (x for x in am.history() if x["event"] == "recovered")
         assert (line["processor_id"], line["epoch"]) == ("0", 2)
-        assert told.items() <= line.items()
+        assert stated.items() <= line.items()
         (metric,) = (
             m
             for m in DriverDecisions(am.driver).metrics()
@@ -61,7 +61,7 @@ def test_a_recovery_at_home_in_status_metrics_and_history(tmp_path: Path) -> Non
         assert {(s.labels["kind"], s.labels["phase"]) for s in sums} == {
             ("home", p) for p in PHASES
         }
-        assert round(1000 * sum(s.value for s in sums)) == told["total_ms"]
+        assert round(1000 * sum(s.value for s in sums)) == stated["total_ms"]
         await am.backend.stopped(Stopped(SECOND, StopCause.FINISHED, 0))
 
     drive(tmp_path, story, retries=1)

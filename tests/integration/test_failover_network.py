@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from failover_scenarios import LEASE_MS, Moment, Scenario, counted, more_than
-from last_writes import LastWrites, ProcessEnd, stamped_by_the_broker, told
+from last_writes import LastWrites, ProcessEnd, stamped_by_the_broker, stated
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
 
 from homeport.config.errors import UnavailableError
@@ -53,7 +53,7 @@ def untouched(scenario: Scenario, before: Moment, processors: set[str]) -> None:
 
 
 def test_an_isolated_active_ends_within_its_lease_and_writes_nothing_after_the_fence(
-    make_network_job: MakeJob, faults: Faults, tell: Callable[[str], None]
+    make_network_job: MakeJob, faults: Faults, announce: Callable[[str], None]
 ) -> None:
     """Its host loses the AM first, goes on writing, then loses everything: no renewal comes later.
 
@@ -76,7 +76,7 @@ def test_an_isolated_active_ends_within_its_lease_and_writes_nothing_after_the_f
         assert after.containers["0"]["host"] == refuge
         assert not alive(before.containers["0"]["pid"])
         last = LastWrites.of(job, gone, end, incarnation(after, "0"))
-        tell(
+        announce(
             f"last accepted write to own end {last.outlived_ms} ms of {LEASE_MS} ms of lease; "
             f"to the successor's fence {last.fenced_ms - last.accepted_ms} ms; "
             f"accepted after that {last.late_count} of {last.count} batches"
@@ -96,9 +96,9 @@ def _writes_on(job: Job, writer: Incarnation, until_ms: float) -> None:
     """It has committed a transaction after that moment, or has ended before."""
 
     def has_written() -> bool:
-        committed = told(job, "transaction-committed", writer)
+        committed = stated(job, "transaction-committed", writer)
         is_late = bool(committed) and committed[-1]["ts_ms"] > until_ms
-        return is_late or bool(told(job, "child-stopped", writer))
+        return is_late or bool(stated(job, "child-stopped", writer))
 
     wait_for(has_written, job, every_s=0.05)
 
@@ -175,7 +175,7 @@ def _answers_as_attempt(job: Job, attempt: int) -> None:
 
 @pytest.mark.long
 def test_an_am_that_is_cut_from_one_node_starts_containers_on_all_others(
-    make_network_job: MakeJob, faults: Faults, tell: Callable[[str], None]
+    make_network_job: MakeJob, faults: Faults, announce: Callable[[str], None]
 ) -> None:
     """That node reaches Kafka and the ResourceManager: its containers write until they end.
 
@@ -199,7 +199,7 @@ def test_an_am_that_is_cut_from_one_node_starts_containers_on_all_others(
         assert on(before, cut_off) == {"0", "1-0"}
         assert not on(after, cut_off)
         last = LastWrites.of(job, incarnation(before, "0"), end, incarnation(after, "0"))
-        tell(
+        announce(
             f"last accepted write to own end {last.outlived_ms} ms of {LEASE_MS} ms of lease; "
             f"to the successor's fence {last.fenced_ms - last.accepted_ms} ms; "
             f"accepted after that {last.late_count} of {last.count} batches"

@@ -336,10 +336,10 @@ def test_a_machine_knows_itself_and_the_others_by_name(machines: Machines) -> No
     """Its host name is the place's, and /etc/hosts is the cluster's; the caller's are untouched."""
     own = socket.gethostname()
     command = ["/bin/sh", "-c", "hostname; cat /etc/hosts; cat /proc/net/dev"]
-    told = networks.run(machines.network.on_machine("nm2", machines.layout.hosts, command))
-    assert told.splitlines()[:2] == ["nm2", "127.0.0.1 localhost"]
-    assert set(told.split()) & {"lo:", "eth0:"} == {"lo:", "eth0:"}
-    assert machines.network.name not in told
+    stated = networks.run(machines.network.on_machine("nm2", machines.layout.hosts, command))
+    assert stated.splitlines()[:2] == ["nm2", "127.0.0.1 localhost"]
+    assert set(stated.split()) & {"lo:", "eth0:"} == {"lo:", "eth0:"}
+    assert machines.network.name not in stated
     assert socket.gethostname() == own
     assert "nm2" not in Path("/etc/hosts").read_text(encoding="utf-8").split()
 
@@ -426,13 +426,13 @@ def test_network_that_cannot_be_made_leaves_nothing(
     made: list[str] = []
     real = networks.run
 
-    def refuse_the_last(command: list[str], told: str = "") -> str:
+    def refuse_the_last(command: list[str], stated: str = "") -> str:
         if "client" in command:
             record = read_record(cluster._layout.state)
             assert record is not None
             made.extend(networks.remains(record.network or ""))
             raise ClusterError("ip link add failed with code 2: no more links today")
-        return real(command, told)
+        return real(command, stated)
 
     monkeypatch.setattr(networks, "run", refuse_the_last)
     try:

@@ -24,9 +24,9 @@ def test_the_launcher_identifies_itself_and_waits(am: Am, launch: Launch) -> Non
     launcher = launch()
     wait_for(lambda: len(am.check_ins) > 2, launcher)
     message = am.check_ins[0]
-    told = (message.resource_id, message.skein_id, message.attempt, message.host, message.pid)
+    stated = (message.resource_id, message.skein_id, message.attempt, message.host, message.pid)
     expected = ("container_1700000000000_0001_01_000002", "h-0_0", 1, "nm1", launcher.process.pid)
-    assert told == expected
+    assert stated == expected
     am.orders(OrderKind.EXIT)
     assert launcher.process.wait(LIMIT_S) == 0
 

@@ -103,8 +103,8 @@ def test_a_container_over_its_memory_is_killed_and_the_job_says_so(
     assert done.returncode == 1
     ended = job.application()
     assert ended.final_status == "FAILED"
-    for told in (done.stderr, ended.diagnostics):
-        assert "processor 0 failed 2 times" in told
-        assert "0@2 on " in told
-        assert "B of 512 MB physical memory used" in told
-        assert "cluster-manager.container.memory.mb" in told
+    for stated in (done.stderr, ended.diagnostics):
+        assert "processor 0 failed 2 times" in stated
+        assert "0@2 on " in stated
+        assert "B of 512 MB physical memory used" in stated
+        assert "cluster-manager.container.memory.mb" in stated

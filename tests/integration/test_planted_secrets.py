@@ -237,8 +237,8 @@ def test_no_planted_secret_is_seen(make_job: Callable[[str], Job]) -> None:
     seen.call("run")
     job.wait_until_running()
     job.expects(60)
-    told = job.get_text("config", job.token)
-    assert [key for key, value in PLANTED.items() if value not in told] == []
+    stated = job.get_text("config", job.token)
+    assert [key for key, value in PLANTED.items() if value not in stated] == []
     seen.pages()
     seen.yarn()
     seen.processes()

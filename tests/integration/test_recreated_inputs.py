@@ -36,9 +36,9 @@ def accept(job: stream_containers.Job, config: Config, submission: int) -> list[
     """A driver of that submission takes the inputs as they are. Returns its messages."""
     with job.coordinator_stream() as stream:
         inputs = InputAcceptance(config, stream)
-        told = inputs.check()
+        stated = inputs.check()
         inputs.accept(submission)
-    return told
+    return stated
 
 
 def counted(job: stream_containers.Job) -> int:
@@ -119,8 +119,8 @@ def test_a_submission_is_refused_or_begins_the_new_topic(
     assert f"warning: input kafka.{topic} was deleted and recreated" in begun.stderr
     job.learn(begun.stdout)
     job.counts_all()
-    (told,) = job.get("v1/status")["configuration"]["inputs_begun_anew"]
-    assert (told["input"], told["submission"]) == (f"kafka.{topic}", 2)
+    (stated,) = job.get("v1/status")["configuration"]["inputs_begun_anew"]
+    assert (stated["input"], stated["submission"]) == (f"kafka.{topic}", 2)
     (noted,) = job.driver_events("input-begun-anew")
     assert noted["input"] == f"kafka.{topic}"
     job.kill()

@@ -43,8 +43,8 @@ def test_both_write_the_same_bytes(stream: Stream, expiry_ms: int | None) -> Non
         store.bootstrap()
         manager = PlacementManager(store)
         assert [fault for _, fault in manager.read_requests()] == ["", ""]
-        (told,) = manager.read_responses().values()
-    assert (told.status, told.message) == (PlacementStatus.SUCCEEDED, "größe")
+        (stated,) = manager.read_responses().values()
+    assert (stated.status, stated.message) == (PlacementStatus.SUCCEEDED, "größe")
 
 
 def test_samzas_store_reads_and_deletes_what_ours_writes(stream: Stream) -> None:
@@ -69,8 +69,8 @@ def test_samzas_store_reads_and_deletes_what_ours_writes(stream: Stream) -> None
         driver=True,
     )
     for status in (PlacementStatus.IN_PROGRESS, PlacementStatus.SUCCEEDED):
-        told = replace(response, status=status)
-        stream.write([PlacementManager.response_message(told)], driver=True)
+        stated = replace(response, status=status)
+        stream.write([PlacementManager.response_message(stated)], driver=True)
         asked, answer = _seen(stream, request)
         assert asked is None
         assert isinstance(answer, str)

@@ -82,6 +82,6 @@ def test_nothing_is_written_while_the_child_lives(am: Am, launch: Launch, stops:
     pid = launcher.child_pid(am)
     launcher.process.terminate()
     while is_alive(pid):
-        told = stops()
-        assert not told or not is_alive(pid)
+        stated = stops()
+        assert not stated or not is_alive(pid)
     wait_for(lambda: stops() == {FIRST: "signalled"}, launcher)

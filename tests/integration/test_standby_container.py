@@ -130,10 +130,12 @@ def test_a_standby_follows_and_either_opens_what_the_other_left(make: Make) -> N
     job.produce(_words(2000))
     job.until(lambda: job.processed() == 2000, active)
     _until_followed(job, standby)
-    job.until(lambda: (told := standby.memory.last_report()) is not None and told.lag == 0, standby)
-    told = standby.memory.last_report()
-    assert told is not None
-    assert {(lag.store, lag.task, lag.records, lag.seconds) for lag in told.lags} == {
+    job.until(
+        lambda: (stated := standby.memory.last_report()) is not None and stated.lag == 0, standby
+    )
+    stated = standby.memory.last_report()
+    assert stated is not None
+    assert {(lag.store, lag.task, lag.records, lag.seconds) for lag in stated.lags} == {
         ("counts", "Standby-Partition 0-0", 0, 0.0),
         ("counts", "Standby-Partition 1-0", 0, 0.0),
     }
@@ -209,7 +211,7 @@ def test_uncommitted_records_are_never_followed(make: Make) -> None:
         assert writer.flush(DEADLINE_S) == 0
         if key == b"c":
             job.until(
-                lambda: (told := standby.memory.last_report()) is not None and told.lag == 1,
+                lambda: (stated := standby.memory.last_report()) is not None and stated.lag == 1,
                 standby,
             )
         if is_committed:
@@ -302,8 +304,8 @@ def _niceness(pid: int) -> list[int]:
 
 def _session_niceness(pid: int) -> str | None:
     """Of the process's autogroup; None where the kernel has none."""
-    told = Path(f"/proc/{pid}/autogroup")
-    return told.read_text().split()[-1] if told.exists() else None
+    stated = Path(f"/proc/{pid}/autogroup")
+    return stated.read_text().split()[-1] if stated.exists() else None
 
 
 def test_a_standby_gives_way_in_all_that_it_does(make: Make) -> None:

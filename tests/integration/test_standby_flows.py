@@ -173,7 +173,7 @@ def test_a_driver_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
     with killed(job, before["0"]["host"]):
         with standing_still(before["0-0"]["pid"]):
             wait_for(lambda: awaited(job) == "0-0@1", job)
-            told = published(job)
+            stated = published(job)
             driver = job.program("application_master")
             assert driver is not None
             os.kill(driver, signal.SIGKILL)
@@ -183,7 +183,7 @@ def test_a_driver_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
         assert parent_of(after["0"]["pid"]) == launcher
         assert after["0"]["epoch"] == 2
         assert chosen(job) == ["0-0"]
-        assert told + published(job) == Published(active_failures=1, failovers=1)
+        assert stated + published(job) == Published(active_failures=1, failovers=1)
         job.produce(400, first=600)
         becomes_calm(job, tmp_path)
     ends_well(job)
@@ -274,7 +274,7 @@ def test_an_attempt_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
     with killed(job, before[moved]["host"]):
         with standing_still(before[standby]["pid"]):
             wait_for(lambda: awaited(job) == f"{standby}@1", job)
-            told = published(job)
+            stated = published(job)
             os.kill(jvm, signal.SIGKILL)
             # YARN ends what the attempt ran; so no process went on with the failover before that.
             wait_for(lambda: not alive(before[standby]["pid"]), job)
@@ -288,8 +288,8 @@ def test_an_attempt_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
         assert (after[moved]["host"], after[moved]["epoch"]) == (before[standby]["host"], 2)
         assert kinds(after[moved]) <= LEFT_ALONE
         assert chosen(job, moved) == [standby]
-        assert (told + published(job)).failovers == 1
-        assert (told + published(job)).not_to_a_standby == 0
+        assert (stated + published(job)).failovers == 1
+        assert (stated + published(job)).not_to_a_standby == 0
         job.produce(400, first=600)
         becomes_calm(job, tmp_path)
     ends_well(job)

@@ -84,8 +84,8 @@ def test_each_fault_of_the_files_is_healed_by_the_store_alone(make: Make) -> Non
         _counted(job, container, number)
         assert container.stop() == 143
         _is_exact(job, number)
-        told = container.log.read_text(encoding="utf-8")
-        assert f"store counts/{spoilt} is read in full: " in told
+        stated = container.log.read_text(encoding="utf-8")
+        assert f"store counts/{spoilt} is read in full: " in stated
 
 
 def test_damage_met_while_running_ends_the_container_and_heals_at_the_next_start(

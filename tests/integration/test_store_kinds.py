@@ -170,8 +170,8 @@ def test_a_value_over_the_limit_is_skipped_where_that_is_configured(make: Make) 
     assert _put(job, first, {"key": "small"}) == {"key": "small"}
     assert _put(job, first, {"key": "x" * 19, "more": 1}) == {"key": "small", "more": 1}
     assert "skipped a put: store counts" in first.log.read_text()
-    told = first.memory.last_report()
-    assert told is not None
-    assert told.dropped == (DroppedValues("counts", TaskName("Partition 0"), 1),)
+    stated = first.memory.last_report()
+    assert stated is not None
+    assert stated.dropped == (DroppedValues("counts", TaskName("Partition 0"), 1),)
     second = _restarted(job, first, 2, keeps=False)
     assert _put(job, second, {"ask": None}) == {"key": "small", "more": 1}

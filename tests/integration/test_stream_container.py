@@ -255,9 +255,9 @@ def test_a_recreated_changelog_means_a_rebuild(make: Make) -> None:
     for how in report.restored["counts"].values():
         assert (how.kind, how.records) == (RestoreKind.FULL, 70)
         assert (how.reason or "").startswith("the changelog was recreated: its topic id is ")
-    told = {line["reason"] for line in job.history("restore-started")[-2:]}
-    assert told == {how.reason for how in report.restored["counts"].values()}
-    assert all(str(reason) in second.log.read_text(encoding="utf-8") for reason in told)
+    stated = {line["reason"] for line in job.history("restore-started")[-2:]}
+    assert stated == {how.reason for how in report.restored["counts"].values()}
+    assert all(str(reason) in second.log.read_text(encoding="utf-8") for reason in stated)
     job.produce(_words(14, 14))
     job.until(lambda: job.processed() == 28, second)
     assert second.stop() == 143
@@ -473,9 +473,9 @@ def test_a_spare_with_a_spark_takes_it_along(make: Make, kind: str) -> None:
 def test_an_unneeded_spark_session_ends(make: Make) -> None:
     """With a spare that is ordered to end, and where it has died before the permit came."""
     job = make(PIPELINE, task_pipeline_class="user_job:words")
-    told, _ = _warm(job, "told")
-    assert told.stop() == 143
-    assert living(told.process.pid) == []
+    stated, _ = _warm(job, "told")
+    assert stated.stop() == 143
+    assert living(stated.process.pid) == []
     job.produce([(0, None, b"word"), (1, None, b"word")])
     spare, jvm = _warm(job, "bereft")
     job.until(lambda: spare.memory.is_ready, spare)

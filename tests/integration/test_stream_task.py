@@ -144,7 +144,7 @@ class Counter(StreamTask):
 
 
 @pytest.mark.parametrize(
-    ("exits", "code", "told"),
+    ("exits", "code", "stated"),
     [
         ("import sys; sys.exit()", 1, "SystemExit"),
         ("raise KeyboardInterrupt", 1, "KeyboardInterrupt"),
@@ -152,7 +152,7 @@ class Counter(StreamTask):
     ],
 )
 def test_a_task_that_ends_the_process_has_not_finished(
-    make: Make, exits: str, code: int, told: str
+    make: Make, exits: str, code: int, stated: str
 ) -> None:
     """Its failure is reported like any other; a process that it ends reports no finish.
 
@@ -163,9 +163,9 @@ def test_a_task_that_ends_the_process_has_not_finished(
     container = job.start(1)
     assert container.process.wait(DEADLINE_S) == code
     assert not container.memory.is_finished
-    if told:
+    if stated:
         place = f"process of {job.topic('in')} partition 0 offset 0"
-        said = f"error: task 'Partition 0' failed in {place}: {told}"
+        said = f"error: task 'Partition 0' failed in {place}: {stated}"
         assert container.last_line() == said
     assert job.read(job.topic("out")) == []
 

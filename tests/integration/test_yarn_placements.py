@@ -77,8 +77,8 @@ def test_containers_are_moved_and_restarted(
     assert _call(job, "move", "1", "any").startswith("SUCCEEDED: 1@2 runs on ")
     assert _at(job, "1")[0] != hosts["1"]
 
-    told = _refusal(job, "move", "7", "any")
-    assert told == "error: PROCESSOR = '7': the job has none of that id; there are 0, 1"
+    stated = _refusal(job, "move", "7", "any")
+    assert stated == "error: PROCESSOR = '7': the job has none of that id; there are 0, 1"
     assert "'nm9': it is no live host" in _refusal(job, "move", "0", "nm9")
     assert "--expiry-ms" in _refusal(job, "move", "0", "any", "--expiry-ms=0")
 

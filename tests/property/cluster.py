@@ -110,8 +110,8 @@ class Cluster(SmallWorld):
 
     def _after_round(self, world: World) -> World:
         before = world
-        while (told := _first_change(world, self._news(world))) is not None:
-            world = told
+        while (stated := _first_change(world, self._news(world))) is not None:
+            world = stated
         for request, host in world.pending:
             if (request, host) in world.pending:
                 for _, granted in self._granted(world, request, host):

@@ -15,7 +15,7 @@ SEEDS = 12
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_disturbed_cluster_is_settled_within_the_bound(
-    seed: int, tell: Callable[[str], None]
+    seed: int, announce: Callable[[str], None]
 ) -> None:
     """Of thirty hosts some join late, are lost, stand still and are slow, with the job's driver."""
     dice = random.Random(seed)  # noqa: S311 - a schedule, not a secret
@@ -31,4 +31,4 @@ def test_a_disturbed_cluster_is_settled_within_the_bound(
         world = cluster.suffers(world, dice.randrange)
     bound = bound_of(cluster)
     count = cluster.rounds(cluster.mended(world), bound)
-    tell(f"seed {seed}, {len(hosts)} hosts: settled after {count} rounds, at most {bound}")
+    announce(f"seed {seed}, {len(hosts)} hosts: settled after {count} rounds, at most {bound}")

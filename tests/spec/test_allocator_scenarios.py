@@ -112,8 +112,8 @@ def test_expired_requests_take_what_is_there(machine: Machine) -> None:
     machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
     assert _idle(machine) == ["r1", "r2"]
     machine.feed(expired(1), expired(2))
-    told = machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
-    assert _launched(told) == {"0": "r1", "1": "r2"}
+    stated = machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
+    assert _launched(stated) == {"0": "r1", "1": "r2"}
     assert machine.phases == (P.STARTING, P.STARTING)
 
 
@@ -121,11 +121,11 @@ def test_expired_requests_are_cancelled(machine: Machine) -> None:
     """A8: host-1 and host-2 do not answer, host-3 does: one launch, there; requests are ended."""
     first = machine.deploy({"0": "host-1", "1": "host-2"}, "host-1", "host-2", "host-3")
     assert _asked(first) == ["host-1", "host-2"]
-    told = machine.feed(check_in("r3", "host-3"), expired(1), check_in("r3", "host-3"))
-    assert _launched(told) == {"0": "r3"}
-    told += machine.feed(expired(2), expired(3), expired(4))
-    made = 1 + max(i.request_id for i in told if isinstance(i, RequestResource))
-    ended = [i.request_id for i in told if isinstance(i, CancelRequest)]
+    stated = machine.feed(check_in("r3", "host-3"), expired(1), check_in("r3", "host-3"))
+    assert _launched(stated) == {"0": "r3"}
+    stated += machine.feed(expired(2), expired(3), expired(4))
+    made = 1 + max(i.request_id for i in stated if isinstance(i, RequestResource))
+    ended = [i.request_id for i in stated if isinstance(i, CancelRequest)]
     assert ended == list(range(1, made - 1))  # all but the one that is outstanding
 
 
@@ -139,21 +139,21 @@ def test_homes_that_are_delivered_are_matched(machine: Machine) -> None:
 
 def test_containers_whose_home_request_expires_are_requested_elsewhere(machine: Machine) -> None:
     """A10: nothing comes: home, then the other host, then any, round after round, no launch."""
-    told = machine.deploy({"0": "hostname-0", "1": "hostname-1"}, "hostname-0", "hostname-1")
+    stated = machine.deploy({"0": "hostname-0", "1": "hostname-1"}, "hostname-0", "hostname-1")
     for request in range(1, 9):
-        told += machine.feed(expired(request))
-    assert {*_asked(told)} == {"hostname-0", "hostname-1", None}
-    assert _asked(told).count(None) >= 2
-    assert _launched(told) == {}
+        stated += machine.feed(expired(request))
+    assert {*_asked(stated)} == {"hostname-0", "hostname-1", None}
+    assert _asked(stated).count(None) >= 2
+    assert _launched(stated) == {}
 
 
 def test_a_surplus_is_used_without_a_new_request(machine: Machine) -> None:
     """A11: surplus on xyz and zzz, both homes expire: both are launched, no request more."""
-    told = machine.deploy({"0": "h0", "1": "h1"}, "h0", "h1", "xyz", "zzz")
-    told += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"), expired(1), expired(2))
-    told += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
-    assert _asked(told) == ["h0", "h1"]
-    assert _launched(told) == {"0": "r1", "1": "r2"}
+    stated = machine.deploy({"0": "h0", "1": "h1"}, "h0", "h1", "xyz", "zzz")
+    stated += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"), expired(1), expired(2))
+    stated += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
+    assert _asked(stated) == ["h0", "h1"]
+    assert _launched(stated) == {"0": "r1", "1": "r2"}
 
 
 def test_a_grant_that_is_not_used_in_time_is_ended(machine: Machine) -> None:
@@ -164,22 +164,22 @@ def test_a_grant_that_is_not_used_in_time_is_ended(machine: Machine) -> None:
     """
     machine.deploy({"0": "host-0", "1": "host-1"}, "host-0", "host-1")
     machine.feed(allocated(1), check_in("r1", "host-1", request=2))
-    told = machine.feed(never_came(1))
-    assert told == (*cancels(1), *remembers_failure("0"), *asks(3, "host-1"))
+    stated = machine.feed(never_came(1))
+    assert stated == (*cancels(1), *remembers_failure("0"), *asks(3, "host-1"))
     assert machine.phase("1") is P.STARTING
 
 
 def test_a_cluster_that_answers_late_is_used_when_it_answers(machine: Machine) -> None:
     """A13: only host-3 comes, then, after more rounds, host-4: one launch, then both."""
     hosts = ("host-1", "host-2", "host-3", "host-4")
-    told = machine.deploy({"0": "host-1", "1": "host-2"}, *hosts)
-    told += machine.feed(check_in("r3", "host-3"), expired(1), check_in("r3", "host-3"))
-    assert _launched(told) == {"0": "r3"}
+    stated = machine.deploy({"0": "host-1", "1": "host-2"}, *hosts)
+    stated += machine.feed(check_in("r3", "host-3"), expired(1), check_in("r3", "host-3"))
+    assert _launched(stated) == {"0": "r3"}
     for request in (2, 3, 4, 5):
-        told += machine.feed(expired(request))
-    assert _asked(told)[:2] == ["host-1", "host-2"]
-    told += machine.feed(check_in("r4", "host-4"))
-    assert _launched(told) == {"0": "r3", "1": "r4"}
+        stated += machine.feed(expired(request))
+    assert _asked(stated)[:2] == ["host-1", "host-2"]
+    stated += machine.feed(check_in("r4", "host-4"))
+    assert _launched(stated) == {"0": "r3", "1": "r4"}
     assert machine.phases == (P.STARTING, P.STARTING)
 
 
@@ -275,8 +275,8 @@ def test_actives_are_requested_before_standbys(machine: Machine) -> None:
     By their homes and ids; Samza's requests are ordered by their times.
     """
     homes = {"1-0": "d", "0": "a", "0-0": "b", "2": "e", "1": "c"}
-    told = machine.feed(group(homes), live("a", "b", "c", "d", "e"))
-    assert _asked(told) == ["a", "c", "e", "b", "d"]
+    stated = machine.feed(group(homes), live("a", "b", "c", "d", "e"))
+    assert _asked(stated) == ["a", "c", "e", "b", "d"]
 
 
 def test_delayed_containers_come_back_in_the_order_of_their_timers(

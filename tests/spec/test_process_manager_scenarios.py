@@ -42,11 +42,11 @@ from tests.unit.appmaster.allocation.conftest import (
 
 def _fail(machine: Machine, resource: str = "r0", host: str = "a") -> tuple[Instruction, ...]:
     """Processor 0 exits 1, and is launched again where its launcher still may run it."""
-    told = machine.feed(stopped("0", machine.container("0").epoch))
+    stated = machine.feed(stopped("0", machine.container("0").epoch))
     if machine.phase("0") is P.ASSIGNED:
         machine.feed(check_in(resource, host))
         machine.feed(started("0", machine.container("0").epoch))
-    return told
+    return stated
 
 
 def _result(instructions: tuple[Instruction, ...]) -> JobResult | None:
@@ -151,11 +151,11 @@ def test_failures_within_the_window_are_counted(
     for count in (1, 2, 3):
         assert _fail(machine) == remembers_failure("0")
         assert machine.container("0").failures == count
-    told = _fail(machine)
+    stated = _fail(machine)
     assert machine.phase("0") is P.FAILED
     ending = JobPhase.ENDING if fail_job_after_retries else JobPhase.ACTIVE
     assert machine.state.phase is ending
-    assert (stops("r1", "1", 1)[0] in told) is fail_job_after_retries
+    assert (stops("r1", "1", 1)[0] in stated) is fail_job_after_retries
 
 
 def test_the_last_retry_of_a_container_with_a_home_waits(machine_with: MachineWith) -> None:
@@ -207,8 +207,8 @@ def test_the_end_of_an_unknown_container_changes_nothing(machine: Machine) -> No
 def test_a_container_that_cannot_be_launched_is_requested_elsewhere(machine: Machine) -> None:
     """P12: no launcher came of the request for its home: the next request is for another host."""
     machine.deploy({"0": "a"}, "a", "b")
-    told = machine.feed(ResourceEnded(request_id=RequestId(1)))
-    assert told == (*disarms(1, "expiry"), *remembers_failure("0"), *asks(2, "b"))
+    stated = machine.feed(ResourceEnded(request_id=RequestId(1)))
+    assert stated == (*disarms(1, "expiry"), *remembers_failure("0"), *asks(2, "b"))
 
 
 def test_a_second_report_of_an_old_containers_end_is_stale(machine: Machine) -> None:

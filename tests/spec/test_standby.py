@@ -79,8 +79,8 @@ def test_an_active_starts_after_its_standby_has_stopped(pair: Machine) -> None:
     _home_expires(pair)
     assert pair.phase("0") is P.FAILING_OVER
     for _ in range(3):
-        told = pair.feed(check_in("r-0-0", "b", running=inc("0-0", 1)))
-        assert told == stops("r-0-0", "0-0", 1)
+        stated = pair.feed(check_in("r-0-0", "b", running=inc("0-0", 1)))
+        assert stated == stops("r-0-0", "0-0", 1)
     pair.feed(stopped("0-0", 1, StopCause.ORDERED, 0))
     assert pair.feed(check_in("r-0-0", "b")) == permits("r-0-0", "0", 2, (inc("0", 1),))
 
@@ -91,8 +91,8 @@ def test_standbys_are_containers_like_any_other(machine: Machine) -> None:
     "The standby containers are assigned YARN containerIDs just like active containers."
     """
     machine.feed(group({"0": "a", "0-0": "b"}), live("a", "b"))
-    told = machine.feed(check_in("r1", "b", request=2))
-    assert told[-1:] == permits("r1", "0-0", 1)
+    stated = machine.feed(check_in("r1", "b", request=2))
+    assert stated[-1:] == permits("r1", "0-0", 1)
     assert machine.records[-1].processor_id == "0-0"  # type: ignore[union-attr] # an epoch's record
 
 
@@ -102,8 +102,8 @@ def test_standbys_come_home_too(machine: Machine) -> None:
     "The hot-standby containers work with and benefit with host-affinity just like active
     containers."
     """
-    told = machine.feed(group({"0": "c", "0-0": "b"}), live("a", "b", "c"))
-    assert told == (*asks(1, "c"), *asks(2, "b"))
+    stated = machine.feed(group({"0": "c", "0-0": "b"}), live("a", "b", "c"))
+    assert stated == (*asks(1, "c"), *asks(2, "b"))
 
 
 def test_the_job_is_deployed_when_both_roles_run(machine: Machine) -> None:
@@ -143,8 +143,8 @@ def test_a_job_that_adopts_standbys_brings_its_actives_home(machine: Machine) ->
     the very first deploy."
     """
     homes = {"0": "b", "0-0": None, "1": "a", "1-0": None}
-    told = machine.feed(group(homes, version=2, p0=4, p1=2), live("a", "b", "c"))
-    assert asked(told)[:2] == ["b", "a"]
+    stated = machine.feed(group(homes, version=2, p0=4, p1=2), live("a", "b", "c"))
+    assert asked(stated)[:2] == ["b", "a"]
     assert {machine.container(p).home for p in ("0-0", "1-0")} == {None}
 
 
@@ -185,8 +185,8 @@ def test_a_first_deployment_places_standbys_anywhere_else(machine: Machine) -> N
     Here any host means the best other host, by name, that has none of the group; without a known
     one, any.
     """
-    told = machine.feed(group(dict.fromkeys(("0", "0-0"))), live("a", "b"))
-    assert asked(told) == ["a", "b"]
+    stated = machine.feed(group(dict.fromkeys(("0", "0-0"))), live("a", "b"))
+    assert asked(stated) == ["a", "b"]
     assert asked(Machine().feed(group(dict.fromkeys(("0", "0-0"))), live())) == [None, None]
 
 
@@ -312,9 +312,9 @@ def test_the_standbys_host_is_requested_by_name(pair: Machine) -> None:
     Where the standby's launcher is gone as well; else that launcher is the active's at once.
     """
     _home_expires(pair)
-    told = pair.feed(loses_launcher("0-0"))
+    stated = pair.feed(loses_launcher("0-0"))
     assert (pair.phase("0"), pair.container("0").requested_host) == (P.REQUESTED, "b")
-    assert "b" in asked(told)
+    assert "b" in asked(stated)
 
 
 def test_the_active_starts_when_stop_and_resource_are_both_there(pair: Machine) -> None:
@@ -361,9 +361,9 @@ def test_the_standby_is_placed_on_another_host(pair: Machine) -> None:
     AnyHost request to place the standby container on any host."
     """
     _home_expires(pair)
-    told = pair.feed(stopped("0-0", 1, StopCause.ORDERED, 0))
+    stated = pair.feed(stopped("0-0", 1, StopCause.ORDERED, 0))
     assert pair.container("0-0").home is None
-    (host,) = asked(told)
+    (host,) = asked(stated)
     assert host in {"a", "c"}
     assert pair.container("0-0").failures == 0
 

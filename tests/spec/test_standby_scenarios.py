@@ -94,8 +94,8 @@ def test_a_container_that_was_taken_back_is_failed_over_at_once(pair: Machine) -
 
 def test_a_container_that_fails_is_tried_at_home_first(pair: Machine) -> None:
     """S5: 0 exits 1 and its launcher goes with it: only h1 is requested, and 0 runs there again."""
-    told = pair.feed(stopped("0", 1), ResourceEnded(request_id=RequestId(1)))
-    assert asked(told) == ["h1"]
+    stated = pair.feed(stopped("0", 1), ResourceEnded(request_id=RequestId(1)))
+    assert asked(stated) == ["h1"]
     pair.run("0", "r9", "h1", request_of(pair, "0"))
     assert (pair.phase("0-0"), pair.container("0-0").epoch) == (P.RUNNING, 1)
     assert not [r for r in pair.records if isinstance(r, WriteFailover)]
@@ -105,9 +105,9 @@ def test_home_that_does_not_answer_leads_to_the_standby(pair: Machine) -> None:
     """S6: as S5, but h1 does not answer: the request is cancelled, and S4 follows."""
     pair.feed(stopped("0", 1), ResourceEnded(request_id=RequestId(1)))
     request = request_of(pair, "0")
-    told = pair.feed(expired(request))
-    assert CancelRequest(request) in told
-    assert StopContainer(ResourceId("r-0-0"), inc("0-0", 1)) in told
+    stated = pair.feed(expired(request))
+    assert CancelRequest(request) in stated
+    assert StopContainer(ResourceId("r-0-0"), inc("0-0", 1)) in stated
     assert pair.phase("0") is P.FAILING_OVER
 
 
@@ -124,8 +124,8 @@ def test_a_choice_that_fails_is_followed_by_the_next(machine: Machine) -> None:
     assert first is not None
     assert second is not None
     assert (first.standby, second.standby) == ("0-0", "0-1")
-    told = _kinds(machine, LauncherSilent(ResourceId("r-0-1")))
-    assert ReasonKind.FAILOVER_TO_NOBODY in told
+    stated = _kinds(machine, LauncherSilent(ResourceId("r-0-1")))
+    assert ReasonKind.FAILOVER_TO_NOBODY in stated
     assert machine.container("0").requested_host in {"h4", "h5", "h6", "h7"}
 
 
@@ -133,8 +133,8 @@ def test_a_standby_that_does_not_stop_is_left_alone(machine: Machine) -> None:
     """S8: its stop is not confirmed in time: the next candidate; it is not chosen again."""
     running(machine, {"0": "h1", "0-0": "h2", "0-1": "h3"})
     machine.feed(loses_launcher("0", is_taken_back=True))
-    told = machine.feed(TimerFired(standby_stop_timer(ProcessorId("0"))))
-    assert StopContainer(ResourceId("r-0-1"), inc("0-1", 1)) in told
+    stated = machine.feed(TimerFired(standby_stop_timer(ProcessorId("0"))))
+    assert StopContainer(ResourceId("r-0-1"), inc("0-1", 1)) in stated
     under_way = machine.container("0").failover
     assert under_way is not None
     assert under_way.used == ("0-0", "0-1")
@@ -145,9 +145,9 @@ def test_a_standby_is_never_given_its_actives_host(machine: Machine) -> None:
     """S9: 0-0 is offered h1, where 0 runs: the launcher goes, 0-0 asks on elsewhere."""
     machine.feed(group({"0": "h1", "0-0": None}), live("h1", "h2"))
     machine.run("0", "r-0", "h1", 1)
-    told = machine.feed(check_in("r9", "h1", request=2))
+    stated = machine.feed(check_in("r9", "h1", request=2))
     assert ReleaseResource(ResourceId("r9")) in machine.feed(check_in("r9", "h1")) or (
-        ReleaseResource(ResourceId("r9")) in told
+        ReleaseResource(ResourceId("r9")) in stated
     )
     assert (machine.phase("0-0"), machine.container("0-0").requested_host) == (P.REQUESTED, "h2")
 
@@ -189,8 +189,8 @@ def test_a_standby_that_fails_comes_back(pair: Machine) -> None:
     pair.feed(stopped("0-0", 1))
     assert pair.container("0-0").resource_id == "r-0-0"
     again = running(Machine(), {"0": "h1", "0-0": "h2"}, "h3")
-    told = again.feed(loses_launcher("0-0", is_taken_back=True))
-    assert asked(told) in (["h2"], ["h3"])
+    stated = again.feed(loses_launcher("0-0", is_taken_back=True))
+    assert asked(stated) in (["h2"], ["h3"])
     assert again.phase("0") is P.RUNNING
 
 

@@ -47,8 +47,8 @@ def test_each_scenario_has_a_test_that_names_it_or_a_reason(letter: str) -> None
     faults = []
     for number, row in SCENARIOS[letter].items():
         if isinstance(row, str):
-            told = _docstring(row)
-            if told is None or not re.search(rf"\b{letter}{number}\b", told):
+            stated = _docstring(row)
+            if stated is None or not re.search(rf"\b{letter}{number}\b", stated):
                 faults.append(f"{letter}{number}: {row} is no test that names it")
         elif set(row) != {"reason"} or not row["reason"]:
             faults.append(f"{letter}{number}: neither a test nor a reason")
@@ -73,7 +73,7 @@ def test_each_test_of_a_document_quotes_it(document: str) -> None:
     """The sentence stands between quotation marks in the docstring."""
     silent = [
         name
-        for name, told in _docstrings(f"tests/spec/test_{document}.py").items()
-        if not re.search(r'"[^"]{10,}"', told.replace("\n", " "))
+        for name, stated in _docstrings(f"tests/spec/test_{document}.py").items()
+        if not re.search(r'"[^"]{10,}"', stated.replace("\n", " "))
     ]
     assert silent == []

@@ -43,11 +43,11 @@ def is_exact(job: Job, total: int, *, outputs_once: bool = True) -> None:
     assert sum(positions.values()) == total
     right = _counts_up_to(positions)
     assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in right.items()}
-    told = defaultdict(list)
+    stated = defaultdict(list)
     for key, value in job.read(job.topic("out")):
-        told[(key or b"").decode()].append(int(value or b"0"))
-    assert {word: max(seen) for word, seen in told.items()} == right
-    for word, seen in told.items():
+        stated[(key or b"").decode()].append(int(value or b"0"))
+    assert {word: max(seen) for word, seen in stated.items()} == right
+    for word, seen in stated.items():
         if outputs_once:
             assert seen == sorted(set(seen)), (word, seen)
         assert seen[-1] == right[word], (word, seen)

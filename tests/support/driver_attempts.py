@@ -320,10 +320,10 @@ def drive(
     async def both() -> tuple[Am, EndJob]:
         am = Am(history, permitted, retries, inherited, ending, records)
         async with asyncio.timeout(3 * LIMIT_S):
-            end, _ = await asyncio.gather(am.driver.run("http://am/"), told(am))
+            end, _ = await asyncio.gather(am.driver.run("http://am/"), stated(am))
         return am, end
 
-    async def told(am: Am) -> None:
+    async def stated(am: Am) -> None:
         await story(am)
         if am.cluster.asked:
             await am.until_order(OrderKind.EXIT)

@@ -105,7 +105,7 @@ class Moment:
 
     containers: Containers
     counted: Mapping[str, int]
-    told: Mapping[str, int]
+    stated: Mapping[str, int]
 
 
 class Scenario:
@@ -210,12 +210,12 @@ class Scenario:
         launcher came of; but a standby that ran, and whose place was chosen, stopped as ordered.
         """
         containers = self.recovers()
-        told = Counter(more_than(before.told, _told_of(self.job)))
+        stated = Counter(more_than(before.stated, _told_of(self.job)))
         for processor, container in containers.items():
             role = container["role"]
-            told[f"{role} failures"] += container["epoch"] - before.containers[processor]["epoch"]
-        told["standby failures"] -= told.pop("made way", 0)
-        return {name: n for name, n in told.items() if n}
+            stated[f"{role} failures"] += container["epoch"] - before.containers[processor]["epoch"]
+        stated["standby failures"] -= stated.pop("made way", 0)
+        return {name: n for name, n in stated.items() if n}
 
     def recovers(self) -> Containers:
         """All containers of both roles run, apart, and their launchers have said as what."""
@@ -310,13 +310,13 @@ def more_than(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, in
 
 def _told_of(job: Job) -> dict[str, int]:
     """The failovers and the failed launches, from history and status."""
-    told = Counter(choices_in(job.history("failover-decided", "failover-ended")))
+    stated = Counter(choices_in(job.history("failover-decided", "failover-ended")))
     status = job.get("v1/status")
     roles = {c["processor_id"]: c["role"] for c in status["containers"]}
     for failure in status["failures"]:
         if failure["cause"].startswith("no launcher checked in"):
-            told[f"{roles[failure['processor_id']]} failures"] += 1
-    return dict(told)
+            stated[f"{roles[failure['processor_id']]} failures"] += 1
+    return dict(stated)
 
 
 def choices_in(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -326,7 +326,7 @@ def choices_in(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     differs.
     """
     now: dict[str, str | None] = {}
-    told = Counter[str]()
+    stated = Counter[str]()
     for event in events:
         active = event["active"]
         if event["event"] == "failover-ended":
@@ -334,24 +334,24 @@ def choices_in(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
             continue
         standby = event["standby"]
         is_to_any = standby is None and now.get(active, active) is not None
-        told["made way"] += event["step"] == "standby"
-        told["failed over to a standby"] += standby is not None
-        told["could not be failed to a standby"] += is_to_any
-        told["choices lost"] += now.get(active) is not None
+        stated["made way"] += event["step"] == "standby"
+        stated["failed over to a standby"] += standby is not None
+        stated["could not be failed to a standby"] += is_to_any
+        stated["choices lost"] += now.get(active) is not None
         now[active] = standby
-    return dict(told)
+    return dict(stated)
 
 
 def told_once(job: Job, produced: int) -> None:
     """The output has of each key ever higher counts, up to its last: no transaction came twice."""
-    faults = told_amiss(_told(job.servers, f"{job.name}-out"), produced)
+    faults = told_amiss(_stated(job.servers, f"{job.name}-out"), produced)
     assert not faults, faults
 
 
-def told_amiss(told: Iterable[tuple[str, int]], produced: int) -> dict[str, list[int]]:
+def told_amiss(stated: Iterable[tuple[str, int]], produced: int) -> dict[str, list[int]]:
     """{key: its reported counts}, where they do not grow up to the key's last count."""
     found: dict[str, list[int]] = {}
-    for key, count in told:
+    for key, count in stated:
         found.setdefault(key, []).append(count)
     right = {f"key {k}": len(range(k, produced, 50)) for k in range(min(50, produced))}
     return {
@@ -362,7 +362,7 @@ def told_amiss(told: Iterable[tuple[str, int]], produced: int) -> dict[str, list
     }
 
 
-def _told(servers: str, topic: str) -> Iterator[tuple[str, int]]:
+def _stated(servers: str, topic: str) -> Iterator[tuple[str, int]]:
     """Key and number of each committed record, in the order of each partition."""
     for record in committed(servers, topic, PARTITIONS):
         yield (record.key() or b"").decode(), int(record.value() or b"")

@@ -49,7 +49,7 @@ def stamped_by_the_broker(job: Job) -> None:
         done.result(30)
 
 
-def told(job: Job, event: str, incarnation: Incarnation) -> list[Fact]:
+def stated(job: Job, event: str, incarnation: Incarnation) -> list[Fact]:
     """The events of that name of an incarnation in the histories of all nodes, in order of time."""
     wanted = (event, incarnation.processor_id, incarnation.epoch)
     found: list[Fact] = []
@@ -113,7 +113,7 @@ class LastWrites:
             for batch in batches
             if not batch.is_marker and writers.get(batch.producer_id) == gone
         ]
-        (fence,) = told(job, "fenced", successor)
+        (fence,) = stated(job, "fenced", successor)
         fenced_ms = int(fence["ts_ms"])
         late = [t for t in times if t > fenced_ms]
         return cls(max(times), end.ended_ms, fenced_ms, len(late), len(times))

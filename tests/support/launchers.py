@@ -223,8 +223,8 @@ class Running:
         log = self.folder / "launcher.log"
 
         def found() -> int:
-            told = re.findall(r"spare pid (\d+) waits", log.read_text())
-            return int(told[-1]) if told else 0
+            stated = re.findall(r"spare pid (\d+) waits", log.read_text())
+            return int(stated[-1]) if stated else 0
 
         wait_for(lambda: found() not in {0, pid}, self)
         return found()

@@ -105,9 +105,9 @@ def _replicas(job: Job) -> list[tuple[int, Path, Path]]:
         if container["replica_of"] is None:
             continue
         active = containers[container["replica_of"]]
-        for task, told in model[container["replica_of"]]["tasks"].items():
+        for task, stated in model[container["replica_of"]]["tasks"].items():
             places = (directory_of(job, active, task), directory_of(job, container, task))
-            found.append((told["changelog-partition"], *places))
+            found.append((stated["changelog-partition"], *places))
         assert len(model[processor]["tasks"]) == len(model[container["replica_of"]]["tasks"])
     assert len(found) % PARTITIONS == 0
     return found
@@ -159,8 +159,8 @@ def published(job: Job) -> Published:
     numbers = samples(job)
     failures = Counter[str]()
     for name, value in numbers.items():
-        if (told := _FAILURES.fullmatch(name)) is not None:
-            failures[told[1]] += int(value)
+        if (stated := _FAILURES.fullmatch(name)) is not None:
+            failures[stated[1]] += int(value)
     return Published(
         failures["active"],
         failures["standby"],

@@ -55,12 +55,12 @@ def at_each_step(plan: Path) -> Callable[[object], None]:
 
     def reached(step: object) -> None:
         try:
-            told = json.loads(plan.read_text(encoding="utf-8"))
+            stated = json.loads(plan.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return
-        if told["after"] != str(step):
+        if stated["after"] != str(step):
             return
-        act, _, argument = told["act"].partition(" ")
+        act, _, argument = stated["act"].partition(" ")
         if act == "jump":
             plan.unlink()
             _jump(float(argument))

@@ -218,8 +218,10 @@ class Job:
 
     def failures(self) -> list[dict[str, Any]]:
         """The failures in the status that the job's owner reads, with the last lines of logs."""
-        told: list[dict[str, Any]] = json.loads(self.get_text("v1/status", self.token))["failures"]
-        return told
+        stated: list[dict[str, Any]] = json.loads(self.get_text("v1/status", self.token))[
+            "failures"
+        ]
+        return stated
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """{processor: what the status says of it}."""
@@ -293,8 +295,8 @@ class Job:
 
     def decisions(self, event: str) -> list[list[str]]:
         """The instructions that followed from each event of that name, by the driver's history."""
-        told = self.driver_events("decision")
-        return [x["instructions"] for x in told if x["cause"].startswith(event)]
+        stated = self.driver_events("decision")
+        return [x["instructions"] for x in stated if x["cause"].startswith(event)]
 
     def driver_events(self, name: str) -> list[dict[str, Any]]:
         """The events of that name in the history of the job's drivers, in their order."""

@@ -116,8 +116,8 @@ def _with_clause(model: JobModelPublished, name: str, words: str) -> JobModelPub
         return replace(model, gainers=frozenset(map(ProcessorId, _listed(words))))
     if name == "unfenced":
         processor, *listed = _listed(words)
-        told = {ProcessorId(processor): tuple(map(incarnation_of, listed))}
-        return replace(model, unfenced={**model.unfenced, **told})
+        stated = {ProcessorId(processor): tuple(map(incarnation_of, listed))}
+        return replace(model, unfenced={**model.unfenced, **stated})
     if name == "failover":
         active, *record = _listed(words)
         told_failovers = {ProcessorId(active): _failover(dict(w.split("=") for w in record))}

@@ -12,7 +12,7 @@ from homeport.appmaster.allocation.job_state.state import AllocatorState, initia
 from homeport.appmaster.allocation.protocol.events import describe
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from tests.transcripts.events_in_words import event_of, settings_of
-from tests.transcripts.telling import tell
+from tests.transcripts.telling import announce
 
 SETTINGS = AllocatorSettings(
     host_affinity_enabled=True,
@@ -59,4 +59,4 @@ def _answered(state: AllocatorState, line: str) -> tuple[AllocatorState, list[st
     decision = step(state, event)
     check(decision.state)
     check_step(state, decision.state, describe(event))
-    return decision.state, tell(state, decision)
+    return decision.state, announce(state, decision)

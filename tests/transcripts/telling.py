@@ -36,7 +36,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 
-def tell(before: AllocatorState, decision: Decision) -> list[str]:
+def announce(before: AllocatorState, decision: Decision) -> list[str]:
     """The lines of one step, in the order in which the shell would act."""
     after = decision.state
     lines = [f"because  {reason}" for reason in decision.reasons]
@@ -95,12 +95,12 @@ def words_of(thing: Record | Instruction) -> str:
 
 def _by_its_fields(thing: Record | Instruction) -> str:
     name = re.sub(r"(?<!^)(?=[A-Z])", " ", type(thing).__name__).lower()
-    told = (
+    stated = (
         (field.name.removesuffix("_id"), getattr(thing, field.name))
         for field in fields(thing)
         if field.name != "cause"
     )
-    return f"{name}: " + ", ".join(f"{key} {getattr(v, 'value', v)}" for key, v in told)
+    return f"{name}: " + ", ".join(f"{key} {getattr(v, 'value', v)}" for key, v in stated)
 
 
 _WORDS: Mapping[type, Callable[[Any], str]] = {

@@ -27,8 +27,8 @@ def test_a_launcher_has_its_child_and_one_spare() -> None:
 
 def test_reported_counts_grow_up_to_the_last_count() -> None:
     """Reported twice, too little, too much, or nothing at all of a key."""
-    told = [("key 0", 1), ("key 1", 1), ("key 0", 2), ("key 1", 2)]
-    assert told_amiss(told, 100) == {f"key {k}": [] for k in range(2, 50)}
+    stated = [("key 0", 1), ("key 1", 1), ("key 0", 2), ("key 1", 2)]
+    assert told_amiss(stated, 100) == {f"key {k}": [] for k in range(2, 50)}
     assert told_amiss([("key 0", 1), ("key 0", 1)], 1) == {"key 0": [1, 1]}
     assert told_amiss([("key 0", 2)], 1) == {"key 0": [2]}
     assert told_amiss([("key 0", 1), ("key 1", 1)], 1) == {"key 1": [1]}

@@ -67,7 +67,7 @@ def rows() -> Iterator[Row]:
         with _supervisor(folder):
             story = _Story(folder, token)
             try:
-                asyncio.run(story.tell())
+                asyncio.run(story.announce())
             finally:
                 yield from story.rows
 
@@ -80,21 +80,21 @@ class _Story:
         self._folder, self._token = folder, token
         self._launchers = Launchers(folder, token)
 
-    async def tell(self) -> None:
+    async def announce(self) -> None:
         """``rows`` has the figures."""
         playing = asyncio.create_task(self._launchers.run())
-        told = asyncio.create_task(self._tell())
+        stated = asyncio.create_task(self._announce())
         try:
-            await asyncio.wait([playing, told], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([playing, stated], return_when=asyncio.FIRST_COMPLETED)
             if playing.done():
                 playing.result()
-            await told
+            await stated
         finally:
-            for task in (playing, told):
+            for task in (playing, stated):
                 task.cancel()
-            await asyncio.gather(playing, told, return_exceptions=True)
+            await asyncio.gather(playing, stated, return_exceptions=True)
 
-    async def _tell(self) -> None:
+    async def _announce(self) -> None:
         tally, began = self._launchers.tally, time.monotonic()
         await self._until(lambda: tally.started >= LAUNCHERS, "have started", _START_LIMIT_S)
         self._add(figure("all asked for, granted, permitted and started", _since(began), "s"))

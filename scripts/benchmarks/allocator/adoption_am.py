@@ -37,7 +37,7 @@ class GrantingCluster:
             RequestId(int(json.loads(line)["request"])) for line in _lines(self._grants)
         }
         self._cancelled = {RequestId(int(line)) for line in _lines(self._cancels)}
-        self._told = set(self._cancelled)
+        self._stated = set(self._cancelled)
 
     def hosts(self) -> tuple[HostReport, ...]:
         """All live, with room for everybody."""
@@ -76,12 +76,12 @@ class GrantingCluster:
     def resources(self) -> tuple[ResourceReport, ...]:
         """What was granted runs until it is cancelled."""
         reports = []
-        for request_id in sorted(self._granted - self._told):
+        for request_id in sorted(self._granted - self._stated):
             is_ended = request_id in self._cancelled
             state = SkeinContainerState.ENDED if is_ended else SkeinContainerState.RUNNING
             container = SkeinContainer(f"{_SKEIN_STEM}{request_id}", request_id, state)
             reports.append(ResourceReport(container, resource_of(request_id)))
-        self._told |= self._cancelled
+        self._stated |= self._cancelled
         return tuple(reports)
 
     def request_of(self, skein_id: str) -> RequestId | None:

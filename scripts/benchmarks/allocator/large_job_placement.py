@@ -200,10 +200,10 @@ def measured(actives: int, standbys_each: int, hosts: int, lost: int) -> dict[st
     found["failures"] = _quantiles(cluster.seconds)
 
     cluster.seconds.clear()
-    told = cluster.lose(frozenset(names[:: hosts // lost][:lost]))
-    decided = [cluster.feed(event) for event in told]
+    stated = cluster.lose(frozenset(names[:: hosts // lost][:lost]))
+    decided = [cluster.feed(event) for event in stated]
     observed = cluster.feed(HostsObserved(tuple(cluster.hosts)))
-    found["loss"] = _quantiles(decided) | {"observed_s": observed, "containers": len(told)}
+    found["loss"] = _quantiles(decided) | {"observed_s": observed, "containers": len(stated)}
     cluster.run()
     found["recovery"] = _quantiles(cluster.seconds)
     found["running_again"] = cluster.running

@@ -183,15 +183,20 @@ def tool(name: str) -> str:
     return _found(name) or name
 
 
-def run(command: Sequence[str], told: str = "") -> str:
-    """What the command printed; ``told`` is its standard input.
+def run(command: Sequence[str], stated: str = "") -> str:
+    """What the command printed; ``stated`` is its standard input.
 
     Raises:
         ClusterError: it failed; with its own words.
     """
     try:
         done = subprocess.run(
-            command, input=told, capture_output=True, text=True, timeout=_TOOL_LIMIT_S, check=False
+            command,
+            input=stated,
+            capture_output=True,
+            text=True,
+            timeout=_TOOL_LIMIT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClusterError(f"{command[0]} cannot be run ({error})") from error

@@ -47,7 +47,7 @@ def test_on_full_hosts_actives_take_their_standbys_places_and_the_standbys_wait(
     )
     gone = {p: c for p, c in before.items() if c["host"] == lost}
     moved = [p for p, c in gone.items() if c["role"] == "active"]
-    told = Published(len(moved), len(gone) - len(moved), failovers=len(moved))
+    stated = Published(len(moved), len(gone) - len(moved), failovers=len(moved))
     homeless = {f"{p}-0" for p in moved} | (set(gone) - set(moved))
     job.cluster.kill_node(lost)
     try:
@@ -59,7 +59,7 @@ def test_on_full_hosts_actives_take_their_standbys_places_and_the_standbys_wait(
         assert {p for p, c in after.items() if c["phase"] != "running"} == homeless
         wait_for(lambda: is_told(job, homeless, lost), job)
         assert job.get("v1/status")["job"]["health"] == "recovering"
-        assert published(job) == told
+        assert published(job) == stated
         job.produce(400, first=600)
         job.expects(1000)
     finally:
@@ -70,7 +70,7 @@ def test_on_full_hosts_actives_take_their_standbys_places_and_the_standbys_wait(
     assert {hosts_of(last)[standby] for standby in homeless} == {lost}
     are_apart(last)
     becomes_calm(job, tmp_path)
-    assert published(job) == told
+    assert published(job) == stated
     assert job.kill() == f"stopped {job.application_id} in order"
     job.judge_history()
 

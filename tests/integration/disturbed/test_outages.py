@@ -125,17 +125,17 @@ def test_a_broker_that_is_silent_for_the_limit_is_reported_once_and_not_before(
     broker: LocalCluster,
 ) -> None:
     """There is no report while the broker answers, nor for a pause shorter than the limit."""
-    told: queue.SimpleQueue[str] = queue.SimpleQueue()
+    stated: queue.SimpleQueue[str] = queue.SimpleQueue()
     silence = Silence(4000)
-    watch_kafka(system_of(broker), "any", silence, told.put)
+    watch_kafka(system_of(broker), "any", silence, stated.put)
     with standing_still(broker):
         until(lambda: silence.since_ms is not None)
     until(lambda: silence.since_ms is None)
-    assert told.empty()
+    assert stated.empty()
     with standing_still(broker):
-        cause = told.get(timeout=SOON_S)
+        cause = stated.get(timeout=SOON_S)
     assert cause.startswith(f"Kafka at {broker.bootstrap_servers} has not answered on this host ")
-    assert told.empty()
+    assert stated.empty()
 
 
 def until(condition: Callable[[], bool]) -> None:

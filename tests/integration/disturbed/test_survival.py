@@ -92,7 +92,7 @@ def test_no_container_is_lost_without_keeper_or_launcher_for_a_while(
     job.wait_until_running()
     assert job.containers()["0"]["host"] == host
     # YARN's word that its container ended is no evidence, but reason enough to ask home.
-    early = [i for told in job.decisions("ResourceEnded request") for i in told]
+    early = [i for stated in job.decisions("ResourceEnded request") for i in stated]
     assert [i for i in early if i.startswith("RequestResource") and i.endswith(f" on {host}")]
     job.settled()
     assert {p: pid for p, pid in job.pids().items() if p != "0"} == {

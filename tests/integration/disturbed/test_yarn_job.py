@@ -85,10 +85,10 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
     ended = job.application()
     assert ended.final_status == "FAILED"
     story = "processor 0 failed 3 times, cluster-manager.container.retry.count is 2; 0@3 on "
-    for told in (done.stderr, ended.diagnostics):
-        assert story in told
-        assert "failed, exit code 1; the log of 0@3 is container-0-3.log of container_" in told
-        assert "a fault of the task" not in told
+    for stated in (done.stderr, ended.diagnostics):
+        assert story in stated
+        assert "failed, exit code 1; the log of 0@3 is container-0-3.log of container_" in stated
+        assert "a fault of the task" not in stated
 
 
 def test_a_fault_that_only_the_am_sees_is_reported_at_once(make_job: Callable[[str], Job]) -> None:
@@ -133,16 +133,16 @@ def _what_if(job: Job, host: str) -> dict[str, tuple[str, str]]:
 def _without_reports(containers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """What the allocator knows: reports of a container and its launcher come at any time."""
     unheard = {"report": None, "spare": None}
-    return {processor: {**told, **unheard} for processor, told in containers.items()}
+    return {processor: {**stated, **unheard} for processor, stated in containers.items()}
 
 
 def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
     """Command, events and metrics show the move, each from the driver's own reasons."""
     wait_for(lambda: job.containers()[moved]["recovery"]["is_over"], job)
-    told = job.operator("explain", moved, "--last=100").stdout
-    assert f"last recovery: elsewhere, {lost} to {host}, launcher-silent at " in told
-    assert f"running on {host} since" in told
-    assert f"Processor {moved} is permitted to start on {host}: epoch 2" in told
+    stated = job.operator("explain", moved, "--last=100").stdout
+    assert f"last recovery: elsewhere, {lost} to {host}, launcher-silent at " in stated
+    assert f"running on {host} since" in stated
+    assert f"Processor {moved} is permitted to start on {host}: epoch 2" in stated
     nowhere = job.operator("what-if", "--host=nm99")
     assert nowhere.returncode == 1
     refusal, _, known = nowhere.stderr.rstrip().partition("; give one of ")
@@ -193,9 +193,9 @@ def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[s
         after = job.wait_until_running()
         assert after[moved]["host"] not in {lost, None}
         assert all(c["epoch"] == 1 for p, c in after.items() if p != moved)
-        (told,) = job.decisions("LauncherSilent")
-        assert f"SetTimer exclusion:{lost}" in told
-        (asked,) = [i for i in told if i.startswith("RequestResource")]
+        (stated,) = job.decisions("LauncherSilent")
+        assert f"SetTimer exclusion:{lost}" in stated
+        (asked,) = [i for i in stated if i.startswith("RequestResource")]
         assert asked.endswith(after[moved]["host"])
         assert foreseen == {moved: (lost, after[moved]["host"])}
         _assert_it_is_explained(job, moved, after[moved]["host"], lost)

@@ -98,8 +98,8 @@ def _is_told(job: Job, moved: str, lost: str, refuge: str) -> None:
     assert records_read(container) == 0
     phase = 'homeport_recovery_phase_seconds_sum{kind="failover",phase="detect"}'
     assert samples(job)[phase] >= lease_ms / 1000
-    told = [e["phases_ms"] for e in job.driver_events("recovered") if e["processor_id"] == moved]
-    assert told[-1] == phases_ms
+    stated = [e["phases_ms"] for e in job.driver_events("recovered") if e["processor_id"] == moved]
+    assert stated[-1] == phases_ms
 
 
 def _a_node_dies(job: Job, scratch: Path) -> None:
@@ -129,8 +129,8 @@ def _a_node_dies(job: Job, scratch: Path) -> None:
         are_apart(after)
         # The order that stops its standby is no failure.
         roles = list(gone.values())
-        told = Published(roles.count("active"), roles.count("standby"), failovers=len(moved))
-        assert published(job) == told
+        stated = Published(roles.count("active"), roles.count("standby"), failovers=len(moved))
+        assert published(job) == stated
         job.produce(500, first=1000)
         becomes_calm(job, scratch)
         for active in moved:

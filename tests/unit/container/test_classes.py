@@ -144,10 +144,10 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
 def test_a_serde_that_exits_has_failed_and_says_nothing_of_the_bytes() -> None:
     """It is no reason to drop the record, and ends no process."""
     own = load_serde("stores.s.msg.serde", "checked_job:ExitingSerde")
-    told = "'checked_job:ExitingSerde' failed: SystemExit"
-    with pytest.raises(SerdeFailedError, match=told):
+    stated = "'checked_job:ExitingSerde' failed: SystemExit"
+    with pytest.raises(SerdeFailedError, match=stated):
         own.to_bytes("01")
-    with pytest.raises(SerdeFailedError, match=told):
+    with pytest.raises(SerdeFailedError, match=stated):
         own.from_bytes(b"\x01")
 
 

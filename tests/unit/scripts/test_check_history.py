@@ -369,11 +369,11 @@ def changed(
     **after: list[str],
 ) -> None:
     """The driver says that it publishes a version, and what each processor has afterwards."""
-    told = {
+    stated = {
         processor_id.strip("_"): {"before": None, "after": {t: [0, []] for t in tasks}}
         for processor_id, tasks in after.items()
     }
-    fields: dict[str, Any] = {"version": version, "restarts_all": restarts_all, "changed": told}
+    fields: dict[str, Any] = {"version": version, "restarts_all": restarts_all, "changed": stated}
     history.event(at, "driver", "model-change", ("0", 1), pid=1, **fields)
 
 

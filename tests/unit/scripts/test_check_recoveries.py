@@ -23,7 +23,7 @@ def history(tmp_path: Path) -> History:
 
 
 @pytest.mark.parametrize(
-    ("at", "told", "is_sound"),
+    ("at", "stated", "is_sound"),
     [
         (600, WHOLE, True),
         (600, WHOLE | {"total_ms": 99}, False),
@@ -35,12 +35,12 @@ def test_a_recovery_is_whole_and_over_when_its_container_has_fenced(
     history: History,
     capsys: pytest.CaptureFixture[str],
     at: int,
-    told: dict[str, Any],
+    stated: dict[str, Any],
     *,
     is_sound: bool,
 ) -> None:
     """Its phases are the whole of it, none goes back, and the driver's report is not too early."""
-    history.event(at, "driver", "recovered", ("0", 2), pid=1, **told)
+    history.event(at, "driver", "recovered", ("0", 2), pid=1, **stated)
     assert history.judge() == (0 if is_sound else 1)
     found = broken(capsys.readouterr().out)
     assert found == ([] if is_sound else ["the phases of a recovery are the whole"])

@@ -154,7 +154,7 @@ class _Child:
             self._start_at_ms = now_ms + self._vitals.died(now_ms)
             return code if isinstance(code, int) else -9
         if self._vitals.is_hung(now_ms):
-            self._clock.tell(f"kills the {self.name}, which does not beat")
+            self._clock.announce(f"kills the {self.name}, which does not beat")
             self.process.kill()
         return None
 

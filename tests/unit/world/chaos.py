@@ -69,14 +69,14 @@ class Chaos:
             for partition in range(scene.world.partitions):
                 scene.produce(2, b"k%d" % partition, partition)
             fault = self._random.choice(self._faults)
-            scene.clock.tell(f"=== {fault.__name__[1:]}")
+            scene.clock.announce(f"=== {fault.__name__[1:]}")
             fault()
             scene.judge()
 
     def calm_down(self) -> None:
         """Everything works again, all that was produced is counted, and the judges are content."""
         scene = self._scene
-        scene.clock.tell("=== calm")
+        scene.clock.announce("=== calm")
         scene.world.network.cut.clear()
         scene.world.links.mend()
         scene.world.broker.is_up = True

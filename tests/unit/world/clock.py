@@ -108,7 +108,7 @@ class Clock:
         while not condition():
             if not self._queue or self._queue[0].at_ms > end_ms:
                 self.now_ms = end_ms
-                raise StuckError(self.told(f"after {limit_ms} ms it still does not hold"))
+                raise StuckError(self.stated(f"after {limit_ms} ms it still does not hold"))
             self._do_next()
 
     def boot_ms(self) -> int:
@@ -122,13 +122,13 @@ class Clock:
         self.processes.append(process)
         return process
 
-    def tell(self, what: str, who: str | None = None) -> None:
+    def announce(self, what: str, who: str | None = None) -> None:
         """One line of the story."""
         if who is None:
             who = self.current.process.name if self.current else "-"
         self.story.append(f"{self.now_ms - self._began_ms:>8} ms  {who:<14} {what}")
 
-    def told(self, verdict: str, lines: int = 120) -> str:
+    def stated(self, verdict: str, lines: int = 120) -> str:
         """``verdict`` with the end of the story."""
         return "\n".join([verdict, "", *self.story[-lines:]])
 
@@ -178,7 +178,7 @@ class Clock:
         thread.require_alive()
         process = thread.process
         if not any(routine in words for routine in _ROUTINE):
-            self.tell(words)
+            self.announce(words)
         if process.is_to_stop_at(words):
             process.stop()
             thread.give_turn(self.now_ms, None)
@@ -196,14 +196,14 @@ class Clock:
         """
         self._is_lost = True  # also where pytest is being ended meanwhile
         if not self.back.acquire(timeout=_TURN_S):
-            raise StuckError(self.told(f"a turn took more than {_TURN_S:g} s"))
+            raise StuckError(self.stated(f"a turn took more than {_TURN_S:g} s"))
         self._is_lost = False
 
     def _do_next(self) -> None:
         due = heapq.heappop(self._queue)
         self._at_once = self._at_once + 1 if due.at_ms <= self.now_ms else 0
         if self._at_once > _ENDLESS:
-            raise StuckError(self.told("a thread goes on for ever without any time passing"))
+            raise StuckError(self.stated("a thread goes on for ever without any time passing"))
         self.now_ms = max(self.now_ms, due.at_ms)
         due.action()
         self._settle()
@@ -305,7 +305,7 @@ class Thread:
             code = None
         except HomeportError as error:
             self.process.failure = error
-            self._clock.tell(f"fails: {type(error).__name__}: {error}")
+            self._clock.announce(f"fails: {type(error).__name__}: {error}")
         except BaseException as error:  # noqa: BLE001 - a fault of the schedule or of the product
             self._clock.failure = error
         self.is_over = True
@@ -352,13 +352,13 @@ class Process:
         """SIGSTOP: it does nothing, whatever the clock says."""
         if self.state is ProcessState.RUNNING:
             self.state = ProcessState.STOPPED
-            self._clock.tell("is stopped", self.name)
+            self._clock.announce("is stopped", self.name)
 
     def go_on(self) -> None:
         """SIGCONT: it goes on where it was, and finds what time it is."""
         if self.state is ProcessState.STOPPED:
             self.state = ProcessState.RUNNING
-            self._clock.tell("goes on", self.name)
+            self._clock.announce("goes on", self.name)
             for thread in self.threads:
                 thread.went_on()
 
@@ -366,7 +366,7 @@ class Process:
         """SIGKILL: it does nothing more. From within: it ends itself."""
         if self.state is ProcessState.DEAD:
             return
-        self._clock.tell("is killed", self.name)
+        self._clock.announce("is killed", self.name)
         self.ended(None)
         current = self._clock.current
         if current is not None and current.process is self:
@@ -374,7 +374,7 @@ class Process:
 
     def terminate(self) -> None:
         """SIGTERM: its handler runs as soon as it is not stopped; without one it ends."""
-        self._clock.tell("gets SIGTERM", self.name)
+        self._clock.announce("gets SIGTERM", self.name)
         if self.on_sigterm is None:
             self.kill()
         elif self.is_alive:
@@ -382,7 +382,7 @@ class Process:
 
     def exit(self, code: int) -> None:
         """It ends at once with this exit code (``os._exit``). To be called by a thread of it."""
-        self._clock.tell(f"exits with {code}", self.name)
+        self._clock.announce(f"exits with {code}", self.name)
         self.ended(code)
         raise Killed
 

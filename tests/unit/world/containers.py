@@ -218,7 +218,7 @@ class Hosts:
             return stream_container.STOPPED
         code, cause = stream_container._run(permit, stop, memory, GettingReady(NoLauncher()))
         if cause is not None:
-            self.clock.tell(f"error: {cause}")
+            self.clock.announce(f"error: {cause}")
         if code == stream_container.FINISHED and memory is not None:
             memory.say_finished()
         return code

@@ -25,7 +25,7 @@ def judge(world: World) -> None:
         UnsafeError: it is not.
     """
     for verdict in (*_drivers(world), *_writers(world), *_children(world), *_results(world)):
-        raise UnsafeError(world.clock.told(f"UNSAFE: {verdict}"))
+        raise UnsafeError(world.clock.stated(f"UNSAFE: {verdict}"))
 
 
 def require(world: World, holds: bool, verdict: str) -> None:  # noqa: FBT001 - a judgement
@@ -35,7 +35,7 @@ def require(world: World, holds: bool, verdict: str) -> None:  # noqa: FBT001 - 
         UnsafeError: it does not.
     """
     if not holds:
-        raise UnsafeError(world.clock.told(f"UNSAFE: {verdict}"))
+        raise UnsafeError(world.clock.stated(f"UNSAFE: {verdict}"))
 
 
 @dataclass(frozen=True)

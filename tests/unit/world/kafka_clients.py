@@ -80,7 +80,7 @@ class Network:
             raise timed_out(words)
         found = act()
         if process is not None and self.deaf.get(process.name, "\0") in words:
-            clock.tell(f"{words}: the answer is lost")
+            clock.announce(f"{words}: the answer is lost")
             clock.sleep(limit_s * 1000)
             raise timed_out(words)
         clock.sleep(_LATENCY_MS)

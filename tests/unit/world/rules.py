@@ -81,7 +81,7 @@ class Schedule:
     def __str__(self) -> str:
         return f"{self.rule}-{self.play.__name__}-{self.removed.__name__}"
 
-    def tell(self, mutant: Mutant | None = None) -> None:
+    def announce(self, mutant: Mutant | None = None) -> None:
         """The story, to its end.
 
         Raises:
@@ -95,7 +95,7 @@ class Schedule:
     def tell_without_the_rule(self) -> None:
         """The same story with the rule removed ends in the verdict."""
         with pytest.raises(UnsafeError, match=self.verdict):
-            self.tell(self.removed)
+            self.announce(self.removed)
 
 
 SCHEDULES: list[Schedule] = []

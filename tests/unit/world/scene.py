@@ -102,7 +102,7 @@ class Scene:
         try:
             self.clock.run_until(condition, limit_ms)
         except StuckError:
-            story = self.clock.told(f"UNSAFE: after {limit_ms} ms it is not so that {what}")
+            story = self.clock.stated(f"UNSAFE: after {limit_ms} ms it is not so that {what}")
             raise UnsafeError(story) from None
 
     def run(self, ms: int) -> None:

@@ -131,8 +131,8 @@ def test_the_active_takes_the_standbys_place_on_its_launcher(world: World) -> No
         assert (recorded.epoch, recorded.standby, recorded.host) == (1, STANDBY, found.place)
         assert (recorded.step, recorded.used) == ("standby", (STANDBY,))
         assert found.localities() == {ACTIVE: found.place}
-        (told,) = found.attempt.status()["failovers"]
-        assert (told["active"], told["waits_for"]) == ("0", "0-0@1")
+        (stated,) = found.attempt.status()["failovers"]
+        assert (stated["active"], stated["waits_for"]) == ("0", "0-0@1")
         scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 has begun")
         assert scene.hosts.launcher_of(scene.hosts.child("0@2")) is its_launcher
         found.judge()
@@ -146,10 +146,10 @@ def test_the_history_has_each_failover_from_its_choice_to_its_end(world: World) 
         found.lose_home()
         found.judge()
         (decided,) = world.facts_of("driver:failover-decided")
-        told = decided.fields
+        stated = decided.fields
         names = ("active", "active_epoch", "step", "standby", "to_host")
-        assert [told[n] for n in names] == ["0", 1, "standby", "0-0", found.place]
-        assert told["cause"] == "ResourceEnded container_1_0001_01_000001"
+        assert [stated[n] for n in names] == ["0", 1, "standby", "0-0", found.place]
+        assert stated["cause"] == "ResourceEnded container_1_0001_01_000001"
         (ended,) = world.facts_of("driver:failover-ended")
         assert ended.fields == {"active": "0", "cause": "ContainerStarted 0@2"}
         assert ended.at_ms > decided.at_ms
@@ -169,11 +169,11 @@ def test_the_standby_with_the_least_reported_lag_is_taken() -> None:
         found = pair(world, standbys=2)
         scene = found.scene
 
-        def told() -> dict[str, int | None]:
+        def stated() -> dict[str, int | None]:
             containers = found.attempt.status()["containers"]
             return {c["processor_id"]: c["lag"] for c in containers}
 
-        scene.until(lambda: told() == {"0": None, **lags}, "the status has their lags")
+        scene.until(lambda: stated() == {"0": None, **lags}, "the status has their lags")
         found.lose_home()
         scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
         taken, other = (scene.hosts.child(f"{name}@1") for name in ("0-1", "0-0"))
@@ -226,8 +226,8 @@ def test_the_history_names_the_active_of_each_standby(world: World) -> None:
     with world:
         pair(world)
         fields = {str(f.who): f.fields for f in world.facts_of("driver:permit-granted")}
-        told = fields["0-0@1"]
-        assert (told["processor_role"], told["active_processor_id"]) == ("standby", "0")
+        stated = fields["0-0@1"]
+        assert (stated["processor_role"], stated["active_processor_id"]) == ("standby", "0")
         assert "processor_role" not in fields["0@1"]
 
 

@@ -32,11 +32,11 @@ def test_a_reset_that_is_killed_is_finished_by_the_next(words: str) -> None:
     while has_stopped:
         nth += 1
         with World() as world:
-            has_stopped = tell(Scene(world), words, nth)
+            has_stopped = announce(Scene(world), words, nth)
     assert nth > 4
 
 
-def tell(scene: Scene, words: str, nth: int) -> bool:
+def announce(scene: Scene, words: str, nth: int) -> bool:
     """The story of a reset that is killed at its ``nth`` point of that name, if it has as many."""
     a_zombie_in_mid_transaction(scene)
     first = resetting(scene)

@@ -18,7 +18,7 @@ for module in pkgutil.iter_modules(schedules.__path__):
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
 def test_with_the_rule_the_schedule_ends_well(schedule: Schedule) -> None:
     """All rules on: the judges find nothing."""
-    schedule.tell()
+    schedule.announce()
 
 
 @pytest.mark.search

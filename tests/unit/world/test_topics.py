@@ -24,11 +24,11 @@ def test_a_driver_that_dies_while_it_accepts_an_input_leaves_the_rest_to_the_nex
     while has_stopped:
         nth += 1
         with World(config=BEGIN) as world:
-            has_stopped = tell(Scene(world), words, nth)
+            has_stopped = announce(Scene(world), words, nth)
     assert nth > 2
 
 
-def tell(scene: Scene, words: str, nth: int) -> bool:
+def announce(scene: Scene, words: str, nth: int) -> bool:
     """A driver is killed at its ``nth`` point of that name, if it has as many before a start."""
     ended(scene, scene.working(3))
     recreated(scene, 8)

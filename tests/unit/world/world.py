@@ -173,8 +173,8 @@ class World:
     def note(self, what: str, who: object = None, /, **fields: object) -> None:
         """A fact for the judges, also for the story."""
         self.facts.append(Fact(self.clock.now_ms, what, who, fields))
-        told = ", ".join(f"{name}={value}" for name, value in fields.items())
-        self.clock.tell(f"* {what} {who or ''} {told}".rstrip())
+        stated = ", ".join(f"{name}={value}" for name, value in fields.items())
+        self.clock.announce(f"* {what} {who or ''} {stated}".rstrip())
 
     def facts_of(self, what: str) -> list[Fact]:
         """All facts of one kind, in order."""

@@ -244,7 +244,7 @@ class Manager:
     def __init__(self, yarn: Yarn) -> None:
         self._yarn = yarn
         self._inherited = frozenset(yarn.containers)
-        self._told: set[RequestId] = set()
+        self._stated: set[RequestId] = set()
 
     def hosts(self) -> tuple[HostReport, ...]:
         """See the protocol."""
@@ -294,7 +294,7 @@ class Manager:
         self._yarn.withdraw_strays()
         inherited = (containers[r] for r in self._inherited if r in containers)
         self._yarn.withdraw([c for c in inherited if c.state is _REQUESTED])
-        found = [containers[r].report() for r in sorted(containers.keys() - self._told)]
+        found = [containers[r].report() for r in sorted(containers.keys() - self._stated)]
         ended = (r.container for r in found if r.container.state is _ENDED)
-        self._told |= {c.request_id for c in ended if c.request_id is not None}
+        self._stated |= {c.request_id for c in ended if c.request_id is not None}
         return tuple(found)

@@ -55,15 +55,15 @@ def wants(*of: str, **fields: str | int | None) -> PlacementRequested:
 
 def answers(machine: Machine, uuid: str = "u1") -> list[PlacementStatus]:
     """All answers to that request, in their order."""
-    return [told.status for told in _told(machine, uuid)]
+    return [stated.status for stated in _stated(machine, uuid)]
 
 
 def said(machine: Machine, uuid: str = "u1") -> str:
     """The last answer in words."""
-    return _told(machine, uuid)[-1].message
+    return _stated(machine, uuid)[-1].message
 
 
-def _told(machine: Machine, uuid: str) -> list[WritePlacementResponse]:
+def _stated(machine: Machine, uuid: str) -> list[WritePlacementResponse]:
     found = [r for r in machine.records if isinstance(r, WritePlacementResponse)]
     return [r for r in found if r.request.uuid == uuid]
 

@@ -72,7 +72,7 @@ class Watched:
         assert recovery is not None
         return recovery
 
-    def told(self, now_ms: int, processor: str = "0") -> Mapping[str, object]:
+    def stated(self, now_ms: int, processor: str = "0") -> Mapping[str, object]:
         """As the status shows it; its phases are always the whole, but for what is unknown."""
         body = self.last(processor).to_json(now_ms)
         assert sum(body["phases_ms"].values()) == body["total_ms"]
@@ -80,6 +80,6 @@ class Watched:
 
     def phases(self, now_ms: int, processor: str = "0") -> Mapping[str, int]:
         """The phases alone."""
-        found = self.told(now_ms, processor)["phases_ms"]
+        found = self.stated(now_ms, processor)["phases_ms"]
         assert isinstance(found, dict)
         return found

@@ -58,7 +58,7 @@ def changed(state: AllocatorState, processor: str, **changes: object) -> Allocat
     return replace(state, containers=Containers(rows))
 
 
-def told(state: AllocatorState) -> str:
+def stated(state: AllocatorState) -> str:
     """The message about a state that is not sound."""
     with pytest.raises(InvariantViolation) as caught:
         check(state)
@@ -163,7 +163,7 @@ SENTENCES: list[tuple[str, Break]] = [
 def test_a_broken_sentence_is_reported(pair: AllocatorState, sentence: str, broken: Break) -> None:
     """With the state; the sound one is silent."""
     check(pair)
-    found = told(broken(pair))
+    found = stated(broken(pair))
     assert sentence.replace("0 is retired", "retired processor 0 is there only") in found
 
 
@@ -172,7 +172,7 @@ def test_a_table_that_is_filed_wrongly_is_reported(pair: AllocatorState) -> None
     lost = pair.containers.followed_by(
         pair.containers.rows_by_key, Containers().indexes, pair.containers.order
     )
-    assert "every row is found by its indexes" in told(replace(pair, containers=lost))
+    assert "every row is found by its indexes" in stated(replace(pair, containers=lost))
 
 
 def test_a_start_beside_its_standby_is_reported(machine: Machine) -> None:
@@ -226,23 +226,23 @@ def test_operators_requests_are_accounted_for(pair: AllocatorState) -> None:
         _action("0", PlacementStep.RESERVING),
         _action("0-0", PlacementStep.RESERVING, "u2"),
     )
-    assert "one action is under way in a group at a time" in told(replace(pair, placements=both))
+    assert "one action is under way in a group at a time" in stated(replace(pair, placements=both))
     ended = replace(pair, placements=both[:1], phase=JobPhase.ENDED)
-    assert "a job that ends has answered all that operators asked" in told(ended)
+    assert "a job that ends has answered all that operators asked" in stated(ended)
     early = EarlyRequests([EarlyRequest(ZERO, RequestId(1), C, is_reservation=True)])
-    assert "a reservation is requested for an action" in told(replace(pair, early=early))
+    assert "a reservation is requested for an action" in stated(replace(pair, early=early))
     kept = ResourceState(ResourceId("r9"), C, None, reserved_for=ZERO)
     state = replace(pair, resources=Resources([*pair.resources, kept]))
-    assert "a launcher is kept on behalf of an action" in told(state)
+    assert "a launcher is kept on behalf of an action" in stated(state)
 
 
 def test_loads_that_are_not_as_counted_are_reported(pair: AllocatorState) -> None:
     """What is derived is compared with a look at every row."""
     wrong = Occupancy(pair.containers, pair.resources, pair.early, Map(), Map({C: 7}))
-    assert "as a look at every row finds them" in told(replace(pair, occupancy=wrong))
+    assert "as a look at every row finds them" in stated(replace(pair, occupancy=wrong))
     ranking = ranked((C,), frozenset(), lambda _: (False, 7, False))
     wrong = replace(counted(pair), ranking=ranking)
-    assert "hosts are ranked as their loads and requests say" in told(
+    assert "hosts are ranked as their loads and requests say" in stated(
         replace(pair, occupancy=wrong)
     )
 

@@ -45,9 +45,9 @@ def report(
     return HostReport(Host(host), None, memory_mb, cores, free, cores)
 
 
-def lost(told: HostReport) -> HostReport:
+def lost(stated: HostReport) -> HostReport:
     """The same host, lost."""
-    return replace(told, is_live=False, free_memory_mb=0, free_cores=0)
+    return replace(stated, is_live=False, free_memory_mb=0, free_cores=0)
 
 
 def observed(*reports: HostReport) -> HostsObserved:
@@ -115,8 +115,8 @@ def test_there_is_no_request_while_no_live_host_is_large_enough(sized: Machine) 
         CancelTimer,
         CancelRequest,
     ]
-    told = [r.kind for r in decision.reasons]
-    assert told.count(ReasonKind.CLUSTER_TOO_SMALL) == 1
+    stated = [r.kind for r in decision.reasons]
+    assert stated.count(ReasonKind.CLUSTER_TOO_SMALL) == 1
     assert sized.phases == (P.QUEUED, P.QUEUED)
     assert sized.feed(observed(large, small)) == (*asks(4, None), *asks(5, None))
 

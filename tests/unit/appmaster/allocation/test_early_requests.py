@@ -91,8 +91,8 @@ def test_a_host_that_is_lost_meanwhile_is_not_requested(ended: Machine) -> None:
 
 def test_an_end_without_failure_withdraws_the_early_request(ended: Machine) -> None:
     """Finished while YARN reported: nothing is to be started."""
-    told = ended.feed(stopped("0", 1, StopCause.FINISHED, 0))
-    assert told[:2] == cancels(2, "expiry")
+    stated = ended.feed(stopped("0", 1, StopCause.FINISHED, 0))
+    assert stated[:2] == cancels(2, "expiry")
     assert ended.phase("0") is P.FINISHED
 
 

@@ -44,8 +44,8 @@ def lost(machine: Machine) -> Machine:
     """Processor 0 ran on ``a`` of four hosts, which fell silent; request 2 asks ``b``."""
     machine.deploy({"0": "a"}, "a", "b", "c", "d")
     machine.run("0", "r0", "a", 1)
-    told = machine.feed(silent("r0"))
-    assert told == (*cancels(1), *falls_silent("a"), *excludes("a"), *asks(2, "b"))
+    stated = machine.feed(silent("r0"))
+    assert stated == (*cancels(1), *falls_silent("a"), *excludes("a"), *asks(2, "b"))
     assert excluded(machine) == [Exclusion(A)]
     return machine
 
@@ -140,8 +140,8 @@ def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
         machine.run(str(number), f"r{number}", host, number + 1)
     machine.feed(silent("r0"), silent("r1"))
     assert excluded(machine) == [Exclusion(A), Exclusion(B)]
-    told = machine.feed(silent("r2"))
-    assert SuspectOurselves((A, B, C)) in told
+    stated = machine.feed(silent("r2"))
+    assert SuspectOurselves((A, B, C)) in stated
     assert excluded(machine) == []
     assert machine.container("2").requested_host == "c"
 
@@ -154,8 +154,8 @@ def test_hosts_that_fall_silent_one_after_the_other_are_no_fault_of_the_am(
     machine.run("0", "r0", "a", 1)
     machine.run("1", "r1", "b", 2)
     machine.feed(silent("r0"), silence_over("a"))
-    told = machine.feed(silent("r1"))
-    assert not any(isinstance(i, SuspectOurselves) for i in told)
+    stated = machine.feed(silent("r1"))
+    assert not any(isinstance(i, SuspectOurselves) for i in stated)
     assert excluded(machine) == [Exclusion(A), Exclusion(B)]
 
 

@@ -297,9 +297,9 @@ def test_the_standbys_host_may_die_while_its_stop_is_waited_for(triple: Machine)
 def test_the_launcher_may_be_lost_before_the_active_has_started(triple: Machine) -> None:
     """Its host lives: the active, at home there now, asks for it; then the next standby."""
     triple.feed(TAKEN_BACK, MADE_WAY)
-    told = triple.feed(ResourceEnded(RequestId(2)))
+    stated = triple.feed(ResourceEnded(RequestId(2)))
     assert triple.container("0").requested_host == "b"
-    assert told[-2:] == asks(5, "b")
+    assert stated[-2:] == asks(5, "b")
     assert news(triple, expired(5)) == chooses(SECOND, C, FIRST)
 
 

@@ -137,8 +137,8 @@ def test_a_group_that_a_model_makes_is_brought_apart(machine: Machine) -> None:
     assert machine.phase("2") is P.REQUESTED
     changed = group({"0": None, "1": None, "2": None}, version=2)
     standbys = {ProcessorId("1"): ProcessorId("0"), ProcessorId("2"): ProcessorId("0")}
-    told = machine.feed(replace(changed, standbys=standbys))
-    assert stops("r-1", "1", 1)[0] in told
+    stated = machine.feed(replace(changed, standbys=standbys))
+    assert stops("r-1", "1", 1)[0] in stated
     assert machine.container("2").requested_host != "a"
 
 
@@ -172,8 +172,8 @@ def test_an_early_request_is_granted_once(machine: Machine) -> None:
     assert machine.feed(ResourceEnded(request_id=RequestId(1))) == asks(2, "a")
     machine.feed(allocated(2))
     machine.stale(allocated(2))
-    told = machine.feed(ResourceEnded(request_id=RequestId(2)))
-    assert cancels(2)[0] not in told
+    stated = machine.feed(ResourceEnded(request_id=RequestId(2)))
+    assert cancels(2)[0] not in stated
     assert machine.container("0").failures == 0
 
 

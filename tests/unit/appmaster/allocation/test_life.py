@@ -126,8 +126,8 @@ def test_a_container_whose_host_is_cut_off_from_kafka_goes_elsewhere_uncharged(
     machine = machine_with(retry_count=0)
     machine.deploy({"0": "a"}, "a", "b")
     machine.run("0", "r0", "a", 1)
-    told = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
-    assert told == (*releases("r0"), *asks(2, "b"))
+    stated = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
+    assert stated == (*releases("r0"), *asks(2, "b"))
     assert (machine.container("0").failures, machine.container("0").resource_id) == (0, None)
     assert machine.feed(check_in("r0", "a")) == releases("r0")
     machine.feed(expired(2))
@@ -148,8 +148,8 @@ def test_a_launcher_whose_end_yarn_has_reported_needs_no_order_to_exit(machine: 
     machine.deploy({"0": "a"}, "a", "b")
     machine.run("0", "r0", "a", 1)
     machine.feed(ResourceEnded(RequestId(1), story="gone"))
-    told = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
-    assert not [i for i in told if i in releases("r0")]
+    stated = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
+    assert not [i for i in stated if i in releases("r0")]
     assert machine.container("0").requested_host == "b"
 
 

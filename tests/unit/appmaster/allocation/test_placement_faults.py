@@ -103,8 +103,8 @@ def _launching(machine: Machine) -> Machine:
 def test_c4_a_launch_that_fails_leads_back_to_the_source(machine: Machine) -> None:
     """C4: the start on h3 fails: 0 goes back to h1; preferred 4, FAILED; nothing is charged."""
     _launching(machine)
-    told = machine.feed(stopped("0", 2))
-    assert orders(told) == [ReleaseResource(ResourceId("r3")), asks(4, "h1")[0]]
+    stated = machine.feed(stopped("0", 2))
+    assert orders(stated) == [ReleaseResource(ResourceId("r3")), asks(4, "h1")[0]]
     assert answers(machine)[-1] is FAILED
     assert "its start on h3 failed: 0@2 on h3: failed, exit code 1" in said(machine)
     machine.feed(ResourceEnded(resource_id=ResourceId("r3")))
@@ -125,8 +125,8 @@ def test_a_launcher_lost_at_the_start_leads_back_to_the_source(
     machine: Machine, loss: Event
 ) -> None:
     """C4 by other means: YARN ended it, or its host fell silent."""
-    told = _launching(machine).feed(loss)
-    assert asks(4, "h1")[0] in told
+    stated = _launching(machine).feed(loss)
+    assert asks(4, "h1")[0] in stated
     assert answers(machine)[-1] is FAILED
     assert machine.container("0").failures == 0
 
@@ -136,8 +136,8 @@ def test_a_launcher_lost_before_its_permit_leads_back_to_the_source(machine: Mac
     running(machine).feed(wants(), check_in("r3", "h3", request=3))
     machine.feed(stopped("0", 1, StopCause.ORDERED, 143))
     assert settled(machine, "0") == ("h3", P.ASSIGNED)
-    told = machine.feed(ResourceEnded(resource_id=ResourceId("r3")))
-    assert asks(4, "h1")[0] in told
+    stated = machine.feed(ResourceEnded(resource_id=ResourceId("r3")))
+    assert asks(4, "h1")[0] in stated
     assert answers(machine)[-1] is FAILED
 
 
@@ -257,8 +257,8 @@ def test_a_container_that_fails_during_its_reservation_uses_the_new_launcher(
     running(machine).feed(wants())
     machine.feed(LauncherSilent(ResourceId("r1")))
     assert machine.phase("0") is P.REQUESTED
-    told = machine.feed(check_in("r3", "h3", request=3))
-    assert CancelRequest(RequestId(4)) in told
+    stated = machine.feed(check_in("r3", "h3", request=3))
+    assert CancelRequest(RequestId(4)) in stated
     machine.run("0", "r3", "h3")
     assert answers(machine)[-1] is DONE
 
@@ -278,8 +278,8 @@ def test_a_container_that_rests_is_waited_for(machine_with: MachineWith) -> None
 def test_a_container_that_finishes_is_not_moved(machine: Machine) -> None:
     """FAILED, and the launcher goes."""
     running(machine).feed(wants(), check_in("r3", "h3", request=3))
-    told = machine.feed(stopped("0", 1, StopCause.FINISHED, 0))
-    assert set(orders(told)) == set(releases("r1", "r3"))
+    stated = machine.feed(stopped("0", 1, StopCause.FINISHED, 0))
+    assert set(orders(stated)) == set(releases("r1", "r3"))
     assert (answers(machine)[-1], machine.phase("0")) == (FAILED, P.FINISHED)
 
 
@@ -307,8 +307,8 @@ def test_the_jobs_end_answers_all(machine: Machine) -> None:
     """FAILED, in every step; also for later requests."""
     running(machine).feed(wants(), wants(to="h4", uuid="u2", at=2))
     machine.feed(wants("1", "h4", uuid="u3"), check_in("r3", "h3", request=3))
-    told = machine.feed(ShutdownRequested())
-    assert ReleaseResource(ResourceId("r3")) in told
+    stated = machine.feed(ShutdownRequested())
+    assert ReleaseResource(ResourceId("r3")) in stated
     assert [answers(machine, u)[-1] for u in ("u1", "u2", "u3")] == [FAILED] * 3
     assert said(machine) == "the job ends"
     machine.feed(wants(uuid="u4"))

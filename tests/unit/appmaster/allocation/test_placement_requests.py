@@ -227,8 +227,8 @@ def test_a_host_with_a_pending_request_is_waited_for(machine: Machine) -> None:
     """One strict request per host."""
     running(machine).feed(wants(), wants("1", "h3", uuid="u2"))
     assert answers(machine, "u2") == [ACCEPTED]
-    told = machine.feed(check_in("r3", "h3", request=3))
-    assert orders(told) == [*stops("r1", "0", 1), asks(4, "h3")[0]]
+    stated = machine.feed(check_in("r3", "h3", request=3))
+    assert orders(stated) == [*stops("r1", "0", 1), asks(4, "h3")[0]]
 
 
 def test_the_same_request_under_way_is_not_begun_twice(machine: Machine) -> None:

@@ -97,10 +97,10 @@ def test_a_new_driver_takes_the_launcher_that_was_reserved(machine: Machine) -> 
     found = check_in("r1", "h1", inc("0", 2)), check_in("r2", "h2", inc("1", 1))
     _restarted(machine, _resumed(source), *found)
     (early,) = machine.state.early
-    told = machine.feed(check_in("old", "h3", request=99))
-    assert CancelRequest(early.request_id) in told
+    stated = machine.feed(check_in("old", "h3", request=99))
+    assert CancelRequest(early.request_id) in stated
     assert [p.step for p in machine.state.placements] == [PlacementStep.MOVING]
-    assert orders(told)[-1] == stops("r1", "0", 2)[0]
+    assert orders(stated)[-1] == stops("r1", "0", 2)[0]
 
 
 def test_a_new_driver_that_finds_it_stopped_places_it_at_once(machine: Machine) -> None:

@@ -265,6 +265,6 @@ def test_a_launch_that_fails_says_what_yarn_says(machine_with: MachineWith) -> N
     machine = machine_with(launch_retry_ms=1000)
     machine.deploy({"0": "a"}, "a")
     machine.feed(ResourceEnded(RequestId(1), story="no such file"))
-    told = "no launcher checked in for request 1 (a): no such file"
-    failure = Failure(FailureKind.NO_LAUNCHER, told, host=Host("a"))
+    stated = "no launcher checked in for request 1 (a): no such file"
+    failure = Failure(FailureKind.NO_LAUNCHER, stated, host=Host("a"))
     assert machine.container("0").last_failure == failure

@@ -35,7 +35,7 @@ def sized(machine_with: MachineWith) -> Machine:
     return machine_with(container_memory_mb=1024, container_cores=2, strict_hosts=hosts)
 
 
-def told(machine: Machine, *reports: HostReport) -> Shortage:
+def stated(machine: Machine, *reports: HostReport) -> Shortage:
     """What is said."""
     found = shortage(machine.state, reports)
     assert found is not None
@@ -64,7 +64,7 @@ def test_each_host_is_reported_with_its_obstacle(sized: Machine) -> None:
     sized.feed(model({"0": "a", "1": None}), observed(report("e"), *hosts))
     sized.run("0", "r1", "a", request=1)
     sized.feed(LauncherSilent(ResourceId("r1")))
-    assert told(sized, *hosts).hosts == {
+    assert stated(sized, *hosts).hosts == {
         "a": "is not asked, as its launchers fell silent",
         "b": "has 512 of 4096 MB and 3 of 8 cores free",
         "c": "is too small, with 900 MB",
@@ -73,7 +73,7 @@ def test_each_host_is_reported_with_its_obstacle(sized: Machine) -> None:
         "f": "is lost",
     }
     sized.feed(live("a"))
-    assert told(sized, report("b")).hosts[Host("b")] == "is not live"
+    assert stated(sized, report("b")).hosts[Host("b")] == "is not live"
 
 
 def test_a_container_is_reported_with_its_own_obstacle(sized: Machine) -> None:
@@ -122,7 +122,7 @@ def test_the_report_is_bounded(sized: Machine) -> None:
     """Of thirty containers twenty are shown, of thirty hosts twenty, in the sentence five each."""
     hosts = tuple(report(f"h{n:02}", free_mb=0) for n in range(30))
     sized.feed(model({str(n): None for n in range(10, 40)}), observed(*hosts))
-    found = told(sized, *hosts)
+    found = stated(sized, *hosts)
     body = found.to_json({ProcessorId("10"): 7})
     assert (body["count"], len(body["processors"])) == (30, 20)
     assert (body["hosts_count"], len(body["hosts"])) == (30, 20)
@@ -141,7 +141,7 @@ def test_the_report_is_bounded(sized: Machine) -> None:
 def test_a_report_without_obstacles_says_so(machine: Machine) -> None:
     """A request that was made a moment ago."""
     machine.feed(model({"0": "a"}), live("a"))
-    assert "processor 0; nothing is in the way (1 host of 1 could hold one)" in str(told(machine))
+    assert "processor 0; nothing is in the way (1 host of 1 could hold one)" in str(stated(machine))
 
 
 def test_a_waiting_container_is_no_obstacle_for_others(machine_with: MachineWith) -> None:
@@ -149,6 +149,6 @@ def test_a_waiting_container_is_no_obstacle_for_others(machine_with: MachineWith
     machine = machine_with(container_memory_mb=1024, container_cores=2)
     pair = replace(model({"0": None, "0-0": None}), standbys={ProcessorId("0-0"): P0})
     machine.feed(pair, observed(report("a"), report("b")))
-    found = told(machine, report("a"), report("b"))
+    found = stated(machine, report("a"), report("b"))
     assert found.hosts == {"a": "", "b": ""}
     assert [dict(w.obstacles) for w in found.waiters] == [{}, {}]

@@ -48,8 +48,8 @@ def test_standbys_have_no_host_at_a_first_deployment(machine: Machine) -> None:
     """
     standbys = {ProcessorId(f"{p}-0"): ProcessorId(p) for p in "01"}
     homes = {"0-0": None, "0": "b", "1": None, "1-0": None}
-    told = machine.feed(replace(model(homes), standbys=standbys), live("a", "b", "c"))
-    assert told == (*asks(1, "b"), *asks(2, "a"), *asks(3, "c"))
+    stated = machine.feed(replace(model(homes), standbys=standbys), live("a", "b", "c"))
+    assert stated == (*asks(1, "b"), *asks(2, "a"), *asks(3, "c"))
     assert [machine.container(p).requested_host for p in ("0-0", "1-0")] == ["c", "b"]
 
 
@@ -120,10 +120,10 @@ def test_a_standby_keeps_away_from_where_its_active_will_be(pair: Machine) -> No
     """S11: the active's home is kept for it; a surplus there is no use to the standby."""
     pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"))
     pair.feed(live("a", "b"))
-    told = pair.feed(LauncherSilent(ResourceId("r1")), live("a"))
+    stated = pair.feed(LauncherSilent(ResourceId("r1")), live("a"))
     assert pair.container("0").requested_host == "a"
     assert pair.phase("0-0") is P.QUEUED
-    assert asks(4, "a")[0] not in told
+    assert asks(4, "a")[0] not in stated
 
 
 @pytest.mark.parametrize("processor", ["0", "0-0"])
@@ -140,10 +140,10 @@ def test_failures_of_both_roles_carry_equal_weight(pair: Machine, processor: str
 
 def test_a_job_succeeds_when_its_actives_have_finished(pair: Machine) -> None:
     """Its standbys are stopped then."""
-    told = pair.feed(stopped("0", 1, StopCause.FINISHED, 0))
-    assert stops("r1", "0-0", 1)[0] in told
-    told = pair.feed(stopped("0-0", 1, StopCause.ORDERED, 143))
-    assert EndJob(JobResult.SUCCEEDED, "every processor finished") in told
+    stated = pair.feed(stopped("0", 1, StopCause.FINISHED, 0))
+    assert stops("r1", "0-0", 1)[0] in stated
+    stated = pair.feed(stopped("0-0", 1, StopCause.ORDERED, 143))
+    assert EndJob(JobResult.SUCCEEDED, "every processor finished") in stated
 
 
 def test_a_standby_that_says_it_finished_has_failed(pair: Machine) -> None:
@@ -175,8 +175,8 @@ def test_a_model_that_makes_two_replicas_of_one_keeps_them_apart(machine: Machin
     assert {c.phase for c in machine.state.containers} == {P.STARTING}
     swapped = {ProcessorId("x"): ProcessorId("0"), ProcessorId("y"): ProcessorId("1")}
     resource = machine.container("x").resource_id
-    told = machine.feed(replace(model(homes, 2), standbys=swapped))
-    assert stops(str(resource), "x", 1)[0] in told
+    stated = machine.feed(replace(model(homes, 2), standbys=swapped))
+    assert stops(str(resource), "x", 1)[0] in stated
     machine.feed(stopped("x", 1, StopCause.ORDERED))
     assert machine.container("x").requested_host == "c"
 

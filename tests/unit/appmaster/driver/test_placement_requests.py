@@ -35,7 +35,7 @@ ASKED = PlacementRequest("u1", APP, ProcessorId("0"), "nm2", None, 5)
 SOURCE = PlacementSource(1, Host("nm1"))
 
 
-def told(request: PlacementRequest, status: PlacementStatus, text: str = "") -> PlacementResponse:
+def stated(request: PlacementRequest, status: PlacementStatus, text: str = "") -> PlacementResponse:
     """An answer of an earlier driver."""
     return PlacementResponse(request, status, text, 7, None if status.is_final else SOURCE)
 
@@ -68,9 +68,9 @@ def test_a_new_run_ends_the_actions_of_the_last_one() -> None:
     old = replace(ASKED, deployment_id="application_1_0000")
     begun, done = replace(old, uuid="u2"), replace(old, uuid="u3")
     stream = stream_of(
-        told(ASKED, PlacementStatus.SUCCEEDED),
-        told(begun, PlacementStatus.IN_PROGRESS),
-        told(done, PlacementStatus.SUCCEEDED),
+        stated(ASKED, PlacementStatus.SUCCEEDED),
+        stated(begun, PlacementStatus.IN_PROGRESS),
+        stated(done, PlacementStatus.SUCCEEDED),
     )
     stream.write(messages_of_a_new_run(stream, APP, CONFIG, 9))
     stream.catch_up()
@@ -87,10 +87,10 @@ def test_an_action_that_an_earlier_driver_began_is_reported_again() -> None:
     late = replace(ASKED, uuid="u2", timestamp_ms=6)
     foreign, done = replace(ASKED, uuid="u3", deployment_id="x"), replace(ASKED, uuid="u4")
     stream = stream_of(
-        told(late, PlacementStatus.IN_PROGRESS),
-        told(ASKED, PlacementStatus.IN_PROGRESS),
-        told(foreign, PlacementStatus.IN_PROGRESS),
-        told(done, PlacementStatus.FAILED),
+        stated(late, PlacementStatus.IN_PROGRESS),
+        stated(ASKED, PlacementStatus.IN_PROGRESS),
+        stated(foreign, PlacementStatus.IN_PROGRESS),
+        stated(done, PlacementStatus.FAILED),
     )
     client = CoordinatorStreamClient(stream, Rank(1, APP, 1))
     found = list(desk_of(stream, EventQueue(), client).unfinished())
@@ -102,7 +102,7 @@ def test_an_action_that_an_earlier_driver_began_is_reported_again() -> None:
 
 def test_requests_are_taken_one_by_one_with_their_faults() -> None:
     """By their time; each is gone before the next one is looked for."""
-    stream = stream_of(told(replace(ASKED, uuid="u2"), PlacementStatus.SUCCEEDED))
+    stream = stream_of(stated(replace(ASKED, uuid="u2"), PlacementStatus.SUCCEEDED))
     again, foreign = replace(ASKED, uuid="u2"), replace(ASKED, uuid="u3", deployment_id="x")
     asked = [replace(foreign, timestamp_ms=9), replace(again, timestamp_ms=8), ASKED]
     stream.write(map(PlacementManager.request_message, asked))
@@ -157,7 +157,7 @@ def test_a_request_that_cannot_be_answered_is_taken_away() -> None:
 def test_an_action_beyond_all_bounds_is_reported_again_with_its_fault() -> None:
     """An older driver took it up: this one can only end it."""
     beyond = replace(ASKED, expiry_ms=10**400)
-    stream = stream_of(told(beyond, PlacementStatus.IN_PROGRESS))
+    stream = stream_of(stated(beyond, PlacementStatus.IN_PROGRESS))
     client = CoordinatorStreamClient(stream, Rank(1, APP, 1))
     (found,) = desk_of(stream, EventQueue(), client).unfinished()
     client.close()

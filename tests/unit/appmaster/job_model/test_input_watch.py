@@ -54,12 +54,12 @@ def test_unchanged_inputs_are_not_reported() -> None:
 def test_growth_is_reported_with_its_numbers() -> None:
     """H6: what follows from it depends on the job's state."""
     assert InputWatch().fault(model(), seen(4)) is None
-    told = InputWatch.grown(model(), seen(4), [IN])
-    assert told == "input stream kafka.in has grown from 2 to 4 partitions"
+    stated = InputWatch.grown(model(), seen(4), [IN])
+    assert stated == "input stream kafka.in has grown from 2 to 4 partitions"
 
 
 @pytest.mark.parametrize(
-    ("now", "told"),
+    ("now", "stated"),
     [
         (seen(None), "kafka.in does not exist any more"),
         (seen(1), "kafka.in has 1 partitions and had 2"),
@@ -67,12 +67,12 @@ def test_growth_is_reported_with_its_numbers() -> None:
         (seen(4, "b"), "kafka.in was deleted and recreated"),
     ],
 )
-def test_an_input_that_is_another_topic_is_a_fault(now: InputsSeen, told: str) -> None:
+def test_an_input_that_is_another_topic_is_a_fault(now: InputsSeen, stated: str) -> None:
     """Its offsets are not those that the job has committed."""
     watch = InputWatch()
     assert watch.fault(model(), seen(2)) is None
     fault = watch.fault(model(), now)
     assert fault is not None
-    assert told in fault
+    assert stated in fault
     assert "job.id" in fault
     assert "job.input.recreated=begin" in fault

@@ -77,7 +77,7 @@ class Job:
         self.job_models = JobModelStore(folder)
         self.folder = folder
         first = calculate_job_model(file, {IN: 6}, NOTHING)
-        self._told(first)
+        self._stated(first)
         self.job_models.enter(1, first)
         self.configuration = LiveConfiguration(Submitted(file, file))
         self.live = self.coordinator()
@@ -93,7 +93,7 @@ class Job:
             topics=InputTopicManager(self.stream, 1),
         )
 
-    def _told(self, model: JobModel) -> None:
+    def _stated(self, model: JobModel) -> None:
         """The stream has the owner of each task."""
         tasks = {t: (p, task) for p, c in model.containers.items() for t, task in c.tasks.items()}
         self.stream.write(
@@ -129,7 +129,7 @@ class Job:
             return False
         if self.write_fault is not None:
             raise self.write_fault
-        self._told(change.model)
+        self._stated(change.model)
         self.job_models.enter(change.version, change.model)
         self.changes.append(change)
         return True

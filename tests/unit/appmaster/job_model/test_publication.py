@@ -235,10 +235,10 @@ def test_the_allocator_receives_homes_and_epochs(stream: InMemoryCoordinatorStre
     locality.write(P0, [TaskName("t0"), TaskName("t3")], Host("nm2"), 4)
     locality.write(P1, [TaskName("t1")], Host("nm9"), 1)
     permitted(stream, "0", 4)
-    told = published(stream, THREE)
-    assert dict(told.processors) == {P0: "nm2", P1: None, P2: None}
-    assert (dict(told.epochs), dict(told.floors)) == ({P0: 4}, {P0: 4})
-    assert (dict(told.retired), told.gainers) == ({}, frozenset())
+    stated = published(stream, THREE)
+    assert dict(stated.processors) == {P0: "nm2", P1: None, P2: None}
+    assert (dict(stated.epochs), dict(stated.floors)) == ({P0: 4}, {P0: 4})
+    assert (dict(stated.retired), stated.gainers) == ({}, frozenset())
 
 
 def test_retired_processors_are_reported_until_there_is_evidence_of_their_stop(
@@ -283,16 +283,16 @@ def test_a_change_raises_the_processors_it_affects_and_lists_all_former_owners(
     permitted(stream, "1", 2, inc("1", 1))
     permitted(stream, "2", 7, inc("2", 6))
     reported(stream, "2", 7, inc("2", 6))
-    told = published(stream, ONE)
+    stated = published(stream, ONE)
     chains = (inc("0", 4), inc("1", 1), inc("1", 2), inc("2", 7))
     assert records(stream) == {
         "0": ProcessorEpoch(5, 2, chains, permitted=4),
         "1": ProcessorEpoch(3, 2, (inc("1", 1), inc("1", 2)), permitted=2),
         "2": ProcessorEpoch(8, 2, (inc("2", 7),), permitted=7),
     }
-    assert (dict(told.epochs), dict(told.floors)) == ({P0: 4}, {P0: 5})
-    assert dict(told.unfenced) == {P0: chains}
-    assert told.gainers == {P0}
+    assert (dict(stated.epochs), dict(stated.floors)) == ({P0: 4}, {P0: 5})
+    assert dict(stated.unfenced) == {P0: chains}
+    assert stated.gainers == {P0}
 
 
 def test_a_raised_epoch_keeps_how_long_the_permitted_one_can_run_on(
@@ -313,22 +313,22 @@ def test_a_processor_that_is_not_affected_is_not_raised(stream: InMemoryCoordina
     permitted(stream, "0", 4)
     permitted(stream, "1", 2)
     permitted(stream, "2", 7)
-    told = published(stream, model({"0": "t0", "1": "t1 t3", "2": "t2"}))
+    stated = published(stream, model({"0": "t0", "1": "t1 t3", "2": "t2"}))
     assert records(stream)["2"] == ProcessorEpoch(7, 1)
-    assert dict(told.floors) == {P0: 5, P1: 3, P2: 7}
-    listed = {p: set(incarnations) for p, incarnations in told.unfenced.items()}
+    assert dict(stated.floors) == {P0: 5, P1: 3, P2: 7}
+    listed = {p: set(incarnations) for p, incarnations in stated.unfenced.items()}
     assert listed == {P0: {inc("0", 4)}, P1: {inc("0", 4), inc("1", 2)}, P2: {inc("2", 7)}}
-    assert told.gainers == {P1}
+    assert stated.gainers == {P1}
 
 
 def test_a_gainer_that_never_ran_has_a_list_and_no_epoch(stream: InMemoryCoordinatorStream) -> None:
     """Its first permit is epoch 1; it adds no incarnation to wait for or to adopt."""
     published(stream, ONE)
     permitted(stream, "0", 4)
-    told = published(stream, THREE)
+    stated = published(stream, THREE)
     assert records(stream)["1"] == ProcessorEpoch(0, 2, (inc("0", 4),))
-    assert (dict(told.epochs), dict(told.floors)) == ({P0: 4}, {P0: 5})
-    assert told.unfenced[P1] == (inc("0", 4),)
+    assert (dict(stated.epochs), dict(stated.floors)) == ({P0: 4}, {P0: 5})
+    assert stated.unfenced[P1] == (inc("0", 4),)
 
 
 def test_lists_grow_along_owners_that_never_came_to_report(
@@ -339,9 +339,9 @@ def test_lists_grow_along_owners_that_never_came_to_report(
     permitted(stream, "0", 1)
     published(stream, model({"1": "t0"}))
     permitted(stream, "1", 1, inc("0", 1))
-    told = published(stream, model({"2": "t0"}))
-    assert told.unfenced[P2] == (inc("0", 1), inc("1", 1))
-    assert dict(told.retired) == {P0: 1, P1: 1}
+    stated = published(stream, model({"2": "t0"}))
+    assert stated.unfenced[P2] == (inc("0", 1), inc("1", 1))
+    assert dict(stated.retired) == {P0: 1, P1: 1}
     back = published(stream, model({"1": "t0"}))
     assert back.unfenced[P1] == (inc("0", 1), inc("1", 1))
     assert (dict(back.epochs), dict(back.floors)) == ({P1: 1}, {P1: 3})
@@ -366,9 +366,9 @@ def test_a_task_that_returns_is_fenced_from_all_that_may_still_write(
     permitted(stream, "0", 1)
     permitted(stream, "1", 1)
     published(stream, model({"0": "t0", "1": "t2"}))
-    told = published(stream, model({"0": "t0", "1": "t2", "2": "t1"}))
-    assert told.unfenced[P2] == (inc("0", 1),)
-    assert told.unfenced[P1] == (inc("1", 1),)
+    stated = published(stream, model({"0": "t0", "1": "t2", "2": "t1"}))
+    assert stated.unfenced[P2] == (inc("0", 1),)
+    assert stated.unfenced[P1] == (inc("1", 1),)
 
 
 @pytest.mark.parametrize(
@@ -383,9 +383,9 @@ def test_inputs_and_changelog_partitions_are_changes_too(
     published(stream, THREE)
     permitted(stream, "1", 2)
     changed = ContainerModel(P1, {other.task_name: other})
-    told = published(stream, replace(THREE, containers={**THREE.containers, P1: changed}))
+    stated = published(stream, replace(THREE, containers={**THREE.containers, P1: changed}))
     assert records(stream) == {"1": ProcessorEpoch(3, 2, (inc("1", 2),), permitted=2)}
-    assert told.gainers == ({P1} if "more" in str(other) else set())
+    assert stated.gainers == ({P1} if "more" in str(other) else set())
 
 
 def test_a_model_that_moves_no_task_raises_nothing(stream: InMemoryCoordinatorStream) -> None:
@@ -404,10 +404,10 @@ def test_all_epochs_are_raised_where_a_key_says_so(stream: InMemoryCoordinatorSt
     permitted(stream, "0", 4)
     permitted(stream, "1", 2)
     other = replace(THREE, config=Config({**THREE.config, "task.commit.ms": "1"}))
-    told = publish(other, stream, same, restart_all=True)
-    assert dict(told.floors) == {P0: 5, P1: 3}
-    assert dict(told.unfenced) == {P0: (inc("0", 4),), P1: (inc("1", 2),), P2: ()}
-    assert told.gainers == frozenset()
+    stated = publish(other, stream, same, restart_all=True)
+    assert dict(stated.floors) == {P0: 5, P1: 3}
+    assert dict(stated.unfenced) == {P0: (inc("0", 4),), P1: (inc("1", 2),), P2: ()}
+    assert stated.gainers == frozenset()
 
 
 def test_a_damaged_task_record_does_not_stop_a_publication(
@@ -433,7 +433,7 @@ class _History:
         self.fences: dict[Incarnation, frozenset[Incarnation]] = {}
         self.well: dict[str, Incarnation] = {}
         self.dead: set[Incarnation] = set()
-        self.told: JobModelPublished | None = None
+        self.stated: JobModelPublished | None = None
 
     def tasks_of(self, processor: str) -> frozenset[str]:
         """What it has now."""
@@ -443,19 +443,19 @@ class _History:
         """Another model; each processor with other tasks than before is overtaken."""
         containers = {p: " ".join(sorted(t for t in assigned if assigned[t] == p)) for p in "0123"}
         self.assigned = assigned
-        self.told = publish(model({p: t for p, t in containers.items() if t}), self.stream, same)
+        self.stated = publish(model({p: t for p, t in containers.items() if t}), self.stream, same)
         for processor in list(self.well):
             if self.owned[self.well[processor]] != self.tasks_of(processor):
                 del self.well[processor]
 
     def permit(self, processor: str) -> None:
         """The next incarnation, with the list that the stream has for it."""
-        if self.told is None or not self.tasks_of(processor):
+        if self.stated is None or not self.tasks_of(processor):
             return
         fence = Owners.read(self.stream).unfenced(ProcessorId(processor))
         record = records(self.stream).get(processor, ProcessorEpoch(0, 0))
         own = inc(processor, record.epoch + 1)
-        permit = ProcessorEpoch(own.epoch, self.told.version, fence)
+        permit = ProcessorEpoch(own.epoch, self.stated.version, fence)
         EpochManager(self.stream).write_processor_epoch(own.processor_id, permit)
         self.stream.catch_up()
         self.owned[own], self.fences[own] = self.tasks_of(processor), frozenset(fence)

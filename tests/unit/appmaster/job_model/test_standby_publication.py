@@ -64,9 +64,9 @@ def failed_over(
 
 def test_the_allocator_gets_the_active_of_each_standby(stream: InMemoryCoordinatorStream) -> None:
     """By the field of the model, not by the form of an id."""
-    told = published(stream, model(replicas=1))
-    assert dict(told.standbys) == {S0: P0, ProcessorId("1-0"): P1}
-    assert set(told.processors) == {P0, P1, S0, "1-0"}
+    stated = published(stream, model(replicas=1))
+    assert dict(stated.standbys) == {S0: P0, ProcessorId("1-0"): P1}
+    assert set(stated.processors) == {P0, P1, S0, "1-0"}
     assert published(stream, model(replicas=0)).standbys == {}
 
 
@@ -98,9 +98,9 @@ def test_a_failover_that_the_model_has_no_room_for_is_over(
     published(stream, model(replicas=2))
     failed_over(stream, "1", ProcessorId("1-0"), "standby")
     failed_over(stream, active, standby, step)
-    told = published(stream, model(replicas=1))
-    assert set(told.failovers) == {P1} - {active}
-    assert set(stream.latest(MessageType.SET_FAILOVER)) == set(told.failovers)
+    stated = published(stream, model(replicas=1))
+    assert set(stated.failovers) == {P1} - {active}
+    assert set(stream.latest(MessageType.SET_FAILOVER)) == set(stated.failovers)
 
 
 def test_a_change_elsewhere_leaves_a_standby_alone(stream: InMemoryCoordinatorStream) -> None:
@@ -109,6 +109,6 @@ def test_a_change_elsewhere_leaves_a_standby_alone(stream: InMemoryCoordinatorSt
     for processor in ("0", "0-0", "1", "1-0"):
         EpochManager(stream).write_processor_epoch(ProcessorId(processor), ProcessorEpoch(3, 1))
     stream.catch_up()
-    told = published(stream, model(1, partitions=5, containers=2))
-    raised = {p for p, floor in told.floors.items() if floor > told.epochs[p]}
-    assert raised == told.gainers == {P0, S0}
+    stated = published(stream, model(1, partitions=5, containers=2))
+    raised = {p for p, floor in stated.floors.items() if floor > stated.epochs[p]}
+    assert raised == stated.gainers == {P0, S0}

@@ -21,7 +21,7 @@ class SlowKeeper:
 
     def __init__(self) -> None:
         self.is_asked, self.may_answer = Event(), Event()
-        self.told: list[Incarnation] = []
+        self.stated: list[Incarnation] = []
 
     def register(self, incarnation: Incarnation) -> KeeperReport:
         """No incarnation is revoked."""
@@ -36,7 +36,7 @@ class SlowKeeper:
     def stopped(self, incarnation: Incarnation) -> None:
         """Remembered."""
         self._answer()
-        self.told.append(incarnation)
+        self.stated.append(incarnation)
 
     def _answer(self) -> None:
         self.is_asked.set()
@@ -61,7 +61,7 @@ def test_closing_cancels_no_waiting_caller() -> None:
         assert not await desk.grants(SECOND)
 
     asyncio.run(story())
-    assert keeper.told == []  # no request follows
+    assert keeper.stated == []  # no request follows
 
 
 def test_an_incarnation_known_to_have_stopped_is_not_requested() -> None:
@@ -100,7 +100,7 @@ def test_the_address_for_launchers_is_that_of_the_last_answer() -> None:
         desk.close()
 
     asyncio.run(story())
-    assert keeper.told == [FIRST]
+    assert keeper.stated == [FIRST]
     for thread in threading.enumerate():
         if thread.name.startswith("leases"):
             thread.join(timeout=10)

@@ -57,17 +57,17 @@ class Doors:
 
     def renew(self, incarnation: Incarnation, attempt: int = ATTEMPT) -> LeaseAnswer:
         """What a launcher's renewal is answered."""
-        told = self._told(self.server._renew, Renewal(attempt, incarnation).to_json())
-        assert told["lease_ms"] == LEASE_MS
-        return LeaseAnswer(told["lease"])
+        stated = self._stated(self.server._renew, Renewal(attempt, incarnation).to_json())
+        assert stated["lease_ms"] == LEASE_MS
+        return LeaseAnswer(stated["lease"])
 
     def ask(self, route: str, *incarnations: Incarnation) -> dict[str, Any]:
         """The answer to the driver: the revoked incarnations, and when the next can be."""
         listed = [{"processor_id": i.processor_id, "epoch": i.epoch} for i in incarnations]
         handler: Handler = getattr(self.server, f"_{route}")
-        return self._told(handler, {"incarnations": listed})
+        return self._stated(handler, {"incarnations": listed})
 
-    def _told(self, handler: Handler, body: object) -> dict[str, Any]:
+    def _stated(self, handler: Handler, body: object) -> dict[str, Any]:
         response = asyncio.run(_answered(handler, Asked(json.dumps(body).encode())))
         assert isinstance(response, web.Response)
         assert isinstance(response.body, bytes)
@@ -119,9 +119,9 @@ def test_a_keeper_that_hears_renewals_was_not_late(doors: Doors) -> None:
     for now_ms in range(0, 2 * LEASE_MS, 100):
         doors.now_ms = now_ms
         assert doors.renew(SECOND) is LeaseAnswer.GRANTED
-    told = doors.ask("revoked", FIRST, SECOND)
-    assert told["revoked"] == [{"processor_id": "0", "epoch": 1, "renewed_ms": None}]
-    assert told["due_ms"] == LEASE_MS + MARGIN_MS
+    stated = doors.ask("revoked", FIRST, SECOND)
+    assert stated["revoked"] == [{"processor_id": "0", "epoch": 1, "renewed_ms": None}]
+    assert stated["due_ms"] == LEASE_MS + MARGIN_MS
 
 
 def test_the_driver_receives_the_incarnations_revoked_before(doors: Doors) -> None:

@@ -106,9 +106,9 @@ def test_a_deployment_in_samzas_names(counted: Counted) -> None:
     before = counted.manager()
     assert before["container-count"] == before["job-healthy"] == 0
     counted.deploy()
-    told = counted.manager()
-    assert set(told) == set(before)
-    assert told == before | {
+    stated = counted.manager()
+    assert set(stated) == set(before)
+    assert stated == before | {
         "running-containers": 2,
         "container-count": 2,
         "job-healthy": 1,
@@ -123,10 +123,10 @@ def test_c3_a_command_that_fails_is_counted_with_its_request(counted: Counted) -
     """C3: preferred 3, any 0, one failed action; C6: to any host counts as a request for any."""
     counted.deploy()
     counted.feed(wants(to="c"), expired(3), wants(to=ANY_HOST, uuid="u2"), wants("9", uuid="u3"))
-    told = counted.manager()
-    assert told["failed-container-placements-actions"] == 1
-    assert (told["preferred-host-requests"], told["any-host-requests"]) == (3, 1)
-    assert told["failed-containers"] == 0
+    stated = counted.manager()
+    assert stated["failed-container-placements-actions"] == 1
+    assert (stated["preferred-host-requests"], stated["any-host-requests"]) == (3, 1)
+    assert stated["failed-containers"] == 0
 
 
 def test_the_help_has_group_and_name_as_samza_spells_them(counted: Counted) -> None:
@@ -139,14 +139,14 @@ def test_the_help_has_group_and_name_as_samza_spells_them(counted: Counted) -> N
 def test_requests_that_expire(counted: Counted) -> None:
     """Home, then another host: each counts as what it was."""
     counted.feed(model({"0": "a"}), live("a", "b"), expired(1), expired(2), expired(3))
-    told = counted.manager()
-    assert told["preferred-host-requests"] == 2
-    assert told["expired-preferred-host-requests"] == 1
-    assert told["any-host-requests"] == 2
-    assert told["expired-any-host-requests"] == 2
-    assert told["host-affinity-match-pct"] == 50
-    assert told["needed-containers"] == 1
-    assert told["job-healthy"] == 0
+    stated = counted.manager()
+    assert stated["preferred-host-requests"] == 2
+    assert stated["expired-preferred-host-requests"] == 1
+    assert stated["any-host-requests"] == 2
+    assert stated["expired-any-host-requests"] == 2
+    assert stated["host-affinity-match-pct"] == 50
+    assert stated["needed-containers"] == 1
+    assert stated["job-healthy"] == 0
 
 
 def test_a_request_that_was_made_early_is_one_for_the_preferred_host(counted: Counted) -> None:
@@ -185,9 +185,9 @@ def test_an_unneeded_launcher_is_released(counted: Counted) -> None:
     """And what came for nothing is redundant."""
     counted.deploy()
     counted.feed(check_in("r9", "c"), started("1", 1), LauncherSilent(ResourceId("none")))
-    told = counted.manager()
-    assert told["released-containers"] == 1
-    assert told["redundant-notifications"] == 1
+    stated = counted.manager()
+    assert stated["released-containers"] == 1
+    assert stated["redundant-notifications"] == 1
     assert counted.samples()["samza_SamzaAppMasterMetrics_allocated_containers_in_buffer"] == 0
 
 
@@ -224,9 +224,9 @@ def test_failovers_by_kind(counted: Counted) -> None:
         (_failover(FailoverStep.STANDBY, "0-0"),),
     ):
         counted.metrics.decided(ShutdownRequested(), Decision(state, records, ()))
-    told, samples = counted.manager(), counted.samples()
-    assert told["failovers-to-standby"] == 3
-    assert told["failovers-to-any-host"] == 1
+    stated, samples = counted.manager(), counted.samples()
+    assert stated["failovers-to-standby"] == 3
+    assert stated["failovers-to-any-host"] == 1
     assert samples["homeport_failovers_total standby"] == 2
     assert samples["homeport_failovers_total standby-host"] == 1
     assert samples["homeport_failovers_total other-host"] == 1
@@ -238,9 +238,9 @@ def test_a_choice_of_an_earlier_driver_that_is_lost(counted: Counted) -> None:
     record = FailoverRecord(1, ProcessorId("0-0"), Host("b"), FailoverStep.STANDBY)
     published = job({"0": "b", "0-0": None}, p0=1)
     counted.feed(replace(published, failovers={ProcessorId("0"): record}), live("c"))
-    told, samples = counted.manager(), counted.samples()
-    assert told["failovers-to-standby"] == 0
-    assert told["failovers-to-any-host"] == 1
+    stated, samples = counted.manager(), counted.samples()
+    assert stated["failovers-to-standby"] == 0
+    assert stated["failovers-to-any-host"] == 1
     assert samples["homeport_failed_failovers_total"] == 1
 
 
@@ -254,9 +254,9 @@ def test_a_failover_from_beginning_to_end(counted: Counted) -> None:
     counted.feed(stopped("0-0", 1, StopCause.ORDERED, 143))
     counted.feed(check_in("r1", "b", request=2))
     counted.feed(started("0", 2))
-    told, samples = counted.manager(), counted.samples()
-    assert told["failovers-to-standby"] == 1
-    assert told["failovers-to-any-host"] == told["failed-standby-allocations"] == 0
+    stated, samples = counted.manager(), counted.samples()
+    assert stated["failovers-to-standby"] == 1
+    assert stated["failovers-to-any-host"] == stated["failed-standby-allocations"] == 0
     assert samples["homeport_failed_failovers_total"] == 0
     assert samples["homeport_container_failures_total false active"] == 1
     assert samples["homeport_container_failures_total false standby"] == 0
@@ -381,11 +381,11 @@ def test_requests_of_standbys_where_racks_count(counted: Counted) -> None:
     settings = replace(counted.machine.state.settings, racks_are_preferred=True)
     counted.feed(SettingsChanged(settings), job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
     counted.feed(expired(2), check_in("r1", "c", request=3), started("0-0", 1))
-    told = counted.manager()
-    assert told["fault-domain-aware-container-requests"] == 2
-    assert told["expired-fault-domain-aware-container-requests"] == 1
-    assert told["fault-domain-aware-containers-started"] == 1
-    assert told["failed-fault-domain-aware-container-requests"] == 0
+    stated = counted.manager()
+    assert stated["fault-domain-aware-container-requests"] == 2
+    assert stated["expired-fault-domain-aware-container-requests"] == 1
+    assert stated["fault-domain-aware-containers-started"] == 1
+    assert stated["failed-fault-domain-aware-container-requests"] == 0
 
 
 def test_refusals_and_commands_that_fail(counted: Counted) -> None:
@@ -402,7 +402,7 @@ def test_refusals_and_commands_that_fail(counted: Counted) -> None:
 def test_how_long_recoveries_take(counted: Counted) -> None:
     """Whole ones by cause, their phases by kind; none is there before the first."""
     assert not any(name.startswith("homeport_recovery") for name in counted.samples())
-    told = Recovery(
+    stated = Recovery(
         ProcessorId("0"),
         "killed",
         Host("a"),
@@ -413,8 +413,8 @@ def test_how_long_recoveries_take(counted: Counted) -> None:
         {RecoveryPhase.DETECT: 60, RecoveryPhase.RESTORE: 3_440},
         kind=RecoveryKind.HOME,
     )
-    counted.metrics.recovered(told)
-    counted.metrics.recovered(replace(told, cause="finished", kind=None, spent_ms={}))
+    counted.metrics.recovered(stated)
+    counted.metrics.recovered(replace(stated, cause="finished", kind=None, spent_ms={}))
     samples = counted.samples()
     assert samples["homeport_recovery_seconds_count killed"] == 1
     assert samples["homeport_recovery_seconds_sum killed"] == 3.5

@@ -44,13 +44,13 @@ def _decision(*reasons: Reason) -> Decision:
     return Decision(_STATE, (), (), reasons)
 
 
-def _told(log: EventLog, asked: EventsAsked | None = None) -> dict[str, Any]:
+def _stated(log: EventLog, asked: EventsAsked | None = None) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(log.to_json(asked or EventsAsked()))
     return body
 
 
 def _numbers(log: EventLog, asked: EventsAsked) -> list[int]:
-    return [event["number"] for event in _told(log, asked)["events"]]
+    return [event["number"] for event in _stated(log, asked)["events"]]
 
 
 def test_an_event_has_its_cause_reasons_records_and_instructions() -> None:
@@ -60,7 +60,7 @@ def test_an_event_has_its_cause_reasons_records_and_instructions() -> None:
     fence = (Incarnation(ProcessorId("1"), 3),)
     record = WriteProcessorEpoch(ProcessorId("0"), 2, 1, fence, "a cause")
     log.add(_event(), Decision(_STATE, (record,), (), (reason,)), ())
-    assert _told(log) == {
+    assert _stated(log) == {
         "version": 1,
         "since_ms": 7,
         "first": 1,
@@ -92,7 +92,7 @@ def test_an_event_has_its_cause_reasons_records_and_instructions() -> None:
 
 def test_an_empty_log_says_since_when() -> None:
     """Nothing decided yet is not the same as no log."""
-    assert _told(EventLog(lambda: 5)) == {
+    assert _stated(EventLog(lambda: 5)) == {
         "version": 1,
         "since_ms": 5,
         "first": 0,
@@ -109,9 +109,9 @@ def test_a_reader_gets_the_newest_or_those_after_a_number() -> None:
         log.add(_event(), _decision(), ())
     assert _numbers(log, EventsAsked(limit=2)) == [4, 5]
     assert _numbers(log, EventsAsked(since=1, limit=2)) == [2, 3]
-    assert _told(log, EventsAsked(since=1, limit=2))["more"]
+    assert _stated(log, EventsAsked(since=1, limit=2))["more"]
     assert _numbers(log, EventsAsked(since=5)) == []
-    assert not _told(log, EventsAsked(limit=5))["more"]
+    assert not _stated(log, EventsAsked(limit=5))["more"]
 
 
 def test_the_events_of_one_processor() -> None:
@@ -131,8 +131,8 @@ def test_the_oldest_go_when_there_are_too_many() -> None:
     log = EventLog(lambda: 0, max_events=3)
     for _ in range(5):
         log.add(_event(), _decision(), ())
-    told = _told(log)
-    assert (told["first"], told["last"]) == (3, 5)
+    stated = _stated(log)
+    assert (stated["first"], stated["last"]) == (3, 5)
     assert _numbers(log, EventsAsked(since=0)) == [3, 4, 5]
 
 
@@ -151,7 +151,7 @@ def test_the_report_of_one_event_is_bounded() -> None:
     log = EventLog(lambda: 0)
     many = (Reason(ReasonKind.ENTERED, ProcessorId(str(n))) for n in range(MAX_TOLD + 7))
     log.add(_event(), _decision(*many), ())
-    (event,) = _told(log)["events"]
+    (event,) = _stated(log)["events"]
     assert (len(event["reasons"]), event["left_out"]) == (MAX_TOLD, 7)
 
 
@@ -162,7 +162,7 @@ def test_an_answer_to_a_command_is_reported_in_short() -> None:
     source = PlacementSource(3, Host("nm1"))
     answer = WritePlacementResponse(request, PlacementStatus.IN_PROGRESS, "0@3 stops", source)
     log.add(_event(), Decision(_STATE, (answer,), (), ()), ())
-    assert _told(log)["events"][0]["records"] == [
+    assert _stated(log)["events"][0]["records"] == [
         (
             "WritePlacementResponse request=u: 0 to nm2 status=IN_PROGRESS message=0@3 stops "
             "source=3 on nm1"

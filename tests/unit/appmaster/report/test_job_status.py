@@ -132,8 +132,8 @@ def test_a_running_job_is_shown_in_full() -> None:
     (container,) = body["containers"]
     assert container["phase"] == "running"
     assert container["since_ms"] == world.now_ms
-    told = ("processor_id", "host", "epoch", "pid", "resource", "role")
-    assert tuple(container[name] for name in told) == ("0", "nm1", 1, 42, R1, "active")
+    stated = ("processor_id", "host", "epoch", "pid", "resource", "role")
+    assert tuple(container[name] for name in stated) == ("0", "nm1", 1, 42, R1, "active")
     assert container["restored"]["counts"]["Partition 0"]["records"] == 3
     assert container["seconds"] == {"restore": 0.5}
 
@@ -143,8 +143,8 @@ def test_a_driver_that_has_just_begun_shows_every_container() -> None:
     world = World()
     world.now_ms += 5000
     body = world.status.to_json(world.state, world.launchers, None)
-    told = ("state", "health", "model_version", "held_back")
-    assert [body["job"][name] for name in told] == ["new", "recovering", 7, None]
+    stated = ("state", "health", "model_version", "held_back")
+    assert [body["job"][name] for name in stated] == ["new", "recovering", 7, None]
     (container,) = body["containers"]
     shown = ("processor_id", "phase", "since_ms", "epoch", "host", "last_host", "pid")
     assert [container[name] for name in shown] == ["0", "queued", 1000, 4, None, NM1, None]
@@ -234,8 +234,8 @@ def test_a_failure_that_is_reported_again_stands_once() -> None:
     world.status.stopped(second)
     world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("first",), age_ms=9))
     failures = world.status.to_json(world.state, world.launchers, None)["failures"]
-    told = [(f["cause"], f.get("last_lines")) for f in failures]
-    assert told == [("something else", None), ("failed", ["first"]), ("failed", ["second"])]
+    stated = [(f["cause"], f.get("last_lines")) for f in failures]
+    assert stated == [("something else", None), ("failed", ["first"]), ("failed", ["second"])]
 
 
 def test_restarts_are_counted_from_the_first_epoch_seen() -> None:
@@ -324,11 +324,11 @@ def test_a_failover_under_way_says_how_far_it_has_come() -> None:
     active = ContainerState(P0, phase=ContainerPhase.FAILING_OVER, epoch=1, failover=failover)
     stopping = ContainerState(standby, P0, ContainerPhase.STOPPING, epoch=3, lag=7)
 
-    def told(*containers: ContainerState) -> Mapping[str, Any]:
+    def stated(*containers: ContainerState) -> Mapping[str, Any]:
         state = replace(world.state, containers=Containers(containers))
         return world.status.to_json(state, world.launchers, None)
 
-    body = told(active, stopping)
+    body = stated(active, stopping)
     assert body["failovers"] == [
         {
             "active": "0",
@@ -344,10 +344,10 @@ def test_a_failover_under_way_says_how_far_it_has_come() -> None:
     assert body["change"] is None
     told_of_each = [(c["role"], c["replica_of"], c["lag"]) for c in body["containers"]]
     assert told_of_each == [("active", None, None), ("standby", "0", 7)]
-    (shown,) = told(active, replace(stopping, phase=ContainerPhase.QUEUED))["failovers"]
+    (shown,) = stated(active, replace(stopping, phase=ContainerPhase.QUEUED))["failovers"]
     assert shown["waits_for"] is None
     other = replace(active, failover=Failover(FailoverStep.OTHER_HOST))
-    (shown,) = told(other)["failovers"]
+    (shown,) = stated(other)["failovers"]
     assert (shown["standby"], shown["waits_for"]) == (None, None)
 
 

@@ -76,10 +76,10 @@ def test_a_failover_from_end_to_end(watched: Watched) -> None:
     watched.at(5_000, stopped("0-0", 1, StopCause.ORDERED, 143))
     assert watched.phases(5_100)["resource"] == 100
     watched.at(5_200, check_in("r1", "b", request=2))
-    assert watched.told(5_210)["kind"] == "failover"
+    assert watched.stated(5_210)["kind"] == "failover"
     watched.runs(8_000, "0", 2)
     watched.works("0", 2, 1_900)
-    assert watched.told(99_999) == {
+    assert watched.stated(99_999) == {
         "cause": "launcher-silent",
         "kind": "failover",
         "from": "a",
@@ -109,7 +109,7 @@ def test_a_container_that_fails_at_home_comes_back_on_its_launcher(alone: Watche
     alone.at(1_500, check_in("r0", "a", request=1))
     alone.runs(4_000, "0", 2)
     alone.works("0", 2, 1_600)
-    body = alone.told(4_500)
+    body = alone.stated(4_500)
     assert (body["kind"], body["from"], body["to"], body["cause"]) == ("home", "a", "a", "killed")
     assert body["phases_ms"] == {
         "detect": 20,
@@ -187,7 +187,7 @@ def test_a_failover_to_a_second_standby_is_one_recovery() -> None:
     assert (first and first.standby, second and second.standby) == ("0-0", "0-1")
     watched.at(1_500, stopped("0-1", 1, StopCause.ORDERED, 143))
     watched.at(1_600, check_in("r2", "c", request=3))
-    assert watched.told(1_610)["kind"] == "failover"
+    assert watched.stated(1_610)["kind"] == "failover"
     assert watched.phases(1_610) == {
         "detect": 100,
         "decide": 10,
@@ -257,7 +257,7 @@ def test_a_standby_has_recovered_when_it_runs(watched: Watched) -> None:
     watched.at(200, check_in("r1", "b", request=2))
     watched.runs(2_000, "0-0", 2)
     assert [r.processor_id for r in watched.ended] == ["0-0"]
-    assert watched.told(0, "0-0")["is_over"]
+    assert watched.stated(0, "0-0")["is_over"]
     assert watched.phases(0, "0-0")["first-batch"] == 0
 
 
@@ -272,7 +272,7 @@ def test_a_stop_by_a_new_model_is_a_recovery_from_its_decision_on(alone: Watched
     assert alone.recoveries.last(ProcessorId("1")) is None
     alone.at(1_400, stopped("0", 1, StopCause.ORDERED, 143))
     alone.at(1_500, check_in("r0", "a", request=1))
-    body = alone.told(1_510)
+    body = alone.stated(1_510)
     assert (body["cause"], body["kind"]) == ("model-change", "home")
     assert body["phases_ms"] == {
         "detect": 0,
@@ -313,7 +313,7 @@ def test_an_operators_move_is_a_recovery_from_its_stop_on(alone: Watched) -> Non
     alone.recoveries.seen(inc("0", 1), 1_990)
     alone.at(2_000, stopped("0", 1, StopCause.ORDERED, 143))
     alone.at(2_100, check_in("r3", "c", request=3))
-    body = alone.told(2_110)
+    body = alone.stated(2_110)
     assert (body["cause"], body["kind"], body["to"]) == ("ordered", "elsewhere", "c")
     assert body["phases_ms"] == {
         "detect": 10,
@@ -349,7 +349,7 @@ def test_an_end_without_an_observed_last_sign_of_life(alone: Watched) -> None:
     """As of a keeper that is new: what it took to detect it is left out, not guessed."""
     alone.recoveries.seen(inc("0", 7), 10)
     alone.at(1_000, LauncherSilent(ResourceId("r0")))
-    assert alone.told(1_100)["began_ms"] == WALL_MS + 1_000
+    assert alone.stated(1_100)["began_ms"] == WALL_MS + 1_000
     assert alone.phases(1_100) == {"decide": 10, "stop": 0, "resource": 90}
 
 

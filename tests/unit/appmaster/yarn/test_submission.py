@@ -111,10 +111,10 @@ def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path:
     spec = specification(submission, tmp_path / "files", None, {"HOME": str(tmp_path)})
     token = (tmp_path / "files" / "homeport-token").read_text()
     assert len(token) >= 32
-    told = [spec.master.script, *spec.master.env.values()]
+    stated = [spec.master.script, *spec.master.env.values()]
     for service in spec.services.values():
-        told += [service.script, *service.env.values()]
-    assert not any(token in text or "hush" in text for text in told)
+        stated += [service.script, *service.env.values()]
+    assert not any(token in text or "hush" in text for text in stated)
     for name in ("homeport-token", SUBMISSION_FILE_NAME):
         assert stat.S_IMODE((tmp_path / "files" / name).stat().st_mode) == 0o600
 

@@ -126,10 +126,10 @@ def test_samzas_keys_are_reported_with_the_reason() -> None:
             "job.factory.class": "org.apache.samza.job.yarn.YarnJobFactory",
         }
     )
-    told = "is known to Samza and has no effect here"
+    stated = "is known to Samza and has no effect here"
     assert warnings_about(config) == (
-        f"stores.s.write.batch.size {told}: a transaction's writes go to the store as one batch",
-        f"yarn.am.opts {told}: the AM's JVM is Skein's, sized by yarn.am.container.memory.mb",
+        f"stores.s.write.batch.size {stated}: a transaction's writes go to the store as one batch",
+        f"yarn.am.opts {stated}: the AM's JVM is Skein's, sized by yarn.am.container.memory.mb",
     )
 
 

@@ -68,8 +68,8 @@ def test_each_key_of_samzas_stores_is_honoured_refused_or_reported() -> None:
         with pytest.raises(ConfigError, match=f"stores.s.{option} = "):
             _ = warnings_about(config), StorageConfig.of(config)
     for option in TOLD.split():
-        (told,) = warnings_about(Config({f"stores.s.{option}": "1"}))
-        assert told.startswith(f"stores.s.{option} is known to Samza and has no effect here: ")
+        (stated,) = warnings_about(Config({f"stores.s.{option}": "1"}))
+        assert stated.startswith(f"stores.s.{option} is known to Samza and has no effect here: ")
 
 
 def test_a_key_with_the_only_supported_value_is_no_warning() -> None:
@@ -164,12 +164,12 @@ def test_a_key_that_another_one_makes_idle_is_reported() -> None:
     }
     style = "stores.s.rocksdb.compaction.style"
     option = "stores.s.rocksdb.compaction.universal.size.ratio"
-    for given, told in (
+    for given, stated in (
         ("level", (f"{option} has no effect: the store's rocksdb.compaction.style is level",)),
         ("universal", ()),
     ):
         config = Config({**STORE, option: "2", style: given, "stores.s.changelog": "k.log"})
-        assert tuple(store_warnings(config, StorageConfig.of(config))) == told
+        assert tuple(store_warnings(config, StorageConfig.of(config))) == stated
 
 
 def test_the_compaction_lag_is_no_topic_property() -> None:

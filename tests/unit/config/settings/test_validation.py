@@ -267,11 +267,11 @@ def test_a_spark_beside_an_active_container_must_fit_into_it() -> None:
     )
     config = plain.merged({"task.pipeline.class": "my.pipeline:function"})
     assert validate(config.merged({memory: "2816"})) == ()
-    for more, told in (
+    for more, stated in (
         ({memory: "1536"}, r"928 MB .* -384 of 1536 MB.*; set \S+ to 2816 or more, or leave"),
         ({memory: "2816", heap: "600"}, r"1016 MB .*; set \S+ to 3072 or more, or \S+ lower, or"),
     ):
-        with pytest.raises(ConfigError, match=rf"job.container.prewarm = 'true': .*{told}"):
+        with pytest.raises(ConfigError, match=rf"job.container.prewarm = 'true': .*{stated}"):
             validate(config.merged(more))
     assert validate(config.merged({memory: "3072", heap: "600"})) == ()
 

@@ -38,7 +38,7 @@ def test_the_launcher_finds_the_last_report_of_the_child(memory: LeaseMemory) ->
     child = LeaseMemory(memory.fd)
     assert memory.last_report() is None
     for report in (LONG, ContainerReport(lag=3), ContainerReport()):
-        child.tell(report)
+        child.announce(report)
         assert memory.last_report() == report
         assert memory.last_report() == report
     assert (memory.deadline_ms, memory.beat_ms) == (7, 9)
@@ -46,7 +46,7 @@ def test_the_launcher_finds_the_last_report_of_the_child(memory: LeaseMemory) ->
 
 def test_a_report_that_is_being_written_is_left_for_the_next_look(memory: LeaseMemory) -> None:
     """Bytes that do not fit their checksum are no word: the one before holds."""
-    memory.tell(ContainerReport(lag=3))
+    memory.announce(ContainerReport(lag=3))
     assert memory.last_report() == ContainerReport(lag=3)
     os.pwrite(memory.fd, b"[", lease_memory._NUMBERS + lease_memory._HEAD.size)
     assert memory.last_report() == ContainerReport(lag=3)
@@ -54,7 +54,7 @@ def test_a_report_that_is_being_written_is_left_for_the_next_look(memory: LeaseM
 
 def test_nonsense_with_a_good_checksum_is_no_report(memory: LeaseMemory) -> None:
     """It is not handed on: the AM would refuse the launcher's check-in for it."""
-    memory.tell(ContainerReport(lag=-1))
+    memory.announce(ContainerReport(lag=-1))
     assert memory.last_report() is None
 
 
@@ -63,7 +63,7 @@ def test_of_a_report_that_is_too_long_the_sums_are_passed_on(memory: LeaseMemory
     lags = [StoreLag("s" * 100, TaskName(f"Partition {i}"), 2) for i in range(1000)]
     report = ContainerReport.following(lags)
     assert len(str(report.to_json())) > REPORT_BYTES
-    memory.tell(report)
+    memory.announce(report)
     assert memory.last_report() == ContainerReport(lag=2000)
 
 
@@ -124,7 +124,7 @@ def test_without_a_permit_there_is_no_deadline() -> None:
 def test_the_launcher_finds_that_the_tasks_have_finished(memory: LeaseMemory) -> None:
     """Not before the child says so; no other number of the memory says it."""
     child = LeaseMemory(memory.fd)
-    child.tell(LONG)
+    child.announce(LONG)
     child.want_spare(SpareKind.WARM, 7)
     child.say_ready(is_ready=True)
     memory.expect_permit()

@@ -112,8 +112,8 @@ def test_a_pipeline_function_that_exits_is_named_by_its_key() -> None:
 
     session: Any = SimpleNamespace(createDataFrame=lambda _: None)
     pipeline = SparkPipeline(session, exits, "m:exits", unordered=False)
-    told = r"^task\.pipeline\.class = 'm:exits': the pipeline has failed: SystemExit: 3; "
-    with pytest.raises(ConfigError, match=told):
+    stated = r"^task\.pipeline\.class = 'm:exits': the pipeline has failed: SystemExit: 3; "
+    with pytest.raises(ConfigError, match=stated):
         pipeline.run(ROWS)
 
 

@@ -93,8 +93,8 @@ def test_a_predecessor_that_has_not_ended_is_no_failure_of_ours(tmp_path: Path) 
     job = _job()
     predecessor = _storage(tmp_path, job, 4)
     predecessor.open()
-    told = r"has it open: pid [0-9]+ on NM1 .*epoch 4\): a predecessor that has not ended yet"
-    with pytest.raises(UnavailableError, match=told):
+    stated = r"has it open: pid [0-9]+ on NM1 .*epoch 4\): a predecessor that has not ended yet"
+    with pytest.raises(UnavailableError, match=stated):
         open_stores(_storage(tmp_path, job, 5), job, PERMIT)
     predecessor.close()
     successor = _storage(tmp_path, job, 5)

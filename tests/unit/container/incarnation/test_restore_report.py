@@ -26,19 +26,19 @@ def _progress(task: TaskName, records: int) -> RestoreProgress:
 def test_the_am_hears_of_all_restores_under_way() -> None:
     """The last report of each; a finished one is no longer reported."""
     events: list[str] = []
-    told: list[ContainerReport] = []
+    stated: list[ContainerReport] = []
 
     def history(name: str, **_fields: Any) -> None:  # noqa: ANN401 - whatever an event has
         events.append(name)
 
-    report = RestoreReport(history, told.append)
+    report = RestoreReport(history, stated.append)
     for task in (ONE, TWO):
         report.restore_started("s", task, RestorePlan(0, 100))
     for progress in (_progress(ONE, 10), _progress(TWO, 20), _progress(ONE, 30)):
         report.restore_progress(progress)
     report.restore_finished("s", ONE, Restored(RestoreKind.FULL, 0, 99, 100))
     report.restore_finished("s", TWO, Restored(RestoreKind.FULL, 0, 99, 100))
-    assert told[2:] == [
+    assert stated[2:] == [
         ContainerReport((_progress(ONE, 30), _progress(TWO, 20))),
         ContainerReport((_progress(TWO, 20),)),
         ContainerReport(),
@@ -48,11 +48,11 @@ def test_the_am_hears_of_all_restores_under_way() -> None:
 
 def test_a_restore_that_was_too_short_to_be_seen_is_never_reported() -> None:
     """A container that comes home leaves no report behind."""
-    told: list[ContainerReport] = []
-    report = RestoreReport(lambda *_, **__: None, told.append)
+    stated: list[ContainerReport] = []
+    report = RestoreReport(lambda *_, **__: None, stated.append)
     report.restore_started("s", ONE, RestorePlan(0, 0))
     report.restore_finished("s", ONE, Restored(RestoreKind.NONE, None, None, 0))
-    assert told == []
+    assert stated == []
 
 
 def test_the_log_says_how_far_a_restore_is_every_five_seconds(

@@ -110,10 +110,12 @@ class _Refusing(CoordinatorClient):
 
 def test_a_report_that_is_refused_costs_no_start() -> None:
     """The refusal says nothing of the container, which goes on; its history has the start."""
-    told: list[str] = []
+    stated: list[str] = []
     message = Started(PERMIT.incarnation, {}, {"total": 1.0})
-    start_up.report_started(_Refusing(), message, lambda event, **_: told.append(event), StopFlag())
-    assert told == ["started"]
+    start_up.report_started(
+        _Refusing(), message, lambda event, **_: stated.append(event), StopFlag()
+    )
+    assert stated == ["started"]
 
 
 def _knows(*permits: tuple[int, int]) -> InMemoryCoordinatorStream:

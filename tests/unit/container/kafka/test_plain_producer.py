@@ -215,12 +215,12 @@ def test_replicas_that_are_missing_are_waited_for(
 
 def test_brokers_that_go_in_mid_flush_are_waited_for(made: dict[str, Library]) -> None:
     """However often they go: what was sent before is delivered when they are back."""
-    told: list[str] = []
+    stated: list[str] = []
 
     def goes(library: Library) -> None:
         def flush(_timeout: float) -> int:
-            told.append("flush")
-            if len(told) < 200:  # longer than a record may take while all brokers answer
+            stated.append("flush")
+            if len(stated) < 200:  # longer than a record may take while all brokers answer
                 library.properties["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN, "all down"))
                 return 1
             return 0
@@ -228,7 +228,7 @@ def test_brokers_that_go_in_mid_flush_are_waited_for(made: dict[str, Library]) -
         library.flush = flush  # type: ignore[method-assign]  # as if in mid-flush
 
     _settled(goes, made)
-    assert len(told) == 200
+    assert len(stated) == 200
 
 
 def test_a_lost_connection_is_kafkas_absence(made: dict[str, Library]) -> None:

@@ -62,7 +62,7 @@ _CHECKSUM = bytes(8)
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "stated"),
     [
         (b"", "does not begin as a Java object stream does"),
         (_file(b"")[:4] + b"\x70", "unknown block type 0x70"),
@@ -76,9 +76,9 @@ _CHECKSUM = bytes(8)
         (_file(_CHECKSUM + b"\x00\x0242"), "checksum does not match"),
     ],
 )
-def test_each_kind_of_damage_has_its_sentence(data: bytes, told: str) -> None:
+def test_each_kind_of_damage_has_its_sentence(data: bytes, stated: str) -> None:
     """The error names the damage of the file, so that a full restore has a reason."""
-    with pytest.raises(WireError, match=told):
+    with pytest.raises(WireError, match=stated):
         offset_file.decode(data)
 
 
@@ -110,7 +110,7 @@ def test_files_that_samza_wrote_are_read(text: str, offset: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "stated"),
     [
         ('{"kafka.a.b-log.2":"42"}', "it is of kafka.a.b-log.2, not of kafka.a.b-log.3"),
         ('{"kafka.a.b-log.3":"42","kafka.c.0":"1"}', "it is of kafka.a.b-log.3, kafka.c.0, not of"),
@@ -120,9 +120,9 @@ def test_files_that_samza_wrote_are_read(text: str, offset: int) -> None:
         ("[" * 100_000, "which is not an offset"),
     ],
 )
-def test_a_map_of_other_partitions_is_refused(text: str, told: str) -> None:
+def test_a_map_of_other_partitions_is_refused(text: str, stated: str) -> None:
     """Exactly the store's own changelog partition is to be in it (reference, section 6.4)."""
-    with pytest.raises(WireError, match=re.escape(told)):
+    with pytest.raises(WireError, match=re.escape(stated)):
         offset_file.parse_offset_v2(text, DOTTED, 3)
 
 

@@ -22,26 +22,26 @@ class Restore:
 
     def __init__(self, program: str, again: Sequence[str] = ()) -> None:
         self.programs = [program, *again]
-        self.told: list[Any] = []
+        self.stated: list[Any] = []
         self.store = self.directory = self
         self.name = "s/Partition 0"
         self.lock_descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
 
     def read(self, records: int, size: int, last: int) -> None:
         """Keeps it."""
-        self.told.append((records, size, last))
+        self.stated.append((records, size, last))
 
     def flushed(self, position: int) -> None:
         """Keeps it."""
-        self.told.append(position)
+        self.stated.append(position)
 
     def merging(self, files: int) -> None:
         """Keeps it."""
-        self.told.append(("merging", files))
+        self.stated.append(("merging", files))
 
     def again_from_nothing(self, why: StoreError) -> bool:
         """Whether there is another program."""
-        self.told.append(str(why))
+        self.stated.append(str(why))
         del self.programs[0]
         return bool(self.programs)
 
@@ -85,7 +85,7 @@ def test_reports_of_workers_are_passed_on(run: Any, workers: int) -> None:  # no
     """Of each, in its order; however many run at once, all are done."""
     restores = [Restore(GOOD) for _ in range(4)]
     assert run(restores, workers=workers) == [50] * 4
-    assert [r.told for r in restores] == [TOLD] * 4
+    assert [r.stated for r in restores] == [TOLD] * 4
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,14 @@ def test_the_end_of_a_worker_has_one_cause(
     with pytest.raises(kind, match=line) as caught:
         run([beside, failing])
     assert "\n" not in str(caught.value)
-    assert beside.told == [4, 5]
+    assert beside.stated == [4, 5]
 
 
 def test_a_damaged_store_is_read_again_alone(run: Any) -> None:  # noqa: ANN401 - as above
     """Once from nothing; its neighbour is not disturbed."""
     damaged, beside = Restore(_error("StoreError"), [GOOD]), Restore(GOOD)
     assert run([damaged, beside]) == [50, 50]
-    assert (damaged.told, beside.told) == (["the line", *TOLD], TOLD)
+    assert (damaged.stated, beside.stated) == (["the line", *TOLD], TOLD)
 
 
 def test_a_worker_that_does_not_end_is_killed(run: Any) -> None:  # noqa: ANN401 - as above
@@ -140,9 +140,9 @@ def test_a_worker_that_does_not_end_is_killed(run: Any) -> None:  # noqa: ANN401
     )
 
     def pause(_seconds: float) -> None:
-        if stubborn.told:
+        if stubborn.stated:
             raise StopRequestedError("ordered to stop")
 
     with pytest.raises(StopRequestedError):
         run([stubborn], pause)
-    assert stubborn.told == [4]
+    assert stubborn.stated == [4]

@@ -91,11 +91,11 @@ def test_files_that_wait_for_compaction_are_bounded(
     for i in range(4):
         bulk.write([b"%d" % i, b"same"], [b"x", b"%d" % i], i)
         bulk.flush()
-    told: list[int] = []
-    bulk.settle(told.append)
-    bulk.settle(told.append)
+    stated: list[int] = []
+    bulk.settle(stated.append)
+    bulk.settle(stated.append)
     bulk.close()
-    assert told == [4]
+    assert stated == [4]
     store = _opened(tmp_path)
     assert dict(store.scan()) == {b"0": b"x", b"1": b"x", b"2": b"x", b"3": b"x", b"same": b"3"}
     store.close()

@@ -87,23 +87,23 @@ def test_a_commit_reports_each_step_when_it_is_done(tmp_path: Path) -> None:
     storage, _ = opened(tmp_path, log)
     transaction(storage, log, b"a", b"1")
     assert storage.ids() == ([S, T], [S])
-    told: list[tuple[str, bool, bool]] = []
+    stated: list[tuple[str, bool, bool]] = []
 
     def reached(step: Step | FlushStep) -> None:
         folder = directory_of(tmp_path)
         there = [(folder / name).exists() for name in ("OFFSET", "OFFSET-v2")]
-        told.append((str(step), there[0], there[1]))
+        stated.append((str(step), there[0], there[1]))
 
     assert storage.flush(reached) == 1
-    assert told == [
+    assert stated == [
         ("flush s/Partition 0", False, False),
         ("write-OFFSET s/Partition 0", True, False),
         ("write-OFFSET-v2 s/Partition 0", True, True),
         ("write-STORE-META s/Partition 0", True, True),
     ]
-    told.clear()
+    stated.clear()
     assert storage.flush(reached) == 0
-    assert told == []
+    assert stated == []
     storage.close()
 
 

@@ -26,7 +26,7 @@ BOTH = Config({**CONFIG, "stores.t.changelog": "kafka.log"})
 class Listening(Log):
     """A changelog whose restores may be of any store and task."""
 
-    def restore_started(self, *_told: object) -> None:
+    def restore_started(self, *_stated: object) -> None:
         """Nothing to keep."""
 
 
@@ -122,8 +122,10 @@ def test_a_task_with_other_input_does_not_take_over_a_store(tmp_path: Path) -> N
 def test_two_tasks_whose_names_differ_by_a_space_alone_are_refused(tmp_path: Path) -> None:
     """Samza's names would give them one directory; nothing is opened, and both are named."""
     storage = _storage(tmp_path, Log(), CONFIG, _task("a b"), _task("a_b"))
-    told = "a_b: store 's' of task 'a b' and store 's' of task 'a_b' would have this one directory"
-    with pytest.raises(StoreError, match=told):
+    stated = (
+        "a_b: store 's' of task 'a b' and store 's' of task 'a_b' would have this one directory"
+    )
+    with pytest.raises(StoreError, match=stated):
         storage.open()
     assert list(tmp_path.iterdir()) == []
 

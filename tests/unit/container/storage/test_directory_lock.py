@@ -40,8 +40,10 @@ sys.stdin.read()
 def test_the_error_of_a_second_opener_names_the_holder(tmp_path: Path) -> None:
     """Pid, host and incarnation, as the holder wrote them; from its release it is free."""
     first = DirectoryLock(tmp_path, CONTAINER, LockWait())
-    told = f"{tmp_path}: another process has it open: pid 13 on NM2 (job job-1 processor 0 epoch 3)"
-    with pytest.raises(DirectoryHeldError, match=re.escape(told) + "$") as raised:
+    stated = (
+        f"{tmp_path}: another process has it open: pid 13 on NM2 (job job-1 processor 0 epoch 3)"
+    )
+    with pytest.raises(DirectoryHeldError, match=re.escape(stated) + "$") as raised:
         DirectoryLock(tmp_path, TOOL, LockWait())
     assert raised.value.holder == CONTAINER
     first.release()
@@ -107,8 +109,8 @@ def test_the_wait_ends_at_its_limit_and_says_so_every_few_seconds(
         now_s[0] += 1.0
 
     first = DirectoryLock(tmp_path, CONTAINER, LockWait())
-    told = r"another process has it open after 12 s of waiting: pid 13 on NM2 \(job job-1 "
-    with caplog.at_level(logging.INFO), pytest.raises(DirectoryHeldError, match=told):
+    stated = r"another process has it open after 12 s of waiting: pid 13 on NM2 \(job job-1 "
+    with caplog.at_level(logging.INFO), pytest.raises(DirectoryHeldError, match=stated):
         DirectoryLock(tmp_path, TOOL, LockWait(12.0, pause, lambda: now_s[0]))
     assert [line.split("for it, ")[1].split(",")[0] for line in caplog.messages] == [
         "0 s so far",

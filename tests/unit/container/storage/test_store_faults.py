@@ -321,13 +321,13 @@ def test_a_scan_does_not_end_early_at_damage(tmp_path: Path) -> None:
     with table.open("r+b") as file:
         file.seek(table.stat().st_size // 2)
         file.write(b"\xff" * 200)
-    told: list[StoreError] = []
-    store = RocksDbStore(path, RocksDbMemory(1 << 24, 1), on_failure=told.append)
+    stated: list[StoreError] = []
+    store = RocksDbStore(path, RocksDbMemory(1 << 24, 1), on_failure=stated.append)
     scan = store.scan()
     found: list[bytes] = []
     with pytest.raises(DamagedStoreError):
         found.extend(key for key, _ in scan)
-    assert len(told) == 1
+    assert len(stated) == 1
     # Up to the damage everything is there, and a range before it is no matter of it.
     assert list(store.scan(KEYS[0], KEYS[5])) == log.records[:5]
     store.close()

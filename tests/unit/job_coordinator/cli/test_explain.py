@@ -47,11 +47,11 @@ def event(**changes: object) -> dict[str, Any]:
 
 
 def explained(
-    told: dict[str, Any], *events: dict[str, Any], status: dict[str, Any] | None = None
+    stated: dict[str, Any], *events: dict[str, Any], status: dict[str, Any] | None = None
 ) -> list[str]:
     """The account."""
     body = {"since_ms": 0, "events": list(events)}
-    return list(explain_command.explanation(status or {"hosts": ["nm1"]}, told, body))
+    return list(explain_command.explanation(status or {"hosts": ["nm1"]}, stated, body))
 
 
 def test_the_account_of_a_processor_that_runs() -> None:
@@ -108,7 +108,7 @@ def test_the_last_recovery_in_one_line(recovery: dict[str, Any], line: str) -> N
 
 def test_the_account_of_a_standby_that_failed() -> None:
     """Whose it is, where it was, what counts against it."""
-    told = container(
+    stated = container(
         processor_id="0-0",
         replica_of="0",
         phase="requested",
@@ -118,7 +118,7 @@ def test_the_account_of_a_standby_that_failed() -> None:
         failures=2,
         last_failure="exit code 1",
     )
-    assert explained(told, status={"hosts": ["nm1"], "excluded_hosts": ["nm1"]}) == [
+    assert explained(stated, status={"hosts": ["nm1"], "excluded_hosts": ["nm1"]}) == [
         "processor 0-0 (standby of processor 0): epoch 3",
         "  requested since 1970-01-01 00:00:01.500; it was on nm1 before",
         "  waits: for a container on nm2",
@@ -131,7 +131,7 @@ def test_the_account_of_a_standby_that_failed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "wait"),
+    ("stated", "wait"),
     [
         ({"phase": "requested", "requested_host": None}, "for a container on any host"),
         ({"phase": "allocated", "requested_host": "a"}, "for the launcher on a to check in"),
@@ -144,9 +144,9 @@ def test_the_account_of_a_standby_that_failed() -> None:
         ({"phase": "stopping"}, "for the evidence that it has stopped"),
     ],
 )
-def test_explain_says_what_a_processor_waits_for(told: dict[str, object], wait: str) -> None:
+def test_explain_says_what_a_processor_waits_for(stated: dict[str, object], wait: str) -> None:
     """By its phase."""
-    assert f"  waits: {wait}" in explained(container(**told))
+    assert f"  waits: {wait}" in explained(container(**stated))
 
 
 def test_a_processor_waits_for_hosts_and_for_former_owners() -> None:
@@ -184,15 +184,15 @@ def test_a_shortage_is_reported_host_by_host() -> None:
         ],
         "hosts": {"a": "", "b": "is lost"},
     }
-    told = explained(container(phase="requested"), status={"hosts": ["a"], "waiting": waiting})
+    stated = explained(container(phase="requested"), status={"hosts": ["a"], "waiting": waiting})
     assert (
         "  waits: for 1024 MB and 2 cores since 1970-01-01 00:00:01.000: "
         "a gave it no container in time; b is lost"
-    ) in told
+    ) in stated
     waiting["processors"][1].update(since_ms=None, obstacles={})
     waiting["hosts"] = {"a": ""}
-    told = explained(container(phase="requested"), status={"hosts": ["a"], "waiting": waiting})
-    assert "  waits: for 1024 MB and 2 cores: nothing is known to be in the way" in told
+    stated = explained(container(phase="requested"), status={"hosts": ["a"], "waiting": waiting})
+    assert "  waits: for 1024 MB and 2 cores: nothing is known to be in the way" in stated
 
 
 def test_a_processor_waits_for_its_standby_and_for_commands() -> None:

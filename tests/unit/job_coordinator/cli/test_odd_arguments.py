@@ -75,12 +75,12 @@ def test_a_command_line_is_refused_in_one_line(
         monkeypatch.setattr(sys, "argv", [name, *given, f"--config-path={path}"])
         with pytest.raises(SystemExit) as ended:
             MAINS[name]()
-        told = capsys.readouterr().err
+        stated = capsys.readouterr().err
         if isinstance(ended.value.code, str):
-            told += ended.value.code
+            stated += ended.value.code
         assert ended.value.code not in {0, None}
-        assert told.splitlines()[-1].startswith("error: ")
-        assert "Traceback" not in told
+        assert stated.splitlines()[-1].startswith("error: ")
+        assert "Traceback" not in stated
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ _NO_MODEL = "its answer makes no JobModel: "
 
 
 @pytest.mark.parametrize(
-    ("key", "name", "told"),
+    ("key", "name", "stated"),
     [
         (BY, "Forgetful", f"{_NO_MODEL}SystemStreamPartition [kafka, a, 0] belongs to no task"),
         (INTO, "Doubling", f"{_NO_MODEL}task 'Partition 0' is in container '0' and in '1'"),
@@ -175,13 +175,13 @@ _NO_MODEL = "its answer makes no JobModel: "
         (INTO, "Missing", "the module own_groupers_of_a_job has no 'Missing'; correct the name"),
     ],
 )
-def test_a_fault_is_one_line_that_names_key_and_class(key: str, name: str, told: str) -> None:
+def test_a_fault_is_one_line_that_names_key_and_class(key: str, name: str, stated: str) -> None:
     """Whatever is wrong with the class or its answer."""
     name = f"own_groupers_of_a_job:{name}"
     with pytest.raises(ConfigError) as caught:
         _model(key, name)
     line = str(caught.value)
-    assert line.startswith(f"{key} = {name!r}: {told}")
+    assert line.startswith(f"{key} = {name!r}: {stated}")
     assert "\n" not in line
 
 

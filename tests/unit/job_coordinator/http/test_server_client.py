@@ -71,10 +71,10 @@ def test_the_client_gets_the_status_unchanged(served: Served) -> None:
 
 def test_status_has_log_lines_for_the_token_alone(served: Served) -> None:
     """A log may have anything in it: without the token a failure has all but its lines."""
-    told = served.client(None).status()
+    stated = served.client(None).status()
     failed, other = served.backend.status()["failures"]
-    assert told["failures"] == [{**failed, "last_lines": None}, other]
-    assert {**told, "failures": None} == {**served.backend.status(), "failures": None}
+    assert stated["failures"] == [{**failed, "last_lines": None}, other]
+    assert {**stated, "failures": None} == {**served.backend.status(), "failures": None}
     assert LOG_LINE not in served.call("GET", "/v1/status")[2].decode()
 
 

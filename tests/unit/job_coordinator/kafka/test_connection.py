@@ -61,9 +61,9 @@ def test_errors_that_differ_in_numbers_only_are_logged_once() -> None:
     """A library that tries every second says so once a minute."""
     once = SaidOnce()
 
-    def told(text: str) -> bool:
+    def stated(text: str) -> bool:
         return once.filter(logging.LogRecord("n", logging.ERROR, "f", 1, text, None, None))
 
-    assert told("connect to broker 1 failed after 3 ms")
-    assert not told("connect to broker 2 failed after 12 ms")
-    assert told("authentication failed")
+    assert stated("connect to broker 1 failed after 3 ms")
+    assert not stated("connect to broker 2 failed after 12 ms")
+    assert stated("authentication failed")

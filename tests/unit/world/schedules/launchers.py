@@ -235,14 +235,14 @@ def the_report_of_a_stop_is_refused(scene: Scene) -> None:
     A second 0@1 would have the transactional id of the first, so that no epoch distinguishes them.
     """
     scene.working()
-    tell = CoordinatorClient.stopped
+    announce = CoordinatorClient.stopped
     refused: list[object] = []
 
     def stopped(client: CoordinatorClient, message: Any) -> None:  # noqa: ANN401 - as the product's
         if not refused:
             refused.append(message)
             raise WireError("not understood")
-        tell(client, message)
+        announce(client, message)
 
     scene.world.patch.setattr(CoordinatorClient, "stopped", stopped)
     scene.hosts.child("0@1").kill()

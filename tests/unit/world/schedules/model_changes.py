@@ -127,8 +127,8 @@ def takes_whoever_runs_for_well(patch: pytest.MonkeyPatch) -> None:
     announce = publication.announcement
 
     def announce_without_raises(*arguments: Any) -> JobModelPublished:  # noqa: ANN401 - as the product's
-        told = announce(*arguments)
-        return replace(told, floors=told.epochs, retired={})
+        stated = announce(*arguments)
+        return replace(stated, floors=stated.epochs, retired={})
 
     patch.setattr(publication, "announcement", announce_without_raises)
 

@@ -89,7 +89,7 @@ def two_machines_fall_silent_one_after_the_other(scene: Scene) -> None:
     scene.hosts.freeze("b")
     scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
     decisions = [str(f.fields["instructions"]) for f in scene.world.facts_of("driver:decision")]
-    is_asked = any("RequestResource 3 on a'" in told for told in decisions)
+    is_asked = any("RequestResource 3 on a'" in stated for stated in decisions)
     scene.require(is_asked, "host a is not asked, which lives")
     scene.work()
     scene.judge()

@@ -95,7 +95,7 @@ def test_a_missing_entry_of_the_state_is_none(machine: Machine) -> None:
 
 def test_each_event_prints_as_one_short_line() -> None:
     """For logs, and as the cause of instructions."""
-    told = {
+    stated = {
         describe(model({"0": "a"})): "JobModelPublished version 1, 1 processors",
         describe(live("b", "a")): "HostsObserved a, b",
         describe(live()): "HostsObserved none",
@@ -114,4 +114,4 @@ def test_each_event_prints_as_one_short_line() -> None:
         describe(SettingsChanged(SETTINGS)): "SettingsChanged",
         named(None): "nothing",
     }
-    assert list(told) == list(told.values())
+    assert list(stated) == list(stated.values())

@@ -90,15 +90,15 @@ def test_containers_that_were_not_requested_are_left_alone() -> None:
 def test_the_story_of_an_end_goes_with_it() -> None:
     """And whether it was the container's own fault."""
     story = SkeinContainer("a_1", RequestId(1), ENDED, A, "too much", is_own_fault=True)
-    told = events_between(seen(r1=RUNNING), Snapshot((story,), (A,)))
-    assert told == (ResourceEnded(RequestId(1), None, "too much", is_own_fault=True),)
+    stated = events_between(seen(r1=RUNNING), Snapshot((story,), (A,)))
+    assert stated == (ResourceEnded(RequestId(1), None, "too much", is_own_fault=True),)
 
 
 def test_an_end_by_the_cluster_is_reported_as_such() -> None:
     """Preempted: the container is taken back, which is no failure."""
     taken = SkeinContainer("a_1", RequestId(1), ENDED, A, "preempted", is_taken_back=True)
-    told = events_between(seen(r1=RUNNING), Snapshot((taken,), (A,)))
-    assert told == (ResourceEnded(RequestId(1), story="preempted", is_taken_back=True),)
+    stated = events_between(seen(r1=RUNNING), Snapshot((taken,), (A,)))
+    assert stated == (ResourceEnded(RequestId(1), story="preempted", is_taken_back=True),)
 
 
 def test_free_memory_of_a_host_is_an_event_only_when_it_decides() -> None:
