@@ -1,4 +1,4 @@
-"""What a Markdown page links to, and which anchors it has.
+"""What a Markdown page links to and names, and which anchors it has.
 
 Code blocks, inline code and comments hold neither. Anchors of headings are made as GitHub makes
 them: lower case, spaces as hyphens, punctuation dropped, ``-1`` and so on for a repeated heading.
@@ -18,6 +18,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*$")
 _INLINE = re.compile(r"\]\(\s*<?((?:[^\s<>()]|\([^\s()]*\))+)>?(?:\s+\"[^\"]*\")?\s*\)")
 _DEFINITION = re.compile(r"^ {0,3}\[[^\]]+\]:\s+<?(\S+?)>?(?:\s|$)")
 _ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
+_MODULE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/[\w.-]+\.py)`")
 _LINK_TEXT = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _DROPPED = re.compile(r"[^\w\- ]")
 
@@ -35,6 +36,13 @@ def links(page: str) -> Iterator[Link]:
     for number, line in _lines(page, without_code=True):
         for target in [*_DEFINITION.findall(line), *_INLINE.findall(line)]:
             yield Link(target, number)
+
+
+def named_modules(page: str) -> Iterator[Link]:
+    """Inline code that is a path ending in ``.py``, with at least one folder."""
+    for number, line in _lines(page, without_code=False):
+        for path in _MODULE.findall(line):
+            yield Link(path, number)
 
 
 def anchors(page: str) -> set[str]:

@@ -1,4 +1,7 @@
-"""Rules for the pages of a repository: links lead somewhere, every page is found, none is long."""
+"""Rules for the pages of a repository.
+
+Links lead somewhere, named modules exist, links lead to every page, no page is long.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pages_check.finding import Finding
-from pages_check.markdown import Link, anchors, links
+from pages_check.markdown import Link, anchors, links, named_modules
 
 FRONT = "README.md"
 """Where a reader begins."""
@@ -41,6 +44,12 @@ class Tree:
         return frozenset(found)
 
     @cached_property
+    def endings(self) -> frozenset[str]:
+        """Every path from a folder of the repository down to a file, shortest included."""
+        parts = [file.split("/") for file in self.files]
+        return frozenset("/".join(p[n:]) for p in parts for n in range(len(p)))
+
+    @cached_property
     def links(self) -> Mapping[str, tuple[Link, ...]]:
         """{page: its links within the repository}."""
         return {
@@ -68,6 +77,7 @@ class Tree:
 def findings(tree: Tree) -> Iterator[Finding]:
     """What is wrong with the pages, rule by rule."""
     yield from _dead_links(tree)
+    yield from _dead_modules(tree)
     yield from _lost_pages(tree)
     yield from _long_pages(tree)
 
@@ -93,6 +103,17 @@ def _link_fault(tree: Tree, page: str, link: Link) -> tuple[str, str] | None:
     elif anchor and anchor not in tree.anchors[target]:
         return f"link to {link.target}, but {target} has no anchor {anchor}", "name one that it has"
     return None
+
+
+def _dead_modules(tree: Tree) -> Iterator[Finding]:
+    """Named modules of this repository that have moved or gone; not a job's own modules."""
+    names = {name for folder in tree.folders for name in folder.split("/")}
+    for page, text in tree.pages.items():
+        for module in named_modules(text):
+            ours = module.target.partition("/")[0] in names
+            if ours and module.target not in tree.endings:
+                fault = f"names {module.target}, which does not exist"
+                yield Finding(page, module.line, fault, "name the module that does this now")
 
 
 def _lost_pages(tree: Tree) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Dead links, lost pages and long pages are found, and nothing else."""
+"""Dead links, dead modules, lost pages and long pages are found, and nothing else."""
 
 from __future__ import annotations
 
@@ -58,6 +58,29 @@ def test_a_link_that_leads_somewhere_is_no_finding(link: str) -> None:
 def test_a_link_that_leads_nowhere_is_found(link: str, finding: str) -> None:
     """With page, line and remedy."""
     assert found({"README.md": f"# Front\n\n[x]({link})\n"}) == [f"README.md:3: {finding}"]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "`config/keys.py`",
+        "`keys.py`",
+        "`my_job/task.py`",
+        "`config/`",
+        "config/old.py",
+        "`a b/c.py`",
+    ],
+)
+def test_a_module_that_exists_or_is_a_readers_own_is_no_finding(named: str) -> None:
+    """From any folder down; what is no path of a module is not looked up."""
+    assert found({"README.md": f"# Front\n\n{named}\n"}) == []
+
+
+@pytest.mark.parametrize("named", ["config/old.py", "scripts/keys.py"])
+def test_a_named_module_that_does_not_exist_is_found(named: str) -> None:
+    """Its first folder is one of the repository."""
+    fault = f"names {named}, which does not exist: name the module that does this now"
+    assert found({"README.md": f"# Front\n\nin `{named}`\n"}) == [f"README.md:3: {fault}"]
 
 
 def test_a_page_that_no_links_reach_is_found() -> None:
