@@ -1,4 +1,4 @@
-"""``homeport what-if``: what would come of the loss of hosts, by the allocator's own word."""
+"""``homeport what-if``: what would come of the loss of hosts, by the allocator itself."""
 
 from __future__ import annotations
 

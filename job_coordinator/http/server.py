@@ -1,4 +1,4 @@
-"""The job coordinator's HTTP server: the JobModel, and the word of launchers and containers.
+"""The job coordinator's HTTP server: the JobModel, and reports of launchers and containers.
 
 SHELL. Decides nothing: every answer comes from a ``JobCoordinatorBackend``. Every client that
 reaches the port can read, with secrets masked; the job's bearer token shows them, and is needed for
