@@ -1,7 +1,7 @@
 """Home is requested as soon as YARN says that a container has ended there; the permit waits.
 
 PURE. A NodeManager that reports the end of a launcher's container lives, and so does its host: the
-next launcher is requested at once, at home. YARN's word is no evidence that what ran has stopped
+next launcher is requested at once, at home. YARN's report is no evidence that what ran has stopped
 (safety P1), so the processor stays where it is until its launcher, or the keeper, has spoken: what
 is requested early is a launcher, which is kept idle until then (safety P2). When the evidence is
 in, the processor takes over its request, or finds the idle launcher at home.

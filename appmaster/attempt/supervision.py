@@ -35,7 +35,7 @@ class Verdict(Enum):
 
 
 def verdict_of(exit_code: int, *, has_reported_end: bool) -> Verdict:
-    """Only a child's own word ends the application; signals and faults do not.
+    """Only a child's own report ends the application; signals and faults do not.
 
     ``has_reported_end``: the child has said through its pipe that ``EXIT_ENDED`` is to come.
     Without that the code says nothing: any code that runs in a process can exit with 0.

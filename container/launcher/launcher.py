@@ -2,7 +2,7 @@
 
 It polls the AM. On ``run`` it spawns the stream container of that incarnation; on ``stop`` it ends
 it in order; on ``exit`` it goes. What it says of its child it knows, because it has waited for it:
-that word is the evidence of a stop on which the AM starts a successor (safety P1). Rules:
+that report is the evidence of a stop on which the AM starts a successor (safety P1). Rules:
 
 * One child per incarnation. Asked again to run one that has ended, it answers that it has stopped
   (safety C4).
