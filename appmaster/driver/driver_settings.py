@@ -26,7 +26,7 @@ class DriverSettings:
     ``environment``: what every launcher gets. ``adopt``: what an earlier driver of this attempt may
     have left running.
     ``unseen_ms``: how long what this attempt permits can run on under a higher rank.
-    ``inherited``: what this attempt found; ``witnessed``: those of it that have stopped.
+    ``inherited``: what this attempt found; ``recorded_stops``: those of it that have stopped.
     ``ending``: the end that an earlier driver began.
     """
 

@@ -47,7 +47,7 @@ def test_exit_code_0_alone_is_no_end_of_the_application(tmp_path: Path) -> None:
     driver = (
         "import os; from homeport.appmaster.attempt.heartbeat import Heartbeat\n"
         "beats = Heartbeat(os.environ)\n"
-        "if beats.starts == 2: beats.tell_ended()\n"
+        "if beats.starts == 2: beats.report_ended()\n"
         "if beats.starts < 3: os._exit(0)\n"
         "os._exit(70)\n"
     )
@@ -59,7 +59,7 @@ def test_a_child_that_fails_at_every_start_ends_it_with_the_story(tmp_path: Path
     """After so many starts; the cause, and no line of the log, is where YARN looks for it."""
     fails = (
         "import os; from homeport.appmaster.attempt.heartbeat import Heartbeat\n"
-        "Heartbeat(os.environ).tell_cause('no port\\nis free')\n"
+        "Heartbeat(os.environ).log_cause('no port\\nis free')\n"
         "raise ValueError('a secret')\n"
     )
     code, log = _supervised(fails, tmp_path)

@@ -71,7 +71,7 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
         "cluster-manager.container.retry.count=2",
         "cluster-manager.container.preferred-host.last.retry.delay.ms=4000",
     )
-    wait_for(lambda: [c["phase"] for c in job.containers().values()] == ["resting"], job)
+    wait_for(lambda: [c["phase"] for c in job.containers().values()] == ["backing-off"], job)
     failures = job.failures()
     assert [(f["epoch"], f["cause"], f["exit_code"]) for f in failures] == [
         (1, "failed", 1),
