@@ -46,11 +46,16 @@ def _agree(job: Job, samza: SamzaPeer) -> None:
     assert said["partitions"] == inputs
     containers = job.containers()
     assert said["locality"] == {id_: c["host"] for id_, c in containers.items()}
-    served = json.loads(samza.ask("locality-model", samza.ask("text-at", f"{job.url}locality")))
-    hosts = {id_: found["host"] for id_, found in served["processor-localities"].items()}
-    assert hosts == said["locality"]
+    # the AM serves what it last read of the stream, which it reads at an interval
+    wait_for(lambda: _served_hosts(job, samza) == said["locality"], job)
     for container in containers.values():
         assert samza.ask("is-alive", [job.url, container["resource"]]) is True
+
+
+def _served_hosts(job: Job, samza: SamzaPeer) -> dict[str, str]:
+    """{processor: host} as Samza's container reads it at the URL of the AM."""
+    served = json.loads(samza.ask("locality-model", samza.ask("text-at", f"{job.url}locality")))
+    return {id_: found["host"] for id_, found in served["processor-localities"].items()}
 
 
 def _runs(job: Job, count: int) -> bool:
