@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
@@ -157,43 +157,21 @@ def check_token_folder(environment: Mapping[str, str]) -> None:
         pass
 
 
-def python_of(config: Config) -> str:
-    """The interpreter of the job's processes: ``yarn.python.executable``, by default this one.
-
-    Raises:
-        ConfigError: there is none at that path, or it must not be executed.
-    """
-    given = YarnConfig.of(config).python_executable
-    python = given or sys.executable
-    key = keys.YARN_PYTHON_EXECUTABLE.name
-    if not Path(python).is_absolute():
-        raise ConfigError(key, python, "it must be an absolute path", "write the whole path")
-    if not Path(python).exists():
-        raise ConfigError(
-            key, python, "there is no such file", "name the interpreter that has homeport installed"
-        )
-    if not os.access(python, os.X_OK) or Path(python).is_dir():
-        raise ConfigError(
-            key, python, "it is no program that may be run", "name a Python interpreter"
-        )
-    return python
-
-
-def check_classes(config: Config, python: str, import_path: Path) -> None:
+def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
     """The job's classes import with the job's interpreter and package, which has homeport.
 
     Raises:
         HomeportError: they do not, or there is no homeport.
     """
     task = TaskConfig.of(config)
-    command = [python, "-m", "homeport.container.cli.check_classes"]
+    command = ["-m", "homeport.container.cli.check_classes"]
     if task.task_class:
         command += ["--task-class", task.task_class]
     if task.pipeline_class:
         command += ["--pipeline", task.pipeline_class]
     for key, name in _serdes(config):
         command += ["--serde", f"{key}={name}"]
-    _check_with_package(command, python, import_path)
+    _check_with_package(python, command, import_path)
 
 
 def _serdes(config: Config) -> Iterator[tuple[str, str]]:
@@ -212,7 +190,7 @@ def _serdes(config: Config) -> Iterator[tuple[str, str]]:
                 yield key.named(system, stream), name
 
 
-def check_own_groupers(config: Config, python: str, import_path: Path) -> None:
+def check_own_groupers(config: Config, python: JobPython, import_path: Path) -> None:
     """As ``check_job_model``, with the job's interpreter and package, where it brings a grouper.
 
     Raises:
@@ -222,21 +200,20 @@ def check_own_groupers(config: Config, python: str, import_path: Path) -> None:
     if not has_own_grouper(config):
         return
     counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-    command = [python, "-m", check_job_model_program.__name__]
+    command = ["-m", check_job_model_program.__name__]
     asked = check_job_model_program.question(config, counts)
-    _check_with_package(command, python, import_path, asked)
+    _check_with_package(python, command, import_path, asked)
 
 
 def _check_with_package(
-    command: list[str], python: str, import_path: Path, given: bytes = b""
+    python: JobPython, command: list[str], import_path: Path, given: bytes = b""
 ) -> None:
     """The program, run as on the nodes and with ``given`` to read, has nothing against the job."""
     # What only this shell's PYTHONPATH has would be missing there.
     environment = {**os.environ, "PYTHONPATH": str(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
-    key = keys.YARN_PYTHON_EXECUTABLE.name
     try:
         done = subprocess.run(
-            command,
+            [*python.here, *command],
             env=environment,
             input=given,
             capture_output=True,
@@ -245,7 +222,10 @@ def _check_with_package(
         )
     except (OSError, subprocess.TimeoutExpired) as e:
         raise ConfigError(
-            key, python, f"it cannot be run ({e})", "name the interpreter that has homeport"
+            python.key,
+            python.value,
+            f"it cannot be run ({e})",
+            "name the interpreter that has homeport",
         ) from None
     if done.returncode == 0:
         _require_checked(done.stdout, import_path)
@@ -257,8 +237,8 @@ def _check_with_package(
     if last.startswith("error: "):
         raise HomeportError(last.removeprefix("error: "))  # one line of that form already
     raise ConfigError(
-        key,
-        python,
+        python.key,
+        python.value,
         f"it cannot check the job's classes ({last})",
         "name an interpreter that has homeport installed",
     )

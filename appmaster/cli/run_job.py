@@ -14,6 +14,7 @@ import sys
 import uuid
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 from urllib.parse import urlsplit
@@ -30,6 +31,8 @@ from homeport.appmaster.cli import (
 from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
 from homeport.appmaster.cli.waiting import Waiter, log_shortage, say
+from homeport.appmaster.environment.job_python import job_python, published
+from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
@@ -38,6 +41,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
     ResourceManagerRest,
 )
 from homeport.appmaster.yarn.submission import (
+    NodePython,
     Submission,
     cache_folder,
     forget_token,
@@ -124,7 +128,8 @@ def run(job: Job, *, reset_state: bool = False) -> None:
     job = with_written_keys(job)
     config = job.config
     path = package_path(YarnConfig.of(config).package_path)
-    python = preflight.python_of(config)
+    files = partial(hadoop_files, os.environ)
+    python = job_python(config, os.environ, files, say)
     preflight.check_kafka(config)
     model = preflight.check_job_model(config)
     check_record_sizes(config, model, job.record_limit())
@@ -137,8 +142,9 @@ def run(job: Job, *, reset_state: bool = False) -> None:
         preflight.check_classes(config, python, package.import_path)
         preflight.check_own_groupers(config, python, package.import_path)
         say("checked: configuration, Kafka, YARN, package, classes")
+        python = published(python, files, say)
         number, application_id = submit_once(
-            job, package, python, Reset(model) if reset_state else None
+            job, package, python.node, Reset(model) if reset_state else None
         )
     say(f"submitted {application_id}")
     url = await_am(job, number, application_id)
@@ -180,7 +186,7 @@ class Reset:
 
 
 def submit_once(
-    job: Job, package: PreparedPackage, python: str, reset: Reset | None
+    job: Job, package: PreparedPackage, python: NodePython, reset: Reset | None
 ) -> tuple[int, str]:
     """The job is submitted, once, however many run-jobs try: its submission number and application.
 
@@ -215,7 +221,7 @@ def submit_once(
                 file=job.file,
                 number=number,
                 hosts=known_hosts(config, job.rest.running_hosts()),
-                package=package.archive,
+                package=str(package.archive),
                 python=python,
                 hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
             )

@@ -32,10 +32,18 @@ from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
+from homeport.job_coordinator.http.messages import (
+    CheckIn,
+    Order,
+    OrderKind,
+    Started,
+    Stopped,
+    Unfit,
+)
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.json_values import shown
 
 
 class DriverBackend:
@@ -167,6 +175,12 @@ class DriverBackend:
         self._require_known(message.incarnation)
         event = ContainerStopped(message.incarnation, message.cause, message.exit_code)
         await self._driver.ask(event, message)
+
+    async def unfit(self, message: Unfit) -> None:
+        """A container cannot start a launcher; its failure gets the reason."""
+        if self._resources.request_of(message.skein_id) is None:
+            raise WireError(f"the application has no container {shown(message.skein_id)}")
+        self._view.resources.unfit(message.skein_id, message.reason)
 
     async def shutdown(self) -> None:
         """The orderly end of the job has been ordered."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     RequestResource,
     brief,
 )
+from homeport.appmaster.allocation.protocol.observation import SkeinContainerState
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
 from homeport.config.errors import UnavailableError
 
@@ -34,6 +36,7 @@ class ResourceManagerClient:
         self._resources = resources
         self._orders: asyncio.Queue[RequestResource | CancelRequest] = asyncio.Queue()
         self._open = 0
+        self._unfit: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(1, "skein")
 
     @property
@@ -62,10 +65,26 @@ class ResourceManagerClient:
     async def reports(self) -> tuple[ResourceReport, ...] | None:
         """Containers that have not ended, and those that just did; None where Skein is silent."""
         try:
-            return await self._in_thread(self._resources.resources)
+            found = await self._in_thread(self._resources.resources)
         except UnavailableError as e:
             log.warning("%s", e)
             return None
+        return tuple(self._explained(report) for report in found)
+
+    def unfit(self, skein_id: str, reason: str) -> None:
+        """No launcher can start in this container; ``reason`` is the story of its end."""
+        log.warning("container %s: %s", skein_id, reason)
+        self._unfit[skein_id] = reason
+
+    def _explained(self, report: ResourceReport) -> ResourceReport:
+        """The report of an end with its reason, where the container itself has stated one."""
+        container = report.container
+        if container.state is not SkeinContainerState.ENDED:
+            return report
+        reason = self._unfit.pop(container.skein_id, None)
+        if reason is None:
+            return report
+        return replace(report, container=replace(container, story=reason))
 
     async def finish(self, result: JobResult, diagnostics: str) -> None:
         """The application has ended with this result; UnavailableError where Skein is silent."""

@@ -42,6 +42,7 @@ from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.incarnation import job_identity
 
 ANY_SERVICE = "any"
+ENVIRONMENT_NAME = "__environment"
 APPLICATION_TAG = "homeport"
 JOB_TAG_PREFIX = "homeport-job-"
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
@@ -129,20 +130,42 @@ def private_yarn_site(hadoop_conf_dir: Path) -> bytes:
     return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
+@dataclass(frozen=True, slots=True)
+class NodePython:
+    """How the job's processes start on a node.
+
+    ``command``: the words of a shell that start Python; ``archive``: path or URL of the environment
+    that YARN unpacks for them; None: every node has it.
+    """
+
+    command: str
+    archive: str | None = None
+
+    @staticmethod
+    def installed(python: str) -> NodePython:
+        """The interpreter at this path of every node."""
+        return NodePython(shlex.quote(python))
+
+    @staticmethod
+    def travelling(archive: str) -> NodePython:
+        """The environment in this archive, with an interpreter that it finds on the node."""
+        return NodePython(f"/bin/bash {ENVIRONMENT_NAME}/start", archive)
+
+
 @dataclass(frozen=True)
 class Submission:
     """All that one submission depends on.
 
-    ``file``: the configuration without what coordinator-stream-writer set. ``package``: archive
-    with the job's code; ``python``: interpreter on the nodes.
+    ``file``: the configuration without what coordinator-stream-writer set. ``package``: path or URL
+    of the archive with the job's code.
     """
 
     config: Config
     file: Config
     number: int
     hosts: frozenset[Host]
-    package: Path
-    python: str
+    package: str
+    python: NodePython
     hadoop_conf_dir: Path
 
 
@@ -171,8 +194,8 @@ def specification(
     (files / "yarn-site.xml").write_bytes(private_yarn_site(submission.hadoop_conf_dir))
     names = (TOKEN_FILE_NAME, SUBMISSION_FILE_NAME, "yarn-site.xml")
     private = {name: skein.File(str(files / name), type="FILE") for name in names}
-    package = skein.File(str(submission.package), type="ARCHIVE")
-    python = shlex.quote(submission.python)
+    package = skein.File(submission.package, type="ARCHIVE")
+    travels = _environment_of(submission.python, environment)
 
     def service(nodes: list[str]) -> object:
         return skein.Service(
@@ -182,9 +205,13 @@ def specification(
             resources=skein.Resources(
                 memory=manager.container_memory_mb, vcores=manager.container_cpu_cores
             ),
-            files={TOKEN_FILE_NAME: private[TOKEN_FILE_NAME], PACKAGE_NAME: package},
+            files={
+                TOKEN_FILE_NAME: private[TOKEN_FILE_NAME],
+                PACKAGE_NAME: package,
+                **travels,
+            },
             env={"PYTHONUNBUFFERED": "1"},
-            script=f"exec {python} -m homeport.container.launcher.launcher",
+            script=f"exec {submission.python.command} -m homeport.container.launcher.launcher",
             allow_failures=True,
             max_restarts=0,
         )
@@ -194,12 +221,22 @@ def specification(
         queue=yarn.queue,
         tags={APPLICATION_TAG, job_tag(config)},
         max_attempts=yarn.am_max_attempts,
-        master=_master(submission, private, package, security, environment),
+        master=_master(submission, {**private, **travels}, package, security, environment),
         services={
             ANY_SERVICE: service([]),
             **{name: service([host]) for host, name in services.items()},
         },
     )
+
+
+def _environment_of(python: NodePython, environment: Mapping[str, str]) -> dict[str, object]:
+    """The environment that travels; the user's applications share what YARN has unpacked of it."""
+    if python.archive is None:
+        return {}
+    skein = import_skein(environment)
+    return {
+        ENVIRONMENT_NAME: skein.File(python.archive, type="ARCHIVE", visibility="PRIVATE"),
+    }
 
 
 def _master(
@@ -225,7 +262,7 @@ def _master(
         # Any JVM below the driver would take the variable too, and say so on its standard error.
         script=(
             f"unset _JAVA_OPTIONS\n{_WITH_PACKAGE if with_package else ''}"
-            f"exec {shlex.quote(submission.python)} -m homeport.appmaster.programs.supervisor"
+            f"exec {submission.python.command} -m homeport.appmaster.programs.supervisor"
         ),
         security=security,
     )

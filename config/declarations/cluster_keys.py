@@ -190,6 +190,12 @@ YARN_PYTHON_EXECUTABLE = TextKey(
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+YARN_PYTHON_ARCHIVE = TextKey(
+    name="yarn.python.archive",
+    meaning="path or URL of an environment by homeport pack, which YARN unpacks on each node",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 YARN_AM_TRACKING_URL = TextKey(
     name="yarn.am.tracking.url",
     meaning="URL of the job coordinator; the AM writes it, run-job and the tools read it",

@@ -394,6 +394,7 @@ class YarnConfig:
     am_memory_mb: int
     am_cpu_cores: int
     python_executable: str | None
+    python_archive: str | None
     am_max_attempts: int
 
     @staticmethod
@@ -405,5 +406,6 @@ class YarnConfig:
             am_memory_mb=keys.YARN_AM_MEMORY_MB.read(config),
             am_cpu_cores=keys.YARN_AM_CPU_CORES.read(config),
             python_executable=keys.YARN_PYTHON_EXECUTABLE.read(config),
+            python_archive=keys.YARN_PYTHON_ARCHIVE.read(config),
             am_max_attempts=keys.YARN_AM_MAX_ATTEMPTS.read(config),
         )

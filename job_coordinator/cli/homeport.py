@@ -51,6 +51,9 @@ COMMANDS = {
     ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
     "move": Command(f"{_CLI}.move_command", "move a container of a running job to another host"),
+    "pack": Command(
+        "homeport.appmaster.cli.pack_command", "pack the environment that travels to the nodes"
+    ),
     "restart": Command(f"{_CLI}.restart_command", "restart a container of a running job"),
     "state": Command(
         f"{_STATE_CLI}.state_commands", "list, read, check and rebuild a job's state on this host"

@@ -333,3 +333,19 @@ class Stopped:
             ),
             max(optional_number(body, "age_ms", -LONG_MAX) or 0, 0),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A YARN container in which no launcher can start, as its host lacks what the job needs."""
+
+    skein_id: str
+    reason: str
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> Unfit:
+        """The message that ``body`` carries; WireError where a field is missing or wrong."""
+        return Unfit(
+            required_field(body, "skein_id", str)[:_MAX_NAME],
+            " ".join(required_field(body, "reason", str).split())[:_MAX_NAME],
+        )

@@ -32,7 +32,7 @@ from homeport.job_coordinator.http.documents import (
     document_of,
 )
 from homeport.job_coordinator.http.listening import OneLineLog, listen, stop_accepting
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
 from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked
 from homeport.job_coordinator.http.responses import (
@@ -95,6 +95,9 @@ class JobCoordinatorBackend(Protocol):
 
     async def stopped(self, message: Stopped) -> None:
         """A stream container has ended."""
+
+    async def unfit(self, message: Unfit) -> None:
+        """A YARN container cannot start a launcher."""
 
     async def shutdown(self) -> None:
         """The orderly end of the job has been ordered; returns at once."""
@@ -205,6 +208,7 @@ class JobCoordinatorServer:
                 web.post("/v1/check-in", self._post_check_in),
                 web.post("/v1/started", self._post_started),
                 web.post("/v1/stopped", self._post_stopped),
+                web.post("/v1/unfit", self._post_unfit),
                 web.post("/v1/shutdown", self._post_shutdown),
             ]
         )
@@ -309,6 +313,10 @@ class JobCoordinatorServer:
 
     async def _post_stopped(self, request: web.Request) -> web.StreamResponse:
         await self._backend.stopped(Stopped.from_json(await _body(request)))
+        return json_answer(b"{}")
+
+    async def _post_unfit(self, request: web.Request) -> web.StreamResponse:
+        await self._backend.unfit(Unfit.from_json(await _body(request)))
         return json_answer(b"{}")
 
     async def _post_shutdown(self, _request: web.Request) -> web.StreamResponse:

@@ -34,7 +34,7 @@ APPLICATION_ATTEMPTS = 10
 
 _FAIR = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
 
-_LOG4J = """\
+LOG4J = """\
 log4j.rootLogger=INFO,stderr
 log4j.appender.stderr=org.apache.log4j.ConsoleAppender
 log4j.appender.stderr.target=System.err
@@ -42,7 +42,7 @@ log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 log4j.appender.stderr.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 """
 
-_FAIR_SCHEDULER = """\
+FAIR_SCHEDULER = """\
 <?xml version="1.0"?>
 <allocations>
   <queue name="default"/>
@@ -79,7 +79,7 @@ def write_all(site: HadoopSite) -> None:
     for folder in (layout.bin, layout.skein):
         folder.mkdir(parents=True, exist_ok=True)
     _write_folder(layout.conf, core_site(layout), yarn_site(site))
-    (layout.conf / "fair-scheduler.xml").write_text(_FAIR_SCHEDULER, encoding="utf-8")
+    (layout.conf / "fair-scheduler.xml").write_text(FAIR_SCHEDULER, encoding="utf-8")
     for node in site.addresses.nodes:
         for folder in (layout.node_local(node), layout.node_logs(node), layout.node_state(node)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -131,25 +131,34 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
     """Settings of the ResourceManager and of clients; NodeManagers add `node_site`."""
     layout = site.layout
     return {
+        **behaviour(),
         **_rm_addresses(site.addresses),
-        **_scheduler(layout),
-        **_recovery(layout),
+        "yarn.scheduler.fair.allocation.file": layout.conf / "fair-scheduler.xml",
+        "yarn.resourcemanager.fs.state-store.uri": f"file://{layout.temporary}/rm-state",
+        "yarn.node-attribute.fs-store.root-dir": f"file://{layout.temporary}/node-attributes",
+        "yarn.node-labels.fs-store.root-dir": f"file://{layout.temporary}/node-labels",
+        # The working directory comes first so that an application's own yarn-site.xml counts.
+        "yarn.application.classpath": f".,{layout.conf},{site.jars}/*",
+        # Container logs stay readable as files after the application's end.
+        "yarn.log-aggregation.enable-local-cleanup": "false",
+    }
+
+
+def behaviour() -> dict[str, object]:
+    """What every mini-cluster has in common, wherever its daemons and their files are."""
+    return {
+        **_scheduler(),
+        **_recovery(),
         "yarn.nm.liveness-monitor.expiry-interval-ms": NODE_EXPIRY_MS,
         "yarn.am.liveness-monitor.expiry-interval-ms": ATTEMPT_EXPIRY_MS,
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
         "yarn.resourcemanager.am.max-attempts": APPLICATION_ATTEMPTS,
         # Nodes start together with the ResourceManager; the default waits 30 s between tries.
         "yarn.resourcemanager.connect.retry-interval.ms": 1000,
-        "yarn.node-attribute.fs-store.root-dir": f"file://{layout.temporary}/node-attributes",
-        "yarn.node-labels.fs-store.root-dir": f"file://{layout.temporary}/node-labels",
-        # The working directory comes first so that an application's own yarn-site.xml counts.
-        "yarn.application.classpath": f".,{layout.conf},{site.jars}/*",
         "yarn.log-aggregation-enable": "true",
         "yarn.log-aggregation.file-formats": "TFile",
         "yarn.log-aggregation.TFile.remote-app-log-dir-suffix": "logs",
         "yarn.nodemanager.remote-app-log-dir": "/app-logs",
-        # Container logs stay readable as files after the application's end.
-        "yarn.log-aggregation.enable-local-cleanup": "false",
         "yarn.nodemanager.sleep-delay-before-sigkill.ms": SIGKILL_DELAY_MS,
         # As on clusters of more than one user: YARN kills a container that uses more than its
         # grant.
@@ -203,7 +212,7 @@ def _rm_addresses(addresses: Addresses) -> dict[str, object]:
     }
 
 
-def _recovery(layout: Layout) -> dict[str, object]:
+def _recovery() -> dict[str, object]:
     """What a restarted ResourceManager knows of applications; containers run on meanwhile."""
     store = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
     return {
@@ -212,15 +221,13 @@ def _recovery(layout: Layout) -> dict[str, object]:
         # Nodes are back within two seconds; nothing new is granted before that (default: 10 s).
         "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": 2000,
         "yarn.resourcemanager.store.class": store,
-        "yarn.resourcemanager.fs.state-store.uri": f"file://{layout.temporary}/rm-state",
     }
 
 
-def _scheduler(layout: Layout) -> dict[str, object]:
+def _scheduler() -> dict[str, object]:
     """The fair scheduler, looking for work every 5 ms instead of once per node heartbeat."""
     return {
         "yarn.resourcemanager.scheduler.class": _FAIR,
-        "yarn.scheduler.fair.allocation.file": layout.conf / "fair-scheduler.xml",
         "yarn.scheduler.fair.continuous-scheduling-enabled": "true",
         # The RM loses an AM container that is allocated within the very call that asks for it
         # (RMAppAttemptImpl, ScheduleTransition): the application then stays ACCEPTED until the
@@ -243,4 +250,4 @@ def _write_folder(folder: Path, core: Mapping[str, object], yarn: Mapping[str, o
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "core-site.xml").write_text(site_xml(core), encoding="utf-8")
     (folder / "yarn-site.xml").write_text(site_xml(yarn), encoding="utf-8")
-    (folder / "log4j.properties").write_text(_LOG4J, encoding="utf-8")
+    (folder / "log4j.properties").write_text(LOG4J, encoding="utf-8")

@@ -34,9 +34,8 @@ def server_properties(broker: str, brokers: Mapping[str, str], data: Path) -> st
     """
     address = brokers[broker]
     ids = {name: number for number, name in enumerate(brokers, 1)}
-    copies = min(len(brokers), _COPIES)
-    in_sync = max(1, copies - 1)
     values = {
+        **shared_properties(len(brokers)),
         "process.roles": "broker,controller",
         "node.id": ids[broker],
         "controller.quorum.voters": ",".join(
@@ -48,6 +47,15 @@ def server_properties(broker: str, brokers: Mapping[str, str], data: Path) -> st
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": data,
+    }
+    return "".join(f"{key}={value}\n" for key, value in values.items())
+
+
+def shared_properties(brokers: int) -> dict[str, object]:
+    """What every mini-cluster with so many brokers has in common, wherever they are."""
+    copies = min(brokers, _COPIES)
+    in_sync = max(1, copies - 1)
+    values: dict[str, object] = {
         "default.replication.factor": copies,
         "offsets.topic.replication.factor": copies,
         "offsets.topic.num.partitions": 1,
@@ -65,7 +73,7 @@ def server_properties(broker: str, brokers: Mapping[str, str], data: Path) -> st
         # The default, 128 MB, is a quarter of this broker's heap.
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     }
-    if len(brokers) > 1:
+    if brokers > 1:
         values |= {
             "min.insync.replicas": in_sync,
             "broker.session.timeout.ms": _SESSION_MS,
@@ -74,7 +82,7 @@ def server_properties(broker: str, brokers: Mapping[str, str], data: Path) -> st
             # A leader stays where it is, unless its broker goes away.
             "auto.leader.rebalance.enable": "false",
         }
-    return "".join(f"{key}={value}\n" for key, value in values.items())
+    return values
 
 
 def kafka_cluster_id(random: bytes) -> str:

@@ -13,7 +13,7 @@ import pytest
 from samza_peer import SamzaPeer
 
 from homeport.config.config import Config
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
@@ -115,6 +115,9 @@ class _Backend:
         raise AssertionError(f"no launcher is in these tests: {message}")
 
     async def stopped(self, message: Stopped) -> None:
+        raise AssertionError(f"no launcher is in these tests: {message}")
+
+    async def unfit(self, message: Unfit) -> None:
         raise AssertionError(f"no launcher is in these tests: {message}")
 
     async def shutdown(self) -> None:

@@ -12,7 +12,14 @@ from typing import Any, TypeVar
 
 from homeport.config.config import Config
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
+from homeport.job_coordinator.http.messages import (
+    CheckIn,
+    Order,
+    OrderKind,
+    Started,
+    Stopped,
+    Unfit,
+)
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -79,6 +86,10 @@ class Backend:
         self.said.append(message)
 
     async def stopped(self, message: Stopped) -> None:
+        """Noted."""
+        self.said.append(message)
+
+    async def unfit(self, message: Unfit) -> None:
         """Noted."""
         self.said.append(message)
 

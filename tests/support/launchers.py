@@ -27,6 +27,7 @@ from homeport.job_coordinator.http.messages import (
     OrderKind,
     Started,
     Stopped,
+    Unfit,
 )
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
@@ -86,6 +87,7 @@ class Am:
         self.order = Order(OrderKind.WAIT, 50, 1000)
         self.check_ins: list[CheckIn] = []
         self.reports: list[Stopped] = []
+        self.unfit_containers: list[Unfit] = []
         self.url = ""
         self.config: dict[str, str] = {}
         self._loop = asyncio.new_event_loop()
@@ -154,6 +156,10 @@ class Am:
     async def stopped(self, message: Stopped) -> None:
         """Kept."""
         self.reports.append(message)
+
+    async def unfit(self, message: Unfit) -> None:
+        """Kept."""
+        self.unfit_containers.append(message)
 
     async def shutdown(self) -> None:
         """The tests do not use it."""

@@ -27,7 +27,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
@@ -91,6 +91,10 @@ class Backend:
         self.reports.append(message)
 
     async def stopped(self, message: Stopped) -> None:
+        """No launcher is in these tests."""
+        raise AssertionError(f"no launcher is in these tests: {message}")
+
+    async def unfit(self, message: Unfit) -> None:
         """No launcher is in these tests."""
         raise AssertionError(f"no launcher is in these tests: {message}")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -71,6 +71,9 @@ class _Backend:
 
     async def stopped(self, message: Stopped) -> None:
         """Nothing stops here."""
+
+    async def unfit(self, message: Unfit) -> None:
+        """Nothing is unfit here."""
 
     async def shutdown(self) -> None:
         """The end of standard input is the end."""

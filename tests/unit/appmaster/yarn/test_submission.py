@@ -12,6 +12,7 @@ import pytest
 
 from homeport.appmaster.yarn.submission import (
     TUNED_YARN_SITE,
+    NodePython,
     Submission,
     am_java_options,
     application_name,
@@ -66,7 +67,13 @@ def submission(tmp_path: Path) -> Submission:
     )
     (tmp_path / "job.zip").write_bytes(b"")
     return Submission(
-        CONFIG, FILE, 3, frozenset({NM1, NM2}), tmp_path / "job.zip", "/opt/my python", tmp_path
+        CONFIG,
+        FILE,
+        3,
+        frozenset({NM1, NM2}),
+        str(tmp_path / "job.zip"),
+        NodePython.installed("/opt/my python"),
+        tmp_path,
     )
 
 
@@ -104,6 +111,21 @@ def test_the_am_has_the_package_where_a_grouper_is_in_it(
     assert (path in spec.master.script.splitlines()) is is_own
     last = "exec '/opt/my python' -m homeport.appmaster.programs.supervisor"
     assert spec.master.script.splitlines()[-1] == last
+
+
+def test_an_environment_that_travels_is_localised_once_per_user(
+    submission: Submission, tmp_path: Path
+) -> None:
+    """AM and containers start through it; YARN keeps private files beyond an application."""
+    python = NodePython.travelling("hdfs://nn:8020/user/ada/homeport-1.tar.gz")
+    submitted = replace(submission, python=python)
+    spec = specification(submitted, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    start = "exec /bin/bash __environment/start -m homeport."
+    for part in (spec.master, *spec.services.values()):
+        file = part.files["__environment"]
+        assert (file.source, str(file.type)) == (python.archive, "ARCHIVE")
+        assert str(file.visibility) == "PRIVATE"
+        assert part.script.splitlines()[-1].startswith(start)
 
 
 def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""``homeport pack``: the environment that travels to the nodes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from homeport.appmaster.environment.pack import pack as packed
+from homeport.appmaster.yarn.submission import cache_folder
+from homeport.job_coordinator.cli.options import new_app, note
+
+app = new_app()
+
+
+@app.command()
+def pack(
+    *,
+    job: Annotated[
+        Path | None,
+        typer.Option("--job", help="Folder of the job's code; its requirements.txt is installed."),
+    ] = None,
+    extra: Annotated[
+        list[str] | None, typer.Option("--extra", help="Extra of homeport, as avro; repeatable.")
+    ] = None,
+) -> None:
+    """Packs homeport, all that it requires, and what a job requires, into one archive.
+
+    Prints its path, for yarn.python.archive: YARN unpacks it once on each node, which needs Java
+    and the same minor version of Python, and nothing else. It has what is installed where this
+    command runs; versions in requirements.txt should be exact. Packed again without a change, it
+    is there already.
+    """
+    found = packed(cache_folder(os.environ), job, frozenset(extra or ()), note)
+    print(found.archive)

@@ -1,0 +1,211 @@
+"""The Python of a job's processes: an interpreter that every node has, or an archive that travels.
+
+``yarn.python.executable`` names the first, ``yarn.python.archive`` the second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from homeport.appmaster.environment.tree import DESCRIPTION_NAME, START_NAME, describe
+from homeport.appmaster.yarn.hadoop_files import FileFacts, HadoopFiles
+from homeport.appmaster.yarn.submission import NodePython, cache_folder
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import YarnConfig
+
+_ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
+_REMEDY = "let it name an archive that `homeport pack` has made"
+_KEY = keys.YARN_PYTHON_ARCHIVE.name
+
+
+@dataclass(frozen=True, slots=True)
+class JobPython:
+    """``here``: the command that starts it on this machine; ``key``, ``value``: what names it.
+
+    ``upload``: the local archive that is to be put where ``node.archive`` says; None: nothing is.
+    """
+
+    node: NodePython
+    here: tuple[str, ...]
+    key: str
+    value: str
+    upload: Path | None = None
+
+
+def job_python(
+    config: Config,
+    environment: Mapping[str, str],
+    open_files: Callable[[], contextlib.AbstractContextManager[HadoopFiles]],
+    say: Callable[[str], None],
+) -> JobPython:
+    """What the configuration names, checked as far as that is possible on this machine.
+
+    An archive is unpacked into the cache, once: the job's classes are checked with it.
+
+    Raises:
+        ConfigError: it is not there, is none, or both keys are set.
+        UnavailableError: the cluster's file system does not answer.
+    """
+    yarn = YarnConfig.of(config)
+    if yarn.python_archive is None:
+        return interpreter(yarn.python_executable)
+    if yarn.python_executable is not None:
+        raise ConfigError(
+            _KEY,
+            yarn.python_archive,
+            f"{keys.YARN_PYTHON_EXECUTABLE.name} is set too, and one job has one Python",
+            "remove one of the two",
+        )
+    cache = cache_folder(environment) / "environments"
+    local = _local_path(yarn.python_archive)
+    if local is not None:
+        return _from_local(yarn.python_archive, local, cache, say)
+    with open_files() as files:
+        return _from_cluster(yarn.python_archive, files, cache, say)
+
+
+def interpreter(given: str | None) -> JobPython:
+    """``yarn.python.executable``, by default the interpreter that runs this.
+
+    Raises:
+        ConfigError: there is none at that path, or it must not be executed.
+    """
+    python = given or sys.executable
+    key = keys.YARN_PYTHON_EXECUTABLE.name
+    if not Path(python).is_absolute():
+        raise ConfigError(key, python, "it must be an absolute path", "write the whole path")
+    if not Path(python).exists():
+        raise ConfigError(
+            key, python, "there is no such file", "name the interpreter that has homeport installed"
+        )
+    if not os.access(python, os.X_OK) or Path(python).is_dir():
+        raise ConfigError(
+            key, python, "it is no program that may be run", "name a Python interpreter"
+        )
+    return JobPython(NodePython.installed(python), (python,), key, python)
+
+
+def published(
+    python: JobPython,
+    open_files: Callable[[], contextlib.AbstractContextManager[HadoopFiles]],
+    say: Callable[[str], None],
+) -> JobPython:
+    """The same; its archive lies in the user's folder of the cluster, where it stays.
+
+    Its name is that of its content: what is there already is not sent again, and YARN unpacks it
+    once on each node, however many applications use it.
+
+    Raises:
+        UnavailableError: the cluster's file system does not take it.
+    """
+    if python.upload is None:
+        return python
+    with open_files() as files:
+        url = f"{files.home()}/.homeport/environments/{python.upload.name}"
+        size = python.upload.stat().st_size
+        found = files.facts(url)
+        if found is None or found.size != size:
+            say(f"uploading the environment ({size / 1e6:.0f} MB) to {url}")
+            files.put(python.upload, url)
+    return replace(python, node=replace(python.node, archive=url), upload=None)
+
+
+def _local_path(value: str) -> Path | None:
+    """The path on this machine that ``value`` means; None where it is of the cluster."""
+    parts = urlsplit(value)
+    if parts.scheme not in {"", "file"}:
+        return None
+    return Path(unquote(parts.path) if parts.scheme else value).expanduser().absolute()
+
+
+def _from_local(value: str, path: Path, cache: Path, say: Callable[[str], None]) -> JobPython:
+    if not path.is_file():
+        raise ConfigError(_KEY, value, f"there is no file {path}", _REMEDY)
+    _require_suffix(value)
+    tree = _tree_of_packed(path, cache)
+    if tree is None:
+        facts = path.stat()
+        known_as = f"{path} {facts.st_size} {facts.st_mtime_ns}"
+        tree = _unpacked(value, known_as, cache, lambda _: path, say)
+    return JobPython(NodePython.travelling(str(path)), _here(tree), _KEY, value, upload=path)
+
+
+def _from_cluster(
+    value: str, files: HadoopFiles, cache: Path, say: Callable[[str], None]
+) -> JobPython:
+    _require_suffix(value)
+    facts: FileFacts | None = files.facts(value)
+    if facts is None:
+        raise ConfigError(_KEY, value, "there is no such file", _REMEDY)
+
+    def fetch(folder: Path) -> Path:
+        target = folder / "fetched.tar.gz"
+        files.get(value, target)
+        return target
+
+    known_as = f"{value} {facts.size} {facts.modified_ms}"
+    tree = _unpacked(value, known_as, cache, fetch, say)
+    return JobPython(NodePython.travelling(value), _here(tree), _KEY, value)
+
+
+def _require_suffix(value: str) -> None:
+    if not value.endswith(_ARCHIVE_SUFFIXES):
+        raise ConfigError(_KEY, value, "it must be a .tar.gz or .tgz", _REMEDY)
+
+
+def _tree_of_packed(path: Path, cache: Path) -> Path | None:
+    """The unpacked form of an archive that was packed here, or that this program itself runs in."""
+    identity = path.name.removeprefix("homeport-").removesuffix(".tar.gz")
+    candidates = (Path(sys.prefix), cache / identity)
+    return next((t for t in candidates if describe(t).get("identity") == identity), None)
+
+
+def _here(tree: Path) -> tuple[str, ...]:
+    if tree == Path(sys.prefix):
+        return (sys.executable,)
+    return ("bash", str(tree / START_NAME))
+
+
+def _unpacked(
+    value: str,
+    known_as: str,
+    cache: Path,
+    fetch: Callable[[Path], Path],
+    say: Callable[[str], None],
+) -> Path:
+    """The environment in the archive, in the cache."""
+    tree = cache / f"unpacked-{hashlib.sha256(known_as.encode()).hexdigest()[:16]}"
+    if describe(tree):
+        return tree
+    say(f"unpacking {value} to check the job with it (once)")
+    with _partial(cache) as folder:
+        try:
+            with tarfile.open(fetch(folder)) as archive:
+                archive.extractall(folder / "tree", filter="tar")
+        except (OSError, tarfile.TarError, EOFError) as error:
+            raise ConfigError(_KEY, value, f"it cannot be unpacked ({error})", _REMEDY) from None
+        if not describe(folder / "tree"):
+            rule = f"it is no environment of homeport: it has no {DESCRIPTION_NAME}"
+            raise ConfigError(_KEY, value, rule, _REMEDY)
+        with contextlib.suppress(OSError):  # another run-job was first
+            (folder / "tree").rename(tree)
+    return tree
+
+
+@contextlib.contextmanager
+def _partial(cache: Path) -> Iterator[Path]:
+    """A folder on the disk of the cache that is gone afterwards."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=cache) as name:
+        yield Path(name)

@@ -1,0 +1,160 @@
+"""Packs the environment of a job: what is installed here for homeport, and the job's requirements.
+
+All of it lies in ``<cache>/environments``, named by content: packed again without a change, it is
+there already.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.appmaster.environment import archive
+from homeport.appmaster.environment.distributions import HOMEPORT, Installed, required
+from homeport.appmaster.environment.tree import (
+    DESCRIPTION_NAME,
+    Machine,
+    finish,
+    install,
+    place,
+)
+from homeport.config.errors import HomeportError
+
+REQUIREMENTS_NAME = "requirements.txt"
+_FORM = b"1"
+"""Changes with the form of the tree, so that what older versions have packed is not taken."""
+_UNUSED_S = 7 * 24 * 3600
+_NEEDED_BYTES = 3 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """``archive``: the tar.gz; ``tree``: the same, unpacked; ``identity``: of its content."""
+
+    archive: Path
+    tree: Path
+    identity: str
+
+
+def pack(
+    cache: Path, job: Path | None, extras: frozenset[str], say: Callable[[str], None]
+) -> Packed:
+    """The environment with homeport and what the ``requirements.txt`` in ``job`` asks for.
+
+    Args:
+        cache: of this user, shared by all clones and installations.
+        job: the folder of the job's code; None, or one without that file: homeport alone.
+        extras: of homeport, as ``avro``.
+        say: is called with what takes long.
+
+    Raises:
+        HomeportError: something is not installed, cannot be installed, or the disk is full.
+    """
+    requirements = None if job is None else _requirements(job)
+    machine, packages = Machine.own(), required(extras)
+    folder = cache / "environments"
+    try:
+        with _locked(folder, say):
+            return _pack(folder, requirements, machine, packages, say)
+    except OSError as error:
+        raise HomeportError(
+            f"the environment cannot be packed in {folder} ({error.strerror or error}): make room, "
+            "or let HOMEPORT_CACHE_DIR name another folder"
+        ) from None
+
+
+def _requirements(job: Path) -> Path | None:
+    if not job.is_dir():
+        raise HomeportError(f"--job {job}: it must be the folder of the job's code: correct it")
+    path = job.absolute() / REQUIREMENTS_NAME
+    return path if path.is_file() else None
+
+
+def _pack(
+    folder: Path,
+    requirements: Path | None,
+    machine: Machine,
+    packages: list[Installed],
+    say: Callable[[str], None],
+) -> Packed:
+    others = [p for p in packages if p.name != HOMEPORT]
+    wanted = b"" if requirements is None else requirements.read_bytes()
+    dependencies = _digest(machine, others, wanted)
+    identity = _digest(machine, packages, wanted)
+    packed = Packed(folder / f"homeport-{identity}.tar.gz", folder / identity, identity)
+    if packed.archive.exists() and (packed.tree / DESCRIPTION_NAME).exists():
+        packed.archive.touch()
+        return packed
+    _remove_unused(folder)
+    _require_room(folder)
+    start = time.monotonic()
+    say(f"packing {len(packages)} packages for Python {machine.python[0]}.{machine.python[1]}")
+    partial = folder / "partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    place(partial, packages, machine)
+    if requirements is not None:
+        say(f"installing {requirements}")
+        install(partial, requirements, packages, folder / "pip.log")
+    finish(partial, machine, identity)
+    own = [partial / machine.site_packages / HOMEPORT, partial / "bin"]
+    own += [*partial.glob(f"{machine.site_packages}/{HOMEPORT}-*.dist-info")]
+    own += [path for path in partial.iterdir() if path.is_file()]
+
+    def is_own(path: Path) -> bool:
+        return any(path.is_relative_to(p) for p in own)
+
+    archive.write(partial, packed.archive, folder / f"{dependencies}.member", is_own)
+    shutil.rmtree(packed.tree, ignore_errors=True)
+    partial.replace(packed.tree)
+    size = packed.archive.stat().st_size / 1e6
+    say(f"packed {packed.archive}: {size:.0f} MB, {time.monotonic() - start:.0f} s")
+    return packed
+
+
+def _digest(machine: Machine, packages: list[Installed], requirements: bytes) -> str:
+    digest = hashlib.sha256(_FORM)
+    digest.update(f"{machine}\n".encode())
+    for package in packages:
+        digest.update(f"{package.name} {package.digest}\n".encode())
+    digest.update(requirements)
+    return digest.hexdigest()[:16]
+
+
+@contextmanager
+def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another command that packs an environment")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_unused(folder: Path) -> None:
+    """Archives that were not asked for in a week are gone, with their trees."""
+    now = time.time()
+    for found in folder.glob("homeport-*.tar.gz"):
+        if now - found.stat().st_mtime > _UNUSED_S:
+            found.unlink()
+            tree = folder / found.name.removeprefix("homeport-").removesuffix(".tar.gz")
+            shutil.rmtree(tree, ignore_errors=True)
+    for member in folder.glob("*.member"):
+        if now - member.stat().st_mtime > _UNUSED_S:
+            member.unlink()
+
+
+def _require_room(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < _NEEDED_BYTES:
+        raise HomeportError(
+            f"{folder} has {free / 1e9:.1f} GB free, packing needs {_NEEDED_BYTES / 1e9:.1f} GB: "
+            "make room, or let HOMEPORT_CACHE_DIR name another folder"
+        )

@@ -1,0 +1,197 @@
+"""The unpacked environment: packages, commands, and the program that joins it to a node's Python.
+
+Its form is that of a virtual environment without an interpreter: ``lib/python3.11/site-packages``,
+``bin`` and ``share``, beside ``start``, ``adopt.py`` and ``environment.json``. ``bash start -m
+MODULE`` runs a module in it on any host that has a Python that fits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from homeport.appmaster.environment.distributions import (
+    Installed,
+    needed_glibc,
+    versions_in,
+)
+from homeport.config.errors import HomeportError
+
+DESCRIPTION_NAME = "environment.json"
+START_NAME = "start"
+_NODE_FILES = ("start", "adopt.py")
+_INSTALL_LIMIT_S = 1800.0
+_SHEBANG = re.compile(rb"#!.*python[0-9.]*\n")
+_RELOCATABLE = b"""#!/bin/sh
+'''exec' "$(dirname "$0")/../bin/python" "$0" "$@"
+' '''
+"""
+"""For sh it starts the interpreter beside the script; for Python it is a string without effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What an environment is bound to: the minor version of CPython, and the machine."""
+
+    python: tuple[int, int]
+    machine: str
+    glibc: tuple[int, int]
+
+    @staticmethod
+    def own() -> Machine:
+        """The interpreter and the machine that run this.
+
+        Raises:
+            HomeportError: the C library is not glibc, for which the packages are built.
+        """
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+        major, _, minor = version.partition(".")
+        if name != "glibc":
+            raise HomeportError(
+                f"this machine has {name or 'no'} C library {version}, and an environment can be "
+                "packed with glibc alone: pack it on a machine like the nodes"
+            )
+        python = sys.version_info
+        glibc = (int(major), int(minor.partition(".")[0]))
+        return Machine((python.major, python.minor), platform.machine(), glibc)
+
+    @property
+    def site_packages(self) -> str:
+        """Where packages are below the root of an environment."""
+        return f"lib/python{self.python[0]}.{self.python[1]}/site-packages"
+
+
+def place(tree: Path, packages: Iterable[Installed], machine: Machine) -> None:
+    """The files of the packages are below ``tree``, as hard links where the disk allows that.
+
+    Raises:
+        HomeportError: a file is missing, or cannot be written.
+    """
+    site = tree / machine.site_packages
+    for package in packages:
+        for relative, source in package.files.items():
+            target = Path(os.path.normpath(site / relative))
+            if not target.is_relative_to(tree):
+                continue  # a file of the machine, as a manual page; no program reads it
+            if not source.exists():
+                if source.suffix == ".pyc":
+                    continue
+                raise HomeportError(
+                    f"the package {package.name!r} lacks {source}: install it again (pip install "
+                    f"--force-reinstall {package.name}=={package.version})"
+                )
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _link(source, target)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return  # two packages share it, as a namespace's __init__.py
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def install(tree: Path, requirements: Path, packages: Iterable[Installed], log: Path) -> None:
+    """What the file of requirements asks for is installed into ``tree``, beside its packages.
+
+    Their versions stay as they are. pip asks the package index that it is configured for.
+
+    Raises:
+        HomeportError: pip cannot; the message has its last error and names the log.
+    """
+    venv = [sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(tree)]
+    _run(venv, requirements, log)
+    constraints = tree / "constraints.txt"
+    pins = "".join(f"{p.name}=={p.version}\n" for p in packages)
+    constraints.write_text(pins, encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--python", str(tree / "bin" / "python"), "install"]
+    options = ["--no-input", "--progress-bar=off", "--disable-pip-version-check"]
+    try:
+        _run([*pip, *options, "-c", str(constraints), "-r", str(requirements)], requirements, log)
+    finally:
+        constraints.unlink(missing_ok=True)
+    for name in ("pyvenv.cfg", "lib64"):
+        (tree / name).unlink(missing_ok=True)
+    shutil.rmtree(tree / "include", ignore_errors=True)
+
+
+def _run(command: list[str], requirements: Path, log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as sink:
+        done = subprocess.run(
+            command,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            timeout=_INSTALL_LIMIT_S,
+            cwd=requirements.parent,
+            check=False,
+        )
+    if done.returncode != 0:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
+        said = errors[-1].removeprefix("ERROR: ") if errors else f"exit code {done.returncode}"
+        raise HomeportError(
+            f"the requirements in {requirements} cannot be installed ({said}): see {log}"
+        )
+
+
+def finish(tree: Path, machine: Machine, identity: str) -> None:
+    """Commands start the interpreter beside them; the node's programs and the description exist."""
+    commands = tree / "bin"
+    commands.mkdir(exist_ok=True)
+    for command in commands.iterdir():
+        if command.is_symlink() or command.name.startswith(("python", "activate", "Activate")):
+            command.unlink()
+        else:
+            _relocate(command)
+    for name in _NODE_FILES:
+        text = resources.files(__package__).joinpath("node", name).read_text(encoding="utf-8")
+        (tree / name).write_text(text, encoding="utf-8")
+    description = {
+        "identity": identity,
+        "python": list(machine.python),
+        "machine": machine.machine,
+        "glibc": list(needed_glibc(tree / machine.site_packages, machine.glibc)),
+        "packages": versions_in(tree / machine.site_packages),
+    }
+    # One line: start reads it by sed.
+    (tree / DESCRIPTION_NAME).write_text(json.dumps(description), encoding="utf-8")
+
+
+def _relocate(command: Path) -> None:
+    content = command.read_bytes()
+    found = _SHEBANG.match(content)
+    if found:
+        mode = command.stat().st_mode
+        command.unlink()  # it may be a hard link to the command of the environment that is packed
+        command.write_bytes(_RELOCATABLE + content[found.end() :])
+        command.chmod(mode)
+
+
+def describe(tree: Path) -> Mapping[str, object]:
+    """What ``environment.json`` says of the environment in ``tree``; empty where it is none."""
+    try:
+        found = json.loads((tree / DESCRIPTION_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def files_of(tree: Path) -> Iterator[Path]:
+    """Every file and link below ``tree``, in sorted order."""
+    for folder, below, names in os.walk(tree):
+        below.sort()
+        for name in sorted(names):
+            yield Path(folder, name)

@@ -1,0 +1,148 @@
+"""The file system of the cluster, by Hadoop's own client in a JVM: HDFS, viewfs, what it may be.
+
+The class path is that of the ``yarn`` command, so that settings, logins and file systems are those
+that YARN itself uses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
+from homeport.config.errors import UnavailableError
+
+_JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+_CLASS_PATH_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """``modified_ms`` since 1970."""
+
+    size: int
+    modified_ms: int
+
+
+class HadoopFiles:
+    """Files by URL; a path without scheme is one of the cluster's default file system."""
+
+    def __init__(self, jvm: Any) -> None:  # noqa: ANN401 - py4j has no types
+        self._jvm = jvm
+        self._configuration = jvm.org.apache.hadoop.conf.Configuration()
+
+    def home(self) -> str:
+        """The URL of the user's folder, as ``hdfs://namenode:8020/user/ada``."""
+        with _one_line("the user's folder"):
+            system = self._jvm.org.apache.hadoop.fs.FileSystem.get(self._configuration)
+            return str(system.getHomeDirectory().toString())
+
+    def facts(self, url: str) -> FileFacts | None:
+        """Size and time of the file; None where there is none."""
+        with _one_line(url):
+            system, path = self._at(url)
+            if not system.exists(path):
+                return None
+            status = system.getFileStatus(path)
+            return FileFacts(int(status.getLen()), int(status.getModificationTime()))
+
+    def put(self, local: Path, url: str) -> None:
+        """The file is at ``url``, whole; its folders are made."""
+        with _one_line(url):
+            system, path = self._at(url)
+            system.mkdirs(path.getParent())
+            partial = self._path(f"{url}.{uuid.uuid4().hex}")
+            system.copyFromLocalFile(False, True, self._path(f"file://{local}"), partial)  # noqa: FBT003 - Java's signature
+            if not system.rename(partial, path):  # another client was first, with the same file
+                system.delete(partial, False)  # noqa: FBT003 - Java's signature
+
+    def get(self, url: str, local: Path) -> None:
+        """The file is at ``local``."""
+        with _one_line(url):
+            system, path = self._at(url)
+            system.copyToLocalFile(False, path, self._path(f"file://{local}"), True)  # noqa: FBT003 - Java's signature
+
+    def _at(self, url: str) -> tuple[Any, Any]:
+        path = self._path(url)
+        return path.getFileSystem(self._configuration), path
+
+    def _path(self, url: str) -> Any:  # noqa: ANN401 - py4j has no types
+        return self._jvm.org.apache.hadoop.fs.Path(url)
+
+
+@contextlib.contextmanager
+def hadoop_files(environment: Mapping[str, str]) -> Iterator[HadoopFiles]:
+    """The cluster's files, through a JVM that is gone afterwards.
+
+    Raises:
+        UnavailableError: there is no ``yarn`` command or no Java, or the JVM does not start.
+    """
+    java = environment.get("JAVA_HOME", "")
+    options = [*_JVM_OPTIONS, "-Dlog4j.configuration=none"]
+    hosts = environment.get(HOSTS_FILE_VARIABLE, "")
+    if hosts:
+        options += ["-Djava.net.preferIPv4Stack=true", f"-Djdk.net.hosts.file={hosts}"]
+    try:
+        port, token, process = launch_gateway(
+            classpath=_class_path(environment),
+            javaopts=options,
+            die_on_exit=True,
+            java_path=f"{java}/bin/java" if java else "java",
+            enable_auth=True,
+            return_proc=True,
+        )
+    except (OSError, Py4JError, ValueError) as error:
+        raise UnavailableError(
+            f"Java for the cluster's file system does not start ({error}): let JAVA_HOME name a "
+            "JDK 17 or later"
+        ) from None
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    try:
+        yield HadoopFiles(gateway.jvm)
+    finally:
+        gateway.close()
+        process.stdin.close()
+        process.wait()
+
+
+def _class_path(environment: Mapping[str, str]) -> str:
+    """What ``yarn classpath`` prints."""
+    yarn = shutil.which("yarn", path=environment.get("PATH"))
+    if yarn is None:
+        raise UnavailableError("no `yarn` command on PATH: add the bin folder of the Hadoop client")
+    done = subprocess.run(
+        [yarn, "classpath", "--glob"],
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        timeout=_CLASS_PATH_LIMIT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise UnavailableError(f"`yarn classpath` fails ({lines[-1]}): see the Hadoop client")
+    conf = environment.get("HADOOP_CONF_DIR", "")
+    return os.pathsep.join(part for part in (conf, done.stdout.strip()) if part)
+
+
+@contextlib.contextmanager
+def _one_line(url: str) -> Iterator[None]:
+    try:
+        yield
+    except Py4JJavaError as error:
+        said = str(error.java_exception.toString()).splitlines()[0]
+        raise UnavailableError(f"the cluster's file system, {url}: {said}") from None
+    except Py4JError as error:
+        raise UnavailableError(
+            f"the cluster's file system, {url}: {str(error).splitlines()[0]}"
+        ) from None

@@ -1,0 +1,360 @@
+"""The cluster in containers as one object: up, down, status, and what clients need to use it.
+
+Its name is that of its clone, so that two clones do not meet. What it was started with stands in
+``build/docker/cluster.json``.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import hashlib
+import ipaddress
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from docker_cluster import engine as engines
+from docker_cluster import image
+from docker_cluster.engine import Engine
+from docker_cluster.errors import DockerError
+from homeport.appmaster.environment.pack import pack
+from local_cluster.resource_manager import node_states
+from local_setup.environment import cache_dir
+
+Progress = Callable[[str], None]
+
+ROOT = image.ROOT
+NODES = ("nm1", "nm2", "nm3")
+SERVICES = ("nn", "dn", "zk", "kafka", "rm", *NODES, "client")
+PORTS = {"KAFKA_PORT": 29092, "RM_PORT": 28088, "ZK_PORT": 22181}
+"""Ports on loopback that are tried first; the variables HOMEPORT_DOCKER_<name> set others."""
+EXTRAS = frozenset({"avro", "demo"})
+_COMPOSE = ROOT / "docker" / "compose.yaml"
+_FOLDER = ROOT / "build" / "docker"
+_NETS = range(64, 224)
+_NEEDED_MB = 6000
+_UP_LIMIT_S = 180.0
+
+
+@dataclass(frozen=True)
+class Started:
+    """What a cluster was started with; ``net``: the first three numbers of its addresses."""
+
+    name: str
+    engine: str
+    image: str
+    net: str
+    ports: Mapping[str, int]
+    kafka_cluster_id: str
+    archive: str
+
+
+class DockerCluster:
+    """ResourceManager, NodeManagers nm1 to nm3, HDFS, Kafka, ZooKeeper and a client, in containers.
+
+    It holds no state but its record, so several processes may use one cluster.
+    """
+
+    nodes = NODES
+
+    def __init__(self, folder: Path = _FOLDER, cache: Path | None = None) -> None:
+        self._folder = folder
+        self._cache = cache or cache_dir()
+        self.name = "homeport-" + hashlib.sha256(str(folder).encode()).hexdigest()[:8]
+
+    # ------------------------------------------------------------------ up and down
+
+    def up(self, progress: Progress) -> None:
+        """Every daemon serves, all nodes take work, and the client has the clone's homeport.
+
+        One that is up with the same image stays up, with its data; the environment is renewed where
+        the code has changed.
+
+        Raises:
+            DockerError: something is missing or does not start; says what, and the remedy.
+        """
+        with self._exclusive(progress):
+            running = engines.ensure(self._cache, progress)
+            running.compose()
+            wanted = image.ensure(running, self._cache, progress)
+            packed = pack(self._cache, None, EXTRAS, progress)
+            before = self._started()
+            if before is not None and before.image != wanted:
+                progress("the image has changed: the cluster begins anew, without its data")
+                self._compose(before, "down", "--volumes", "--timeout", "8")
+                before = None
+            started = self._record(before, running, wanted, packed.archive)
+            self._write(started)
+            (self._folder / "work").mkdir(parents=True, exist_ok=True)
+            progress(f"starting {', '.join(SERVICES)} on {started.net}.0/24")
+            self._compose(started, "up", "--detach", "--remove-orphans")
+            self._await(started, running, progress)
+            running.run(
+                "exec",
+                f"{started.name}-client",
+                "/opt/cluster/environment",
+                f"/homeport/environments/{packed.archive.name}",
+            )
+            progress("the client has homeport's commands")
+
+    def down(self, progress: Progress) -> None:
+        """Nothing of it is left: containers, networks, volumes, and an engine that ours alone used.
+
+        Images and what was fetched for them stay, for the next start.
+        """
+        with self._exclusive(progress):
+            started = self._started()
+            if started is not None:
+                if engines.find(self._cache) is not None:
+                    progress(f"removing {started.name}")
+                    self._compose(started, "down", "--volumes", "--timeout", "8")
+                self._file.unlink(missing_ok=True)
+            shutil.rmtree(self._folder / "work", ignore_errors=True)
+            engines.stop_own(self._cache, progress)
+
+    def status(self) -> dict[str, Any]:
+        """Name, addresses on loopback, and of each container its state; empty where it is down."""
+        started = self._started()
+        if started is None:
+            return {}
+        listed = self.engine.run(
+            "ps",
+            "-a",
+            "--filter",
+            f"name={started.name}-",
+            "--format",
+            "{{.Names}}\t{{.Status}}",
+        )
+        states = dict(line.split("\t", 1) for line in listed.splitlines())
+        return {
+            "name": started.name,
+            "image": started.image,
+            "addresses": {
+                "ResourceManager": f"http://127.0.0.1:{started.ports['RM_PORT']}",
+                "Kafka": f"localhost:{started.ports['KAFKA_PORT']}",
+                "ZooKeeper": f"localhost:{started.ports['ZK_PORT']}",
+            },
+            "containers": {s: states.get(f"{started.name}-{s}", "not there") for s in SERVICES},
+        }
+
+    # ------------------------------------------------------------------ what is
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that runs it."""
+        return Engine(self._up().engine)
+
+    @property
+    def archive(self) -> Path:
+        """The environment that the client has and that jobs take with them."""
+        return Path(self._up().archive)
+
+    def container(self, service: str) -> str:
+        """The name of the container of a service."""
+        return f"{self._up().name}-{service}"
+
+    def client_command(self, *arguments: str, interactive: bool = False) -> list[str]:
+        """The command that runs another one in the client's container."""
+        options = ["--interactive"] if interactive else []
+        return ["docker", "exec", *options, self.container("client"), *arguments]
+
+    def _up(self) -> Started:
+        started = self._started()
+        if started is None:
+            raise DockerError("the cluster in containers is down: start it by docker/up")
+        return started
+
+    # ------------------------------------------------------------------ inside
+
+    @property
+    def _file(self) -> Path:
+        return self._folder / "cluster.json"
+
+    def _started(self) -> Started | None:
+        try:
+            return Started(**json.loads(self._file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise DockerError(
+                f"{self._file} is not the record of a cluster ({error}): remove it, and the "
+                f"containers whose names begin with {self.name}"
+            ) from None
+
+    def _write(self, started: Started) -> None:
+        partial = self._file.with_suffix(".partial")
+        partial.write_text(json.dumps(asdict(started), indent=1), encoding="utf-8")
+        partial.replace(self._file)
+
+    def _record(
+        self, before: Started | None, running: Engine, wanted: str, archive: Path
+    ) -> Started:
+        """As it was started before, with this engine and archive; else with what is free."""
+        if before is None:
+            _require_memory()
+            ids = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode().rstrip("=")
+            return Started(
+                name=self.name,
+                engine=running.host,
+                image=wanted,
+                net=_free_net(running),
+                ports=_free_ports(os.environ),
+                kafka_cluster_id=ids,
+                archive=str(archive),
+            )
+        return Started(**{**asdict(before), "engine": running.host, "archive": str(archive)})
+
+    def _compose(self, started: Started, *arguments: str) -> None:
+        running = Engine(started.engine)
+        variables = {
+            "NAME": started.name,
+            "IMAGE": started.image,
+            "NET": started.net,
+            "KAFKA_CLUSTER_ID": started.kafka_cluster_id,
+            "CLONE": str(ROOT),
+            "ENVIRONMENTS": str(Path(started.archive).parent),
+            "WORK": str(self._folder / "work"),
+            **{name: str(port) for name, port in started.ports.items()},
+        }
+        log = self._folder / "compose.log"
+        command = [*running.compose(), "-p", started.name, "-f", str(_COMPOSE), *arguments]
+        with log.open("ab") as sink:
+            done = subprocess.run(
+                command,
+                env=running.environment | variables,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                check=False,
+            )
+        if done.returncode != 0:
+            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            said = next((x for x in reversed(lines) if "rror" in x), lines[-1] if lines else "")
+            raise DockerError(f"compose {arguments[0]}: {said}: see {log}")
+
+    def _await(self, started: Started, running: Engine, progress: Progress) -> None:
+        """All daemons serve by their own account, and the ResourceManager has all nodes."""
+        began = time.monotonic()
+        waiting = [s for s in SERVICES if s not in NODES and s != "client"]
+        url = f"http://127.0.0.1:{started.ports['RM_PORT']}"
+        while True:
+            waiting = [s for s in waiting if not self._serves(started, running, s)]
+            states = {} if "rm" in waiting else node_states(url) or {}
+            missing = [n for n in NODES if states.get(n) != "RUNNING"]
+            seconds = time.monotonic() - began
+            if not waiting and not missing:
+                progress(f"all daemons serve after {seconds:.0f} s")
+                return
+            late = ", ".join([*waiting, *missing])
+            if seconds > _UP_LIMIT_S:
+                raise DockerError(
+                    f"after {seconds:.0f} s these do not serve: {late}: docker/logs shows what "
+                    "they print"
+                )
+            progress(f"waiting for {late}: {seconds:.0f} s")
+            time.sleep(1.0)
+
+    def _serves(self, started: Started, running: Engine, service: str) -> bool:
+        name = f"{started.name}-{service}"
+        done = running.call("exec", name, "/opt/cluster/health", service, limit_s=30)
+        if done.returncode != 0 and "is not running" in done.stderr:
+            logs = running.call("logs", "--tail", "5", name)
+            lines = (logs.stdout + logs.stderr).strip().splitlines() or ["it printed nothing"]
+            raise DockerError(f"{service} has ended: {lines[-1]}: docker/logs {service} shows more")
+        return done.returncode == 0
+
+    @contextlib.contextmanager
+    def _exclusive(self, progress: Progress) -> Iterator[None]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                progress("waiting for another command on this cluster")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _require_memory() -> None:
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = int(next(x for x in lines if x.startswith("MemAvailable")).split()[1]) // 1024
+    if free < _NEEDED_MB:
+        raise DockerError(
+            f"{free} MB of memory are free, the cluster with a job needs {_NEEDED_MB} MB: end "
+            "something else, or take a larger machine"
+        )
+
+
+def _free_net(running: Engine) -> str:
+    """The first three numbers of a network of 256 addresses that no other one has."""
+    listed = running.run("network", "ls", "-q").split()
+    taken = [ipaddress.ip_network("172.31.250.0/24")]
+    for entry in json.loads(running.run("network", "inspect", *listed)) if listed else []:
+        configured = (entry.get("IPAM") or {}).get("Config") or []
+        taken += [ipaddress.ip_network(c["Subnet"]) for c in configured if c.get("Subnet")]
+    taken += _routed()
+    for number in _NETS:
+        net = ipaddress.ip_network(f"172.28.{number}.0/24")
+        if not any(net.overlaps(other) for other in taken if other.version == net.version):
+            return f"172.28.{number}"
+    raise DockerError(
+        "every network from 172.28.64.0/24 to 172.28.223.0/24 is taken: end clusters of other "
+        "clones (docker/down)"
+    )
+
+
+def _routed() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """The networks that this machine has a way to, the default route left out."""
+    found: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/net/route").read_text(encoding="ascii").splitlines()[1:]
+        for fields in (line.split() for line in lines):
+            address, mask = (int.from_bytes(bytes.fromhex(fields[i]), "little") for i in (1, 7))
+            if mask:
+                found.append(ipaddress.IPv4Network((address, mask.bit_count())))
+    return found
+
+
+def _free_ports(environment: Mapping[str, str]) -> dict[str, int]:
+    """A port on loopback for each: the one that the user names, else the first free one.
+
+    Raises:
+        DockerError: the one that the user names is no port, or is taken.
+    """
+    found: dict[str, int] = {}
+    for name, first in PORTS.items():
+        variable = f"HOMEPORT_DOCKER_{name}"
+        given = environment.get(variable, "")
+        if given:
+            if not given.isdigit() or not 0 < int(given) < 2**16:
+                raise DockerError(f"{variable} = {given!r}: it must be a port from 1 to 65535")
+            if not _is_free(int(given)):
+                raise DockerError(
+                    f"{variable} = {given}: the port is taken: set another one, or unset it for any"
+                )
+            found[name] = int(given)
+        else:
+            found[name] = next(p for p in range(first, first + 900) if _is_free(p))
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,266 @@
+"""The Docker engine: the user's own, else one that root starts for the time of a cluster.
+
+Looked for in this order: DOCKER_HOST, the context of the docker command, then our own socket. An
+engine of ours has its data, its state and its socket in the cache, so that images stay, and is
+stopped with the last cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from docker_cluster.errors import DockerError
+from local_cluster import processes
+
+Progress = Callable[[str], None]
+
+_START_LIMIT_S = 60.0
+_STOP_LIMIT_S = 30.0
+_BRIDGE = "172.31.250.1/24"
+_OLDEST = 20
+_FORWARDS = Path("/proc/sys/net/ipv4/ip_forward")
+_MARKS = ("DOCKER", "docker0", _BRIDGE.rpartition(".")[0])
+"""One of them is in each rule that an engine adds for itself."""
+_COMPOSE = (("docker", "compose"), ("docker-compose",))
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A running engine; ``host``: its address, as DOCKER_HOST has it; "": the command's default."""
+
+    host: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a program that uses it."""
+        return {**os.environ, **({"DOCKER_HOST": self.host} if self.host else {})}
+
+    def run(self, *arguments: str, limit_s: float = 600.0) -> str:
+        """What ``docker`` prints.
+
+        Raises:
+            DockerError: it fails; the message has its last line.
+        """
+        done = self.call(*arguments, limit_s=limit_s)
+        if done.returncode != 0:
+            lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+            raise DockerError(f"docker {arguments[0]}: {lines[-1]}")
+        return done.stdout
+
+    def call(self, *arguments: str, limit_s: float = 600.0) -> subprocess.CompletedProcess[str]:
+        """``docker`` as it ends."""
+        return subprocess.run(
+            ["docker", *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
+        )
+
+    def compose(self) -> tuple[str, ...]:
+        """The command of compose, version 1 or 2.
+
+        Raises:
+            DockerError: there is none.
+        """
+        for command in _COMPOSE:
+            with contextlib.suppress(OSError):
+                version = [*command, "version"]
+                done = subprocess.run(
+                    version, env=self.environment, capture_output=True, timeout=60, check=False
+                )
+                if done.returncode == 0:
+                    return command
+        raise DockerError(
+            "the Docker engine has no compose: install it (Debian: apt-get install docker-compose)"
+        )
+
+
+def folder(cache: Path) -> Path:
+    """Where images, the engine's state and what is built for it are kept."""
+    return cache / "docker"
+
+
+def find(cache: Path) -> Engine | None:
+    """An engine that answers.
+
+    Raises:
+        DockerError: there is one that this user may not use, or it is too old.
+    """
+    if shutil.which("docker") is None:
+        return None
+    socket = _socket(cache)
+    for host in ("", f"unix://{socket}"):
+        if host and not socket.exists():
+            continue
+        done = Engine(host).call("version", "-f", "{{.Server.Version}}", limit_s=60)
+        if done.returncode == 0:
+            _require_version(done.stdout.strip())
+            return Engine(host)
+        if "permission denied" in done.stderr:
+            raise DockerError(
+                "a Docker engine runs and this user may not use it: join the group docker "
+                "(usermod -aG docker USER), or run this as root"
+            )
+    return None
+
+
+def _require_version(version: str) -> None:
+    major = version.partition(".")[0]
+    if major.isdigit() and int(major) < _OLDEST:
+        raise DockerError(f"the Docker engine is {version}: install {_OLDEST}.10 or later")
+
+
+def ensure(cache: Path, progress: Progress) -> Engine:
+    """An engine that answers; root starts one where there is none.
+
+    Raises:
+        DockerError: there is none and none can be started from here.
+    """
+    found = find(cache)
+    if found is not None:
+        return found
+    if os.geteuid() != 0:
+        raise DockerError(
+            "no Docker engine answers: start one (systemctl start docker), let DOCKER_HOST name "
+            "one, or run this as root, which starts one for the time of the cluster"
+        )
+    if shutil.which("dockerd") is None:
+        raise DockerError(
+            "no Docker engine answers and none is installed: install one (Debian: apt-get install "
+            "docker.io docker-compose)"
+        )
+    with _exclusive(cache):
+        return find(cache) or _start(cache, progress)
+
+
+def _start(cache: Path, progress: Progress) -> Engine:
+    own, socket = folder(cache) / "engine", _socket(cache)
+    own.mkdir(parents=True, exist_ok=True)
+    progress("starting a Docker engine of our own")
+    pid_file, log = own / "dockerd.pid", own / "dockerd.log"
+    pid_file.unlink(missing_ok=True)  # of an engine that was killed; ours does not answer
+    if not (own / "network.json").exists():
+        _note_network(own / "network.json")
+    command = ["dockerd", "--data-root", str(own / "data"), "--exec-root", str(own / "exec")]
+    command += ["--pidfile", str(pid_file), "-H", f"unix://{socket}", "--bip", _BRIDGE]
+    command += ["--storage-driver", "overlay2", "--log-level", "warn"]
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
+        )
+    deadline = time.monotonic() + _START_LIMIT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        found = find(cache)
+        if found is not None:
+            return found
+        time.sleep(0.1)
+    process.terminate()
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    said = lines[-1] if lines else "it printed nothing"
+    raise DockerError(f"the Docker engine does not start ({said}): see {log}")
+
+
+def stop_own(cache: Path, progress: Progress) -> None:
+    """An engine of ours without any container has ended, and left nothing of its network."""
+    socket = _socket(cache)
+    if not socket.exists():
+        return
+    with _exclusive(cache):
+        engine = Engine(f"unix://{socket}")
+        listed = engine.call("ps", "-aq", limit_s=60)
+        if listed.returncode == 0 and listed.stdout.strip():
+            return
+        own = folder(cache) / "engine"
+        pid = _pid(own / "dockerd.pid")
+        if pid is not None:
+            progress("stopping our Docker engine")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+            _await_end(pid)
+        socket.unlink(missing_ok=True)
+        _restore_network(own / "network.json")
+
+
+def _pid(path: Path) -> int | None:
+    """The engine's process, if it lives and is one."""
+    try:
+        pid = int(path.read_text())
+        is_engine = b"dockerd" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        return None
+    return pid if is_engine else None
+
+
+def _await_end(pid: int) -> None:
+    deadline = time.monotonic() + _STOP_LIMIT_S
+    while time.monotonic() < deadline and processes.info(pid) is not None:
+        time.sleep(0.05)
+
+
+def _note_network(path: Path) -> None:
+    """What an engine changes of the machine's network, as it is now."""
+    policy = "ACCEPT"
+    for line in _iptables("-S", "FORWARD"):
+        if line.startswith("-P FORWARD "):
+            policy = line.split()[-1]
+    forwards = _FORWARDS.read_text(encoding="ascii").strip()
+    path.write_text(json.dumps({"policy": policy, "forwards": forwards}), encoding="utf-8")
+
+
+def _restore_network(path: Path) -> None:
+    """The engine's bridge and its rules of packets are gone, and the rest is as it was noted."""
+    for table, chains in (
+        ("filter", ("FORWARD",)),
+        ("nat", ("PREROUTING", "OUTPUT", "POSTROUTING")),
+    ):
+        for chain in chains:
+            for rule in _iptables("-t", table, "-S", chain):
+                if rule.startswith("-A") and any(mark in rule for mark in _MARKS):
+                    _iptables("-t", table, "-D", *shlex.split(rule)[1:])
+        own = [r.split()[1] for r in _iptables("-t", table, "-S") if r.startswith("-N DOCKER")]
+        for option in ("-F", "-X"):
+            for chain in own:
+                _iptables("-t", table, option, chain)
+    subprocess.run(["ip", "link", "del", "docker0"], capture_output=True, check=False)
+    with contextlib.suppress(OSError, ValueError):
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        _iptables("-P", "FORWARD", noted["policy"])
+        _FORWARDS.write_text(noted["forwards"], encoding="ascii")
+        path.unlink()
+
+
+def _iptables(*arguments: str) -> list[str]:
+    """The lines that it prints; none where it fails."""
+    try:
+        command = ["iptables", "-w", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return []
+    return done.stdout.splitlines()
+
+
+def _socket(cache: Path) -> Path:
+    return folder(cache) / "engine" / "docker.sock"
+
+
+@contextlib.contextmanager
+def _exclusive(cache: Path) -> Iterator[None]:
+    folder(cache).mkdir(parents=True, exist_ok=True)
+    with (folder(cache) / "engine.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,140 @@
+"""The image: its base, its context, and its name, which is that of its content.
+
+Jars come from Maven, settings from ``settings``; nothing but Debian's packages is fetched while it
+is built. homeport is not in it: after a change of the code it stays as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from docker_cluster import settings
+from docker_cluster.engine import Engine, folder
+from docker_cluster.errors import DockerError
+from local_cluster.jars import ensure_jars
+
+Progress = Callable[[str], None]
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = "debian:bookworm-slim"
+NAME = "homeport-cluster"
+ROLES = ("hadoop", "hdfs", "kafka", "zookeeper")
+_PULL_LIMIT_S = 300.0
+_BUILD_LIMIT_S = 1200.0
+_MAKE_LIMIT_S = 1200.0
+
+
+def ensure(engine: Engine, cache: Path, progress: Progress) -> str:
+    """The name of the image that fits this clone; it is built now if it is not there.
+
+    Raises:
+        DockerError: it cannot be built; the message names the log.
+        ClusterError: Maven cannot fetch the jars.
+    """
+    jars = {role: ensure_jars(cache, role, progress) for role in ROLES}
+    context = folder(cache) / "context"
+    context.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="homeport-", dir=context) as name:
+        target = Path(name)
+        _fill(target, jars)
+        image = f"{NAME}:{_digest(target)}"
+        if engine.call("image", "inspect", image).returncode == 0:
+            return image
+        _ensure_base(engine, cache, progress)
+        progress(f"building the image {image}")
+        log = folder(cache) / "build.log"
+        with log.open("wb") as sink:
+            done = subprocess.run(
+                ["docker", "build", "--build-arg", f"BASE={BASE}", "-t", image, str(target)],
+                env=engine.environment | {"DOCKER_BUILDKIT": "0"},
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                timeout=_BUILD_LIMIT_S,
+                check=False,
+            )
+        if done.returncode != 0:
+            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            said = lines[-1] if lines else f"exit code {done.returncode}"
+            raise DockerError(f"the image cannot be built ({said}): see {log}")
+    return image
+
+
+def _fill(target: Path, jars: dict[str, Path]) -> None:
+    shutil.copy2(ROOT / "docker" / "Dockerfile", target)
+    shutil.copytree(ROOT / "docker" / "image", target / "image")
+    settings.write(target / "conf")
+    known: set[str] = set()
+    for role in ROLES:
+        (target / "jars" / role).mkdir(parents=True)
+        for jar in sorted(jars[role].glob("*.jar")):
+            # hdfs and hadoop come together to one class path: one of each is enough.
+            if role == "hdfs" and jar.name in known:
+                continue
+            known.add(jar.name)
+            _link(jar, target / "jars" / role / jar.name)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _digest(context: Path) -> str:
+    """Of names, modes and contents; of jars the names, as each has its version in it."""
+    digest = hashlib.sha256(BASE.encode())
+    for path in sorted(p for p in context.rglob("*") if p.is_file()):
+        digest.update(f"{path.relative_to(context)} {path.stat().st_mode:o}\n".encode())
+        if path.suffix != ".jar":
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _ensure_base(engine: Engine, cache: Path, progress: Progress) -> None:
+    """The public base image; where no registry answers, the same made of Debian's packages."""
+    if engine.call("image", "inspect", BASE).returncode == 0:
+        return
+    kept = folder(cache) / "base.tar"
+    if not kept.exists():
+        progress(f"pulling {BASE}")
+        try:
+            if engine.call("pull", BASE, limit_s=_PULL_LIMIT_S).returncode == 0:
+                return
+        except subprocess.TimeoutExpired:
+            pass
+        progress(f"no registry answers: making {BASE} of Debian's packages (a minute, once)")
+        _make_base(kept, folder(cache) / "base.log")
+    engine.run("import", "--change", 'CMD ["bash"]', str(kept), BASE)
+
+
+def _make_base(target: Path, log: Path) -> None:
+    if os.geteuid() != 0:
+        raise DockerError(
+            f"{BASE} is neither here nor can it be pulled, and only root can make it: pull it "
+            f"(docker pull {BASE}), or run this as root"
+        )
+    if shutil.which("debootstrap") is None:
+        raise DockerError(
+            f"{BASE} is neither here nor can it be pulled, and debootstrap, which makes it, is "
+            "not installed: apt-get install debootstrap"
+        )
+    script = Path(__file__).with_name("make_base.sh")
+    partial = target.with_suffix(".partial")
+    with log.open("wb") as sink:
+        done = subprocess.run(
+            ["bash", str(script), str(partial)],
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            timeout=_MAKE_LIMIT_S,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise DockerError(f"{BASE} cannot be made of Debian's packages: see {log}")
+    partial.replace(target)
