@@ -18,6 +18,9 @@ class-data archive. Safe to repeat and to interrupt. Takes about a minute the fi
 under a second after that. Progress goes to stderr."""
 
 
+_NEEDS = ("java", "spark", "network", "docker")
+
+
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     own, command = arguments, []
     if "--" in arguments:
@@ -25,7 +28,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         own, command = arguments[:at], arguments[at + 1 :]
     parser = argparse.ArgumentParser(
         prog="scripts/setup.sh",
-        usage="%(prog)s [--with java|spark|network]... [-- COMMAND [ARGUMENT]...]",
+        usage="%(prog)s [--with java|spark|network|docker]... [-- COMMAND [ARGUMENT]...]",
         description=_ABOUT,
         epilog="COMMAND is looked for in .venv/bin first, and replaces this process.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -34,11 +37,12 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         "--with",
         dest="needs",
         action="append",
-        choices=("java", "spark", "network"),
+        choices=_NEEDS,
         default=[],
         help="java: Java 17, Maven and libcrypt.so.1 too; "
         "spark: those and the class-data archive that makes Spark sessions start fast; "
-        "network: iproute2 and iptables, if they can be had, for networks that tests break",
+        "network: iproute2 and iptables, if they can be had, for networks that tests break; "
+        "docker: a Docker engine with compose, if it can be had, for clusters in containers",
     )
     return parser.parse_args(own), command
 
@@ -64,7 +68,7 @@ def main() -> int:
     options, command = _parse(sys.argv[1:])
     before = {number: signal.signal(number, _ended) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        needs = {need: need in options.needs for need in ("java", "spark", "network")}
+        needs = {need: need in options.needs for need in _NEEDS}
         env = ensure(Progress(), **needs)
         for number, handler in before.items():
             signal.signal(number, handler)

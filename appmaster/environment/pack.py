@@ -64,7 +64,7 @@ def pack(
             return _pack(folder, requirements, machine, packages, say)
     except OSError as error:
         raise HomeportError(
-            f"the environment cannot be packed in {folder} ({error.strerror or error}): make room, "
+            f"the environment cannot be packed in {folder} ({error}): make room, "
             "or let HOMEPORT_CACHE_DIR name another folder"
         ) from None
 

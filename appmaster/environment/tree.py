@@ -151,8 +151,10 @@ def finish(tree: Path, machine: Machine, identity: str) -> None:
     """Commands start the interpreter beside them; the node's programs and the description exist."""
     commands = tree / "bin"
     commands.mkdir(exist_ok=True)
-    for command in commands.iterdir():
-        if command.is_symlink() or command.name.startswith(("python", "activate", "Activate")):
+    for command in list(commands.iterdir()):
+        if command.is_dir():
+            shutil.rmtree(command)  # byte code of scripts
+        elif command.is_symlink() or command.name.startswith(("python", "activate", "Activate")):
             command.unlink()
         else:
             _relocate(command)

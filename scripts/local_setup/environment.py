@@ -17,7 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import spark_archive
-from local_setup.prerequisites import require_java_tools, want_network_tools
+from local_setup.prerequisites import (
+    require_java_tools,
+    want_docker_tools,
+    want_network_tools,
+)
 from local_setup.progress import Progress, SetupError, run_logged
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +45,14 @@ def cache_dir() -> Path:
     return Path(os.environ.get("HOMEPORT_CACHE_DIR") or f"{base}/homeport").expanduser().absolute()
 
 
-def ensure(progress: Progress, *, java: bool, spark: bool, network: bool = False) -> dict[str, str]:
+def ensure(
+    progress: Progress,
+    *,
+    java: bool,
+    spark: bool,
+    network: bool = False,
+    docker: bool = False,
+) -> dict[str, str]:
     """The environment variables for a command of this clone, everything it needs being there.
 
     Args:
@@ -49,6 +60,7 @@ def ensure(progress: Progress, *, java: bool, spark: bool, network: bool = False
         java: the command starts Java programs (YARN, Kafka, Skein, Spark).
         spark: it starts Spark sessions, so the class-data archive must be up to date.
         network: it makes clusters with networks of their own, where that is possible.
+        docker: it makes clusters in containers, where that is possible.
 
     Raises:
         SetupError: something is missing or failed; the message says what to do.
@@ -63,6 +75,8 @@ def ensure(progress: Progress, *, java: bool, spark: bool, network: bool = False
                 env["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{home / 'bin'}"
         if network:
             want_network_tools(progress, LOG)
+        if docker:
+            want_docker_tools(progress, LOG)
         _ensure_packages(progress)
         _ensure_homeport(progress)
         _ensure_links()

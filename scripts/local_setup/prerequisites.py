@@ -2,7 +2,7 @@
 
 Missing things are installed where that is possible without asking (root on a system with apt-get);
 everywhere else one message names all of them and how to get them. The programs that make network
-namespaces are wanted, not needed.
+namespaces and containers are wanted, not needed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,11 @@ from pathlib import Path
 from local_cluster.net import network
 from local_setup.progress import Progress, SetupError, run_logged
 
+_DOCKER = {
+    "dockerd": "docker.io",
+    "docker-compose": "docker-compose",
+    "debootstrap": "debootstrap",
+}
 JAVA_MAJOR = 17
 """Hadoop 3.5, Kafka 4.3 and Spark 4.3 all run on it; the class-data archives are made by it."""
 
@@ -110,6 +116,34 @@ def want_network_tools(progress: Progress, log: Path) -> None:
             _install(missing, progress, log)
         except SetupError as error:
             progress.say(f"Tests of a network that breaks are left out: {error}")
+
+
+def want_docker_tools(progress: Progress, log: Path) -> None:
+    """An engine, compose, and what makes a base image are there, where they can be installed.
+
+    A machine that has the ``docker`` command and an engine that answers keeps what it has.
+    """
+    if not _may_install() or _has_engine():
+        return
+    missing = [package for tool, package in _DOCKER.items() if shutil.which(tool) is None]
+    missing += [p for p in network.missing_packages() if p not in missing]
+    if missing:
+        try:
+            _install(missing, progress, log)
+        except SetupError as error:
+            progress.say(f"Clusters in containers are left out: {error}")
+
+
+def _has_engine() -> bool:
+    """Whether an engine answers, and compose is there."""
+    tools = (["docker", "version"], ["docker", "compose", "version"])
+    try:
+        return all(
+            subprocess.run(t, capture_output=True, timeout=60, check=False).returncode == 0
+            for t in tools
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def _may_install() -> bool:

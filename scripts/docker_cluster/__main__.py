@@ -1,0 +1,106 @@
+"""The commands docker/up, down, status and logs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+
+from docker_cluster.cluster import SERVICES, DockerCluster
+from docker_cluster.errors import DockerError
+from homeport.config.errors import HomeportError
+from local_cluster.errors import ClusterError
+
+_EPILOG = "Exit code 0: done; 1: it cannot be done, and one line says why and what to do."
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="docker", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser(
+        "up",
+        help="start the cluster in containers",
+        description="Starts ResourceManager, NodeManagers nm1 to nm3, HDFS, Kafka, ZooKeeper and a "
+        "client in containers; everything they need is fetched and built first (minutes, once). "
+        "Repeated after a change of the code, it renews the client's homeport in seconds.",
+        epilog=_EPILOG,
+    )
+    commands.add_parser(
+        "down",
+        help="remove it, with all its data",
+        description="Removes containers, networks and volumes of this clone's cluster, and stops "
+        "the Docker engine if docker/up has started it and no other cluster uses it.",
+        epilog=_EPILOG,
+    )
+    status = commands.add_parser("status", help="show its containers and addresses", epilog=_EPILOG)
+    status.add_argument("--json", action="store_true", help="as JSON")
+    logs = commands.add_parser(
+        "logs",
+        help="show what its daemons print",
+        description="Shows what the daemons print. Logs of a job's containers: docker exec into "
+        "client, then homeport, or yarn logs.",
+        epilog=_EPILOG,
+    )
+    logs.add_argument("services", nargs="*", metavar="SERVICE", help=", ".join(SERVICES))
+    logs.add_argument("--follow", "-f", action="store_true", help="go on until Ctrl-C")
+    return parser
+
+
+def _show(status: dict[str, object]) -> None:
+    if not status:
+        print("the cluster in containers is down; docker/up starts it")
+        return
+    print(f"cluster {status['name']}, image {status['image']}")
+    for part in ("addresses", "containers"):
+        values = status[part]
+        assert isinstance(values, dict)  # noqa: S101 - for the type checker
+        for name, value in values.items():
+            print(f"  {name:<16} {value}")
+
+
+def _logs(cluster: DockerCluster, services: list[str], *, follow: bool) -> int:
+    unknown = [s for s in services if s not in SERVICES]
+    if unknown:
+        raise DockerError(f"no service {unknown[0]!r}: there are {', '.join(SERVICES)}")
+    code = 0
+    for service in services or SERVICES:
+        print(f"==> {service}", flush=True)
+        command = ["docker", "logs", *(["--follow"] if follow else []), cluster.container(service)]
+        code = subprocess.run(command, env=cluster.engine.environment, check=False).returncode
+    return code
+
+
+def _progress(line: str) -> None:
+    print(line, flush=True)
+
+
+def main() -> int:
+    """Runs a command; its exit code."""
+    options = _parser().parse_args()
+    cluster = DockerCluster()
+    try:
+        match options.command:
+            case "up":
+                cluster.up(_progress)
+                _show(cluster.status())
+            case "down":
+                cluster.down(_progress)
+                print("the cluster in containers is down, and nothing of it is left")
+            case "status" if options.json:
+                print(json.dumps(cluster.status()))
+            case "status":
+                _show(cluster.status())
+            case "logs":
+                return _logs(cluster, options.services, follow=options.follow)
+    except (DockerError, ClusterError, HomeportError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
