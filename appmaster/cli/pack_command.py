@@ -28,7 +28,7 @@ def pack(
 ) -> None:
     """Packs homeport, all that it requires, and what a job requires, into one archive.
 
-    Prints its path, for yarn.python.archive: YARN unpacks it once on each node, which needs Java
+    Prints its path, for yarn.python.archive: it is unpacked once on each node, which needs Java
     and the same minor version of Python, and nothing else. It has what is installed where this
     command runs; versions in requirements.txt should be exact. Packed again without a change, it
     is there already.

@@ -1,4 +1,4 @@
-"""The environment as one tar.gz, which YARN unpacks on each node.
+"""The environment as one tar.gz, which is unpacked on each node.
 
 It is a chain of gzip members: dependencies first, which are kept, and homeport last. After a change
 of homeport alone only the last is made again.

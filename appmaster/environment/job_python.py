@@ -13,9 +13,11 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from homeport.appmaster.environment import node
 from homeport.appmaster.environment.tree import DESCRIPTION_NAME, START_NAME, describe
 from homeport.appmaster.yarn.hadoop_files import FileFacts, HadoopFiles
 from homeport.appmaster.yarn.submission import NodePython, cache_folder
@@ -138,7 +140,9 @@ def _from_local(value: str, path: Path, cache: Path, say: Callable[[str], None])
         facts = path.stat()
         known_as = f"{path} {facts.st_size} {facts.st_mtime_ns}"
         tree = _unpacked(value, known_as, cache, lambda _: path, say)
-    return JobPython(NodePython.travelling(str(path)), _here(tree), _KEY, value, upload=path)
+    return JobPython(
+        NodePython.travelling(str(path), _start()), _here(tree), _KEY, value, upload=path
+    )
 
 
 def _from_cluster(
@@ -156,7 +160,12 @@ def _from_cluster(
 
     known_as = f"{value} {facts.size} {facts.modified_ms}"
     tree = _unpacked(value, known_as, cache, fetch, say)
-    return JobPython(NodePython.travelling(value), _here(tree), _KEY, value)
+    return JobPython(NodePython.travelling(value, _start()), _here(tree), _KEY, value)
+
+
+def _start() -> str:
+    """The program that goes with an archive to the nodes."""
+    return str(resources.files(node).joinpath(START_NAME))
 
 
 def _require_suffix(value: str) -> None:

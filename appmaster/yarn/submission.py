@@ -42,7 +42,8 @@ from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.incarnation import job_identity
 
 ANY_SERVICE = "any"
-ENVIRONMENT_NAME = "__environment"
+_ENVIRONMENT_NAME = "__environment"
+_START_NAME = "__start"
 APPLICATION_TAG = "homeport"
 JOB_TAG_PREFIX = "homeport-job-"
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
@@ -134,12 +135,13 @@ def private_yarn_site(hadoop_conf_dir: Path) -> bytes:
 class NodePython:
     """How the job's processes start on a node.
 
-    ``command``: the words of a shell that start Python; ``archive``: path or URL of the environment
-    that YARN unpacks for them; None: every node has it.
+    ``command``: the words of a shell that start Python. ``archive``: path or URL of the environment
+    that travels, and ``start``: the program that unpacks it on a node; None: every node has it.
     """
 
     command: str
     archive: str | None = None
+    start: str | None = None
 
     @staticmethod
     def installed(python: str) -> NodePython:
@@ -147,9 +149,9 @@ class NodePython:
         return NodePython(shlex.quote(python))
 
     @staticmethod
-    def travelling(archive: str) -> NodePython:
-        """The environment in this archive, with an interpreter that it finds on the node."""
-        return NodePython(f"/bin/bash {ENVIRONMENT_NAME}/start", archive)
+    def travelling(archive: str, start: str) -> NodePython:
+        """The environment in this archive, with an interpreter that ``start`` finds on the node."""
+        return NodePython(f"/bin/bash {_START_NAME}", archive, start)
 
 
 @dataclass(frozen=True)
@@ -230,12 +232,17 @@ def specification(
 
 
 def _environment_of(python: NodePython, environment: Mapping[str, str]) -> dict[str, object]:
-    """The environment that travels; the user's applications share what YARN has unpacked of it."""
-    if python.archive is None:
+    """The environment that travels; the user's applications share what a node has of it.
+
+    YARN does not unpack it: without Hadoop's native library, it would start one process for the
+    mode of each of its ten thousand files.
+    """
+    if python.archive is None or python.start is None:
         return {}
     skein = import_skein(environment)
     return {
-        ENVIRONMENT_NAME: skein.File(python.archive, type="ARCHIVE", visibility="PRIVATE"),
+        _ENVIRONMENT_NAME: skein.File(python.archive, type="FILE", visibility="PRIVATE"),
+        _START_NAME: skein.File(python.start, type="FILE"),
     }
 
 

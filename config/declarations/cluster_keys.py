@@ -192,7 +192,7 @@ YARN_PYTHON_EXECUTABLE = TextKey(
 )
 YARN_PYTHON_ARCHIVE = TextKey(
     name="yarn.python.archive",
-    meaning="path or URL of an environment by homeport pack, which YARN unpacks on each node",
+    meaning="path or URL of an environment by homeport pack, which is unpacked on each node",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

@@ -27,6 +27,7 @@ from docker_cluster import engine as engines
 from docker_cluster import image
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
+from docker_cluster.faults import DockerFaults
 from homeport.appmaster.environment.pack import pack
 from local_cluster.resource_manager import node_states
 from local_setup.environment import cache_dir
@@ -35,7 +36,19 @@ Progress = Callable[[str], None]
 
 ROOT = image.ROOT
 NODES = ("nm1", "nm2", "nm3")
-SERVICES = ("nn", "dn", "zk", "kafka", "rm", *NODES, "client")
+_NUMBERS = {
+    "rm": 10,
+    "nm1": 11,
+    "nm2": 12,
+    "nm3": 13,
+    "nn": 20,
+    "dn": 21,
+    "kafka": 30,
+    "zk": 31,
+    "client": 40,
+}
+"""The last number of the address of each service, as in docker/compose.yaml."""
+SERVICES = tuple(_NUMBERS)
 PORTS = {"KAFKA_PORT": 29092, "RM_PORT": 28088, "ZK_PORT": 22181}
 """Ports on loopback that are tried first; the variables HOMEPORT_DOCKER_<name> set others."""
 EXTRAS = frozenset({"avro", "demo"})
@@ -168,6 +181,18 @@ class DockerCluster:
         options = ["--interactive"] if interactive else []
         return ["docker", "exec", *options, self.container("client"), *arguments]
 
+    @property
+    def addresses(self) -> dict[str, str]:
+        """{service: its address in the cluster's network}."""
+        net = self._up().net
+        return {service: f"{net}.{number}" for service, number in _NUMBERS.items()}
+
+    @property
+    def faults(self) -> DockerFaults:
+        """What may befall its containers."""
+        names = {service: self.container(service) for service in SERVICES}
+        return DockerFaults(self.engine, names, self.addresses)
+
     def _up(self) -> Started:
         started = self._started()
         if started is None:
@@ -246,7 +271,7 @@ class DockerCluster:
         """All daemons serve by their own account, and the ResourceManager has all nodes."""
         began = time.monotonic()
         waiting = [s for s in SERVICES if s not in NODES and s != "client"]
-        url = f"http://127.0.0.1:{started.ports['RM_PORT']}"
+        url, said = f"http://127.0.0.1:{started.ports['RM_PORT']}", ""
         while True:
             waiting = [s for s in waiting if not self._serves(started, running, s)]
             states = {} if "rm" in waiting else node_states(url) or {}
@@ -261,7 +286,9 @@ class DockerCluster:
                     f"after {seconds:.0f} s these do not serve: {late}: docker/logs shows what "
                     "they print"
                 )
-            progress(f"waiting for {late}: {seconds:.0f} s")
+            if late != said:
+                progress(f"waiting for {late}")
+                said = late
             time.sleep(1.0)
 
     def _serves(self, started: Started, running: Engine, service: str) -> bool:

@@ -12,8 +12,9 @@ from types import FrameType
 from typing import Any
 
 from flights_demo import counting, fail_host, standbys
+from flights_demo.attached import AttachedCluster
 from flights_demo.chaos import OVERRIDES, Chaos
-from flights_demo.clusters import bring_up
+from flights_demo.clusters import DemoCluster, bring_up
 from flights_demo.job import EXAMPLE, ROOT, DemoJob
 from flights_demo.options import parse_arguments
 from flights_demo.rescale import COUNTS, SECONDS, Rescale
@@ -43,11 +44,18 @@ RATE_WITH_KILL = 10_000
 class Demo:
     """One run; ``verdicts`` says of each thing that was promised whether it held."""
 
-    def __init__(self, options: argparse.Namespace, screen: Screen, cluster: LocalCluster) -> None:
+    def __init__(
+        self, options: argparse.Namespace, screen: Screen, local: LocalCluster | None
+    ) -> None:
+        """``local``: the cluster of this run's own; None: the one whose client runs this."""
         self._options = options
         self._screen = screen
+        self._own = local
+        cluster: DemoCluster = AttachedCluster() if local is None else local
         self._cluster = cluster
         overrides: tuple[str, ...] = () if self._seed is None else OVERRIDES
+        if options.attached is not None:
+            overrides += (f"yarn.python.archive={options.attached}",)
         if options.standbys:
             overrides += standbys.OVERRIDES
         if options.fail_host:
@@ -129,6 +137,12 @@ class Demo:
                 self.verdicts += looked.verdicts()
 
     @property
+    def _local(self) -> LocalCluster:
+        """The cluster of this run's own; the options see to it that there is one."""
+        assert self._own is not None  # noqa: S101 - for the type checker
+        return self._own
+
+    @property
     def _jobs(self) -> list[DemoJob]:
         """The flights job, and through a loop of kills the counting job beside it."""
         return [self._job] if self._options.kill_loop is None else [self._job, self._counting]
@@ -150,7 +164,7 @@ class Demo:
     def _rescale(self) -> None:
         """The job has had more containers, and fewer, while input came."""
         screen = self._screen
-        rescale = Rescale(self._cluster, self._job, self._reader, screen)
+        rescale = Rescale(self._local, self._job, self._reader, screen)
         rate = self._options.rate or round(FLIGHTS / SECONDS)
         screen.say(f"producing {rate:,} records per second")
         self._producer = self._run_producer(*self._rate(rate))
@@ -183,7 +197,7 @@ class Demo:
         screen = self._screen
         chaos = Chaos(
             seed,
-            self._cluster,
+            self._local,
             self._jobs,
             lambda job: am_url(self._reader, job.name),
             screen,
@@ -236,7 +250,7 @@ class Demo:
     def _consume(self) -> None:
         """Until the checkpoints stand at the end of each input partition."""
         assert self._producer is not None  # noqa: S101 - set by run()
-        victim = Victim(self._cluster, self._screen) if self._options.kill_container else None
+        victim = Victim(self._local, self._screen) if self._options.kill_container else None
         produce_s = FLIGHTS / (self._options.rate or RATE_WITH_KILL)
         deadline = time.monotonic() + CONSUME_LIMIT_S + produce_s
         while True:
@@ -374,14 +388,14 @@ class Demo:
         """What ``--keep`` prints."""
         kill = shlex.join(self._job.command("kill"))
         lines: list[tuple[str, ...]] = [
-            ("cluster", self._cluster.name),
-            ("shell", f'eval "$(scripts/dev-cluster env --name {self._cluster.name})"'),
-            ("Kafka", self._cluster.bootstrap_servers),
-            ("YARN", self._cluster.rm_url),
+            ("cluster", self._local.name),
+            ("shell", f'eval "$(scripts/dev-cluster env --name {self._local.name})"'),
+            ("Kafka", self._local.bootstrap_servers),
+            ("YARN", self._local.rm_url),
             *self._job.pages(),
-            ("logs", f"scripts/dev-cluster logs --name {self._cluster.name}"),
+            ("logs", f"scripts/dev-cluster logs --name {self._local.name}"),
             ("stop the job", kill),
-            ("stop it all", f"scripts/dev-cluster down --name {self._cluster.name}"),
+            ("stop it all", f"scripts/dev-cluster down --name {self._local.name}"),
         ]
         self._screen.table("Kept", lines)
 
@@ -400,8 +414,9 @@ def main() -> int:
     demo: Demo | None = None
     verdict = "FAILED"
     try:
-        with screen.phase("local cluster: YARN with 3 nodes, Kafka"):
-            cluster = bring_up(screen.say)
+        if options.attached is None:
+            with screen.phase("local cluster: YARN with 3 nodes, Kafka"):
+                cluster = bring_up(screen.say)
         demo = Demo(options, screen, cluster)
         demo.run()
         if all(ok for _, ok in demo.verdicts):

@@ -1,14 +1,47 @@
-"""The local cluster of one demo run, named after its clone."""
+"""The cluster of one demo run: what a demo needs of it, and the local one named after its clone."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
 
 from flights_demo.job import ROOT
 from local_cluster.cluster import LocalCluster, remove_abandoned
 from local_cluster.errors import ClusterRunningError
+
+
+class DemoCluster(Protocol):
+    """What a demo needs of a cluster that is up; ``LocalCluster`` has it."""
+
+    def env(self) -> dict[str, str]:
+        """Environment variables for clients, to be laid over one's own."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Kafka, as jobs and the demo reach it."""
+
+    @property
+    def rm_url(self) -> str:
+        """Base of the ResourceManager's web service."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of its hosts."""
+
+    def status(self) -> dict[str, Any]:
+        """``nodes``: for each its ``host`` and its ``address``."""
+
+    def state_dir(self, node: str) -> Path:
+        """LOGGED_STORE_BASE_DIR of the node's containers."""
+
+    def fail_node(self, node: str) -> str:
+        """The node fails, as this kind of cluster has it; what was done, in a few words."""
+
+    def start_node(self, node: str) -> None:
+        """A node that has failed takes part again."""
 
 
 def bring_up(say: Callable[[str], None]) -> LocalCluster:

@@ -1,8 +1,9 @@
 """A node fails in mid-run, and its containers go on elsewhere (``scripts/demo --fail-host``).
 
-SIGKILL of everything on it, as if the machine lost power. It hosts an active container, and not the
-AM. The history of all processes and the status show what happened. The verdicts judge no times, as
-times depend on the machine.
+On the local cluster everything on it gets SIGKILL, as if the machine lost power; in containers its
+network is cut (``docker/demo``). It hosts an active container, and not the AM. The history of all
+processes and the status show what happened. The verdicts judge no times, as times depend on the
+machine.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import Any
 
 from check_history.reading import Event, read_jobs
 
+from flights_demo.clusters import DemoCluster
 from flights_demo.job import DemoJob
 from flights_demo.screen import DemoError, Screen
-from flights_demo.timeline import PHASES, Lost, first_output_ms, moments
+from flights_demo.timeline import PHASES, Lost, first_output_ms, moments, own_end
 from flights_demo.verdict import CHANGELOGS, Reader, next_offsets
-from local_cluster.cluster import LocalCluster
 from local_cluster.resource_manager import node_states
 
+LEASE_LOST = "lease-lost"
 LEASE_MS = 3_000
 MARGIN_MS = LEASE_MS // 5
 OVERRIDES = (f"cluster-manager.container.lease.ms={LEASE_MS}",)
@@ -44,7 +46,7 @@ class FailHost:
 
     def __init__(
         self,
-        cluster: LocalCluster,
+        cluster: DemoCluster,
         job: DemoJob,
         reader: Reader,
         screen: Screen,
@@ -70,9 +72,9 @@ class FailHost:
         node = self._victim(before)
         here = {p: c for p, c in before.items() if c["host"] == node}
         killed_ms = boot_ms()
-        killed = self._cluster.kill_node(node)
+        done = self._cluster.fail_node(node)
         stated = ", ".join(f"{c['role']} {p}" for p, c in sorted(here.items()))
-        self._screen.say(f"SIGKILL of {node}: {len(killed)} processes, among them {stated}")
+        self._screen.say(f"{done}; on it {stated}")
         try:
             self._await(lambda: self._are_back(here), "all of them elsewhere")
             lost = _lost(before, here)
@@ -82,6 +84,7 @@ class FailHost:
             self._tell_phases(here)
             self._judge_restores(before, here)
             self._await(lambda: self._yarn_says(node) == "LOST", f"YARN to miss {node}")
+            self._judge_isolated(lost, killed_ms)
         finally:
             self._cluster.start_node(node)
         self._judge_return(node)
@@ -178,6 +181,22 @@ class FailHost:
             )
             refuge = before[who.standby]["host"] if who.standby is not None else None
             self.verdicts.append((text, is_tail(restored) and now[processor]["host"] == refuge))
+
+    def _judge_isolated(self, lost: list[Lost], killed_ms: int) -> None:
+        """What was cut off, and not killed, has ended by itself."""
+        events = self._history()
+        for who in lost:
+            end = own_end(events, who, killed_ms)
+            if end is None:
+                continue
+            text = (
+                f"processor {who.processor_id}, cut off, ended by its lease after "
+                f"{(end.ended_ms - killed_ms) / 1000:.2f} s; it committed nothing after "
+                f"{max(end.committed_ms - killed_ms, 0) / 1000:.2f} s, and its successor fenced it "
+                f"after {(end.fenced_ms - killed_ms) / 1000:.2f} s"
+            )
+            is_sound = end.cause == LEASE_LOST and end.committed_ms < end.fenced_ms
+            self.verdicts.append((text, is_sound))
 
     def _judge_return(self, node: str) -> None:
         """The node takes part again, and each active has its standby on another host."""

@@ -94,10 +94,10 @@ class DemoJob:
         out = self._run_job("run")
         self.links = [line for line in out.splitlines() if line.strip()]
         application = re.search(r"application_\d+_\d+", out)
-        url = re.search(r"http://127\.[\d.]+:\d+/", out)
+        url = re.search(r"JobModel\s+(http://\S+:\d+/)", out)
         if application is None or url is None:
             raise DemoError(f"run-job printed no application id or no URL: {out!r}")
-        self.application, self.url = application.group(), url.group()
+        self.application, self.url = application.group(), url.group(1)
 
     def pages(self) -> list[tuple[str, str]]:
         """What the AM can be asked for, and how; nothing before it has answered."""

@@ -43,6 +43,8 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--rate", type=int, metavar="N", help="pace the producer, in records per second"
     )
+    # Runs in the client of a cluster that is up (docker/demo), with the archive of its environment.
+    parser.add_argument("--attached", metavar="ARCHIVE", help=argparse.SUPPRESS)
     _add_what_befalls(parser)
     options = parser.parse_args(argv)
     _refuse_what_does_not_combine(parser, options)
@@ -118,6 +120,8 @@ def _refuse_what_does_not_combine(
         )
     if options.prewarm and not options.fail_host:
         parser.error("--prewarm goes with --fail-host only: give that too, or leave it out")
+    if options.attached is not None and (any(others) or options.kill_loop is not None):
+        parser.error("in containers: only --fail-host, --standbys, --prewarm, --rate and --keep")
     if options.rate is not None and options.rate < 1:
         parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
 

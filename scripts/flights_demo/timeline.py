@@ -58,6 +58,31 @@ def moments(events: Sequence[Event], lost: Lost, killed_ms: int) -> list[Moment]
     return sorted((moment for moment in found if moment), key=lambda moment: moment.at_ms)
 
 
+@dataclass(frozen=True)
+class OwnEnd:
+    """How a container that was cut off has ended by itself. Units: ms since the machine's start.
+
+    ``committed_ms``: its last committed transaction; ``fenced_ms``: when its successor fenced it.
+    """
+
+    cause: str
+    ended_ms: int
+    committed_ms: int
+    fenced_ms: int
+
+
+def own_end(events: Sequence[Event], lost: Lost, cut_ms: int) -> OwnEnd | None:
+    """What its own host says of its end; None: the host says nothing, as one that died."""
+    after = [event for event in events if event.at >= cut_ms]
+    ended = _first(after, lambda e: _is_of(e, lost, "child-stopped"))
+    fenced = _first(after, lambda e: _is_successor(e, lost, "fenced"))
+    if ended is None or fenced is None:
+        return None
+    committed = [e.at for e in events if _is_of(e, lost, "transaction-committed")]
+    cause = str(ended.fields.get("cause"))
+    return OwnEnd(cause, ended.at, max(committed, default=0), fenced.at)
+
+
 FIRST_OUTPUT = "first output committed"
 _OF_THE_SUCCESSOR = (
     ("successor permitted", "permit-granted"),

@@ -117,14 +117,15 @@ def test_an_environment_that_travels_is_localised_once_per_user(
     submission: Submission, tmp_path: Path
 ) -> None:
     """AM and containers start through it; YARN keeps private files beyond an application."""
-    python = NodePython.travelling("hdfs://nn:8020/user/ada/homeport-1.tar.gz")
+    python = NodePython.travelling("hdfs://nn:8020/user/ada/homeport-1.tar.gz", "/opt/start")
     submitted = replace(submission, python=python)
     spec = specification(submitted, tmp_path / "files", None, {"HOME": str(tmp_path)})
-    start = "exec /bin/bash __environment/start -m homeport."
+    start = "exec /bin/bash __start -m homeport."
     for part in (spec.master, *spec.services.values()):
         file = part.files["__environment"]
-        assert (file.source, str(file.type)) == (python.archive, "ARCHIVE")
+        assert (file.source, str(file.type)) == (python.archive, "FILE")
         assert str(file.visibility) == "PRIVATE"
+        assert part.files["__start"].source == "file:///opt/start"
         assert part.script.splitlines()[-1].startswith(start)
 
 

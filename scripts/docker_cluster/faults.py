@@ -1,0 +1,105 @@
+"""What befalls the containers of a cluster: a kill, a pause, a cut of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from docker_cluster.engine import Engine
+from docker_cluster.errors import DockerError
+
+_TABLES = ("INPUT", "OUTPUT")
+
+
+class DockerFaults:
+    """Faults of one cluster. A cut is silent: nothing answers, no connection is closed.
+
+    The packets are dropped inside of the container, by rules of its own network.
+
+    Args:
+        engine: which runs them.
+        names: {place: name of its container}.
+        addresses: {place: its address}.
+    """
+
+    def __init__(
+        self, engine: Engine, names: Mapping[str, str], addresses: Mapping[str, str]
+    ) -> None:
+        self._engine = engine
+        self._names = names
+        self._addresses = addresses
+
+    def cut(self, *places: str) -> None:
+        """Each of the places is cut from all others, both ways."""
+        for place in places:
+            # Its own loopback stays: processes on one machine hear each other.
+            self._rule(place, "-A", "INPUT", "!", "-i", "lo")
+            self._rule(place, "-A", "OUTPUT", "!", "-o", "lo")
+
+    def cut_pair(self, a: str, b: str) -> None:
+        """These two are cut from each other, both ways."""
+        self.cut_one_way(a, b)
+        self.cut_one_way(b, a)
+
+    def cut_one_way(self, sender: str, receiver: str) -> None:
+        """What the sender sends to the receiver is lost; the receiver may be "all"."""
+        if receiver == "all":
+            self._rule(sender, "-A", "OUTPUT", "!", "-o", "lo")
+        else:
+            self._rule(sender, "-A", "OUTPUT", "-d", self._address(receiver))
+
+    def heal(self, *places: str) -> None:
+        """All cuts of the places are gone, or of all."""
+        for place in places or tuple(self._names):
+            for table in _TABLES:
+                self._iptables(place, "-F", table)
+        for place in () if not places else self._names:
+            for address in map(self._address, places):
+                while self._has_rule(place, address):
+                    self._rule(place, "-D", "OUTPUT", "-d", address)
+
+    def is_cut(self, a: str, b: str) -> bool:
+        """Whether what ``a`` sends to ``b`` is lost."""
+        return (
+            self._drops(a, "OUTPUT", "! -o lo")
+            or self._drops(b, "INPUT", "! -i lo")
+            or self._has_rule(a, self._address(b))
+        )
+
+    def kill(self, place: str) -> None:
+        """Its machine is off: everything in it is dead."""
+        self._engine.run("kill", self._name(place))
+
+    def start(self, place: str) -> None:
+        """It is on again, with its volumes."""
+        self._engine.run("start", self._name(place))
+
+    def pause(self, place: str) -> None:
+        """Everything in it stands still."""
+        self._engine.run("pause", self._name(place))
+
+    def resume(self, place: str) -> None:
+        """It goes on, believing that no time has passed."""
+        self._engine.run("unpause", self._name(place))
+
+    def _has_rule(self, place: str, address: str) -> bool:
+        return self._drops(place, "OUTPUT", f"-d {address}/32")
+
+    def _drops(self, place: str, table: str, condition: str) -> bool:
+        rules = self._engine.run("exec", self._name(place), "iptables", "-S", table)
+        return any(condition in rule and rule.endswith("-j DROP") for rule in rules.splitlines())
+
+    def _rule(self, place: str, action: str, *condition: str) -> None:
+        self._iptables(place, action, *condition, "-j", "DROP")
+
+    def _iptables(self, place: str, *arguments: str) -> None:
+        self._engine.run("exec", self._name(place), "iptables", "-w", *arguments)
+
+    def _name(self, place: str) -> str:
+        if place not in self._names:
+            known = ", ".join(self._names)
+            raise DockerError(f"the cluster has no {place!r}: it has {known}")
+        return self._names[place]
+
+    def _address(self, place: str) -> str:
+        self._name(place)
+        return self._addresses[place]

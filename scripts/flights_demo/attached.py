@@ -1,0 +1,63 @@
+"""A cluster that is up, as the demo sees it from the cluster's client (``docker/demo``).
+
+The client's environment says where everything is. What the client cannot do, as to cut a network,
+it requests: a line on standard output, which begins with ``REQUEST``; the answer is a line on
+standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from flights_demo.screen import DemoError
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+
+REQUEST = "@request "
+DONE = "done"
+_STATE = Path("/state")
+
+
+class AttachedCluster:
+    """``DemoCluster`` for a client that has the state folders of all nodes below ``/state``."""
+
+    def __init__(self) -> None:
+        self._rest = ResourceManagerRest.from_environment(os.environ)
+        self.nodes = tuple(sorted(folder.name for folder in _STATE.iterdir()))
+        self.bootstrap_servers = os.environ["HOMEPORT_BOOTSTRAP_SERVERS"]
+
+    def env(self) -> dict[str, str]:
+        """Nothing: the client's own environment is what it needs."""
+        return {}
+
+    @property
+    def rm_url(self) -> str:
+        """Base of the ResourceManager's web service."""
+        return self._rest.url
+
+    def status(self) -> dict[str, Any]:
+        """Names are addresses here."""
+        return {"nodes": [{"host": node, "address": node} for node in self.nodes]}
+
+    def state_dir(self, node: str) -> Path:
+        """Where the node's volume is mounted."""
+        return _STATE / node
+
+    def fail_node(self, node: str) -> str:
+        """The node is cut off from all others; what runs on it runs on."""
+        _request("cut", node)
+        return f"{node} is cut off from all others"
+
+    def start_node(self, node: str) -> None:
+        """The node hears and is heard again."""
+        _request("heal", node)
+
+
+def _request(what: str, node: str) -> None:
+    print(f"{REQUEST}{json.dumps([what, node])}", flush=True)
+    answer = sys.stdin.readline().strip()
+    if answer != DONE:
+        raise DemoError(f"{what} {node}: {answer or 'no answer'}")
