@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,9 @@ class AttachedCluster:
         return self._rest.url
 
     def status(self) -> dict[str, Any]:
-        """Names are addresses here."""
-        return {"nodes": [{"host": node, "address": node} for node in self.nodes]}
+        """Each host with its address."""
+        nodes = [{"host": n, "address": socket.gethostbyname(n)} for n in self.nodes]
+        return {"nodes": nodes}
 
     def state_dir(self, node: str) -> Path:
         """Where the node's volume is mounted."""
