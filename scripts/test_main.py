@@ -14,9 +14,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 _PURE = ["tests/unit", "tests/spec", "tests/transcripts"]
+_SEARCHES = ["tests/exhaustive", "tests/property"]
+_SEARCHES = ["tests/exhaustive", "tests/property"]
 _SUITES = {
     "unit": [*_PURE, "-m", "not long and not search"],
-    "ci": [*_PURE, "tests/exhaustive", "tests/property", "tests/integration", "-m", "not long"],
+    "ci": [*_PURE, *_SEARCHES, "tests/integration", "tests/cluster", "-m", "not long"],
     "all": ["tests"],
 }
 _REPORT = ROOT / "build" / "tests.xml"

@@ -29,23 +29,11 @@ _MARKERS = {
     "exhaustive": "search",
     "property": "search",
     "integration": "integration",
+    "cluster": "cluster",
     "long": "long",
 }
 """Folder of tests -> the marker of everything in it."""
 
-_GROUPS = {
-    "disturbed/test_attempts.py": "disturbed 1",
-    "disturbed/test_cluster_resource_manager.py": "disturbed 1",
-    "disturbed/test_failover_hosts.py": "disturbed 2",
-    "disturbed/test_full_hosts.py": "disturbed 2",
-    "disturbed/test_local_cluster.py": "disturbed 2",
-    "disturbed/test_outages.py": "disturbed 1",
-    "disturbed/test_survival.py": "disturbed 2",
-    "disturbed/test_yarn_job.py": "disturbed 1",
-    "disturbed/test_yarn_standby.py": "disturbed 2",
-    "disturbed/test_zombies.py": "disturbed 2",
-}
-"""Module of tests/integration -> its group: all of a group is run by one worker, on one cluster."""
 _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
 _SEARCHED = "searched"
 _KEPT_LOGS = "kept_logs"

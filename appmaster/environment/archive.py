@@ -1,7 +1,8 @@
 """The environment as one tar.gz, which is unpacked on each node.
 
-It is a chain of gzip members: dependencies first, which are kept, and homeport last. After a change
-of homeport alone only the last is made again.
+It is a chain of gzip members: jars, other dependencies, which are both kept, and homeport last.
+After a change of homeport alone only the last is made again. Jars are compressed already; a second
+time would cost each node seconds.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from pathlib import Path
 
 from homeport.appmaster.environment.tree import files_of
 
-_LEVEL = 1
-"""Of gzip: most of it are jars and libraries, which a higher level hardly makes smaller."""
+_STORED, _FAST = 0, 1
 
 
 def write(tree: Path, target: Path, kept: Path, is_own: Callable[[Path], bool]) -> None:
@@ -24,25 +24,29 @@ def write(tree: Path, target: Path, kept: Path, is_own: Callable[[Path], bool]) 
     Args:
         tree: the unpacked environment.
         target: where the archive is put.
-        kept: where the member of all files but one's own is, or is put.
+        kept: where the members of all files but one's own are, or are put.
         is_own: whether a file is homeport's own.
     """
     files = list(files_of(tree))
     if not kept.exists():
+        jars = [f for f in files if f.suffix == ".jar"]
+        others = [f for f in files if f.suffix != ".jar" and not is_own(f)]
         partial = kept.with_suffix(".partial")
-        _write_member(tree, (f for f in files if not is_own(f)), partial, is_last=False)
+        partial.unlink(missing_ok=True)
+        _append(partial, tree, jars, _STORED)
+        _append(partial, tree, others, _FAST)
         partial.replace(kept)
     partial = target.with_suffix(".partial")
-    _write_member(tree, filter(is_own, files), partial, is_last=True)
-    own = partial.read_bytes()
     shutil.copyfile(kept, partial)
-    with partial.open("ab") as file:
-        file.write(own)
+    _append(partial, tree, filter(is_own, files), _FAST, is_last=True)
     partial.replace(target)
 
 
-def _write_member(tree: Path, files: Iterable[Path], target: Path, *, is_last: bool) -> None:
-    with gzip.GzipFile(target, "wb", compresslevel=_LEVEL, mtime=0) as compressed:
+def _append(
+    target: Path, tree: Path, files: Iterable[Path], level: int, *, is_last: bool = False
+) -> None:
+    """One more member."""
+    with gzip.GzipFile(target, "ab", compresslevel=level, mtime=0) as compressed:
         archive = tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - closing it writes the end of the whole archive
         for path in files:
             archive.add(path, path.relative_to(tree).as_posix(), filter=_plain)

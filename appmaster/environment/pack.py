@@ -27,7 +27,7 @@ from homeport.appmaster.environment.tree import (
 from homeport.config.errors import HomeportError
 
 REQUIREMENTS_NAME = "requirements.txt"
-_FORM = b"1"
+_FORM = b"2"
 """Changes with the form of the tree, so that what older versions have packed is not taken."""
 _UNUSED_S = 7 * 24 * 3600
 _NEEDED_BYTES = 3 * 1024**3

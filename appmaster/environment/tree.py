@@ -128,7 +128,7 @@ def install(tree: Path, requirements: Path, packages: Iterable[Installed], log: 
 
 def _run(command: list[str], requirements: Path, log: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as sink:
+    with log.open("wb") as sink:
         done = subprocess.run(
             command,
             stdout=sink,
@@ -141,7 +141,7 @@ def _run(command: list[str], requirements: Path, log: Path) -> None:
     if done.returncode != 0:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
-        said = errors[-1].removeprefix("ERROR: ") if errors else f"exit code {done.returncode}"
+        said = errors[0].removeprefix("ERROR: ") if errors else f"exit code {done.returncode}"
         raise HomeportError(
             f"the requirements in {requirements} cannot be installed ({said}): see {log}"
         )

@@ -110,7 +110,8 @@ def hadoop_files(environment: Mapping[str, str]) -> Iterator[HadoopFiles]:
     try:
         yield HadoopFiles(gateway.jvm)
     finally:
-        gateway.close()
+        # Afterwards a Java object that the collector finds is not reported to the JVM.
+        gateway.shutdown()
         process.stdin.close()
         process.wait()
 

@@ -105,7 +105,8 @@ CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
     # A launcher that never comes up holds its container back for so long.
     maximum=3_600_000,
     unit="ms",
-    meaning="a granted container that has not checked in for this long is requested again",
+    meaning="a granted container that has not checked in for this long is requested again; the "
+    "default is five times as long with yarn.python.archive",
     source=OWN,
     liveness=Liveness.LIVE,
 )

@@ -377,12 +377,20 @@ class ClusterManagerConfig:
             last_retry_delay_ms=keys.CONTAINER_LAST_RETRY_DELAY_MS.read(config),
             fail_job_after_retries=keys.CONTAINER_FAIL_JOB_AFTER_RETRIES.read(config),
             check_in_interval_ms=keys.CONTAINER_CHECK_IN_INTERVAL_MS.read(config),
-            check_in_timeout_ms=keys.CONTAINER_CHECK_IN_TIMEOUT_MS.read(config),
+            check_in_timeout_ms=_check_in_timeout_ms(config),
             lease_ms=keys.CONTAINER_LEASE_MS.read(config),
             hosts=keys.CLUSTER_MANAGER_HOSTS.read(config),
             url_host=keys.JOB_COORDINATOR_URL_HOST.read(config),
             url_port=keys.JOB_COORDINATOR_URL_PORT.read(config),
         )
+
+
+def _check_in_timeout_ms(config: Config) -> int:
+    """The first container on a host unpacks an environment that travels before it checks in."""
+    key = keys.CONTAINER_CHECK_IN_TIMEOUT_MS
+    travels = keys.YARN_PYTHON_ARCHIVE.read(config) is not None
+    factor = 5 if travels and config.get(key.name) is None else 1
+    return factor * key.read(config)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -103,21 +104,20 @@ class DockerCluster:
             packed = pack(self._cache, None, EXTRAS, progress)
             before = self._started()
             if before is not None and before.image != wanted:
-                progress("the image has changed: the cluster begins anew, without its data")
-                self._compose(before, "down", "--volumes", "--timeout", "8")
+                progress("the image has changed: the cluster starts again, without its data")
+                self._remove(before)
                 before = None
             started = self._record(before, running, wanted, packed.archive)
             self._write(started)
             (self._folder / "work").mkdir(parents=True, exist_ok=True)
             progress(f"starting {', '.join(SERVICES)} on {started.net}.0/24")
             self._compose(started, "up", "--detach", "--remove-orphans")
-            self._await(started, running, progress)
-            running.run(
-                "exec",
-                f"{started.name}-client",
-                "/opt/cluster/environment",
-                f"/homeport/environments/{packed.archive.name}",
-            )
+            archive = f"/homeport/environments/{packed.archive.name}"
+            command = ("exec", f"{started.name}-client", "/opt/cluster/environment", archive)
+            with ThreadPoolExecutor(1) as pool:
+                unpacked = pool.submit(running.run, *command)
+                self._await(started, running, progress)
+                unpacked.result()
             progress("the client has homeport's commands")
 
     def down(self, progress: Progress) -> None:
@@ -130,7 +130,7 @@ class DockerCluster:
             if started is not None:
                 if engines.find(self._cache) is not None:
                     progress(f"removing {started.name}")
-                    self._compose(started, "down", "--volumes", "--timeout", "8")
+                    self._remove(started)
                 self._file.unlink(missing_ok=True)
             shutil.rmtree(self._folder / "work", ignore_errors=True)
             engines.stop_own(self._cache, progress)
@@ -238,6 +238,12 @@ class DockerCluster:
                 archive=str(archive),
             )
         return Started(**{**asdict(before), "engine": running.host, "archive": str(archive)})
+
+    def _remove(self, started: Started) -> None:
+        """Nothing of it is left. Its data goes with it, so no daemon needs an orderly end."""
+        with contextlib.suppress(DockerError):  # nothing runs
+            self._compose(started, "kill")
+        self._compose(started, "down", "--volumes", "--remove-orphans")
 
     def _compose(self, started: Started, *arguments: str) -> None:
         running = Engine(started.engine)

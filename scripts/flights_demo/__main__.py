@@ -14,8 +14,8 @@ from typing import Any
 from flights_demo import counting, fail_host, standbys
 from flights_demo.attached import AttachedCluster
 from flights_demo.chaos import OVERRIDES, Chaos
-from flights_demo.clusters import DemoCluster, bring_up
-from flights_demo.job import EXAMPLE, ROOT, DemoJob
+from flights_demo.clusters import DemoCluster, FallibleCluster, bring_up
+from flights_demo.job import EXAMPLE, FIRST_LIMIT_S, ROOT, DemoJob
 from flights_demo.options import parse_arguments
 from flights_demo.rescale import COUNTS, SECONDS, Rescale
 from flights_demo.screen import DemoError, Screen
@@ -45,7 +45,7 @@ class Demo:
     """One run; ``verdicts`` says of each thing that was promised whether it held."""
 
     def __init__(
-        self, options: argparse.Namespace, screen: Screen, local: LocalCluster | None
+        self, options: argparse.Namespace, screen: Screen, local: FallibleCluster | None
     ) -> None:
         """``local``: the cluster of this run's own; None: the one whose client runs this."""
         self._options = options
@@ -61,6 +61,8 @@ class Demo:
         if options.fail_host:
             overrides += fail_host.OVERRIDES + fail_host.PREWARMED * options.prewarm
         self._job = DemoJob(EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides)
+        if options.attached is not None:
+            self._job.limit_s = FIRST_LIMIT_S
         self._job.count *= 2 if options.standbys else 1
         self._counting = DemoJob(
             counting.EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides
@@ -410,7 +412,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     screen = Screen()
-    cluster: LocalCluster | None = None
+    cluster: FallibleCluster | None = None
     demo: Demo | None = None
     verdict = "FAILED"
     try:

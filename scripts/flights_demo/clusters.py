@@ -14,7 +14,7 @@ from local_cluster.errors import ClusterRunningError
 
 
 class DemoCluster(Protocol):
-    """What a demo needs of a cluster that is up; ``LocalCluster`` has it."""
+    """What a demo needs of a cluster that is up."""
 
     def env(self) -> dict[str, str]:
         """Environment variables for clients, to be laid over one's own."""
@@ -44,7 +44,15 @@ class DemoCluster(Protocol):
         """A node that has failed takes part again."""
 
 
-def bring_up(say: Callable[[str], None]) -> LocalCluster:
+class FallibleCluster(LocalCluster):
+    """A local cluster as a demo needs it."""
+
+    def fail_node(self, node: str) -> str:
+        """The node dies, as if its machine lost power; what was done, in a few words."""
+        return f"SIGKILL of {node}: {len(self.kill_node(node))} processes"
+
+
+def bring_up(say: Callable[[str], None]) -> FallibleCluster:
     """A fresh cluster of this run's own is up.
 
     Two clones do not meet. Of this clone's other runs, one that goes on and one that was kept are
@@ -56,7 +64,7 @@ def bring_up(say: Callable[[str], None]) -> LocalCluster:
     base = "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
     remove_abandoned(base, progress=say)
     for name in itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2))):
-        cluster = LocalCluster(name)
+        cluster = FallibleCluster(name)
         try:
             cluster.up(say)
         except ClusterRunningError:

@@ -182,10 +182,6 @@ class LocalCluster:
             processes.kill_one(manager)
             return manager.pid
 
-    def fail_node(self, node: str) -> str:
-        """The node dies, as if its machine lost power; what was done, in a few words."""
-        return f"SIGKILL of {node}: {len(self.kill_node(node))} processes"
-
     def pause_node(self, node: str) -> list[int]:
         """SIGSTOP a NodeManager and everything it started, as if the machine stood still.
 

@@ -22,7 +22,7 @@ _GROUPS = {
 }
 """Module of tests/integration -> its group, which has clusters of its own."""
 _FIRST = (_DISTURBED_1, _DISTURBED_2)
-_FOLDERS = ("integration", "long", "exhaustive", "property")
+_FOLDERS = ("cluster", "integration", "long", "exhaustive", "property")
 
 
 def group_of(nodeid: str) -> str:

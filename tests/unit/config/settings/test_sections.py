@@ -287,3 +287,12 @@ def test_keys_show_their_defaults() -> None:
     assert keys.JOB_ID.default_text == "1"
     assert keys.JOB_NAME.default_text == keys.TASK_INPUTS.default_text == ""
     assert keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.default_text == ""
+
+
+def test_an_environment_that_travels_gives_launchers_more_time() -> None:
+    """The first container on a host unpacks it; what the key says stands."""
+    archive = {"yarn.python.archive": "/a/homeport.tar.gz"}
+    key = keys.CONTAINER_CHECK_IN_TIMEOUT_MS.name
+    assert ClusterManagerConfig.of(_config()).check_in_timeout_ms == 60_000
+    assert ClusterManagerConfig.of(_config(**archive)).check_in_timeout_ms == 300_000
+    assert ClusterManagerConfig.of(_config(**archive, **{key: "7"})).check_in_timeout_ms == 7
