@@ -138,7 +138,7 @@ def run(job: Job, *, reset_state: bool = False) -> None:
     job.rest.require_reachable()
     job.require_not_running()
     preflight.check_sizes(config, job.rest)
-    with prepared(path) as package:
+    with prepared(path, files) as package:
         preflight.check_classes(config, python, package.import_path)
         preflight.check_own_groupers(config, python, package.import_path)
         say("checked: configuration, Kafka, YARN, package, classes")

@@ -9,11 +9,13 @@ import contextlib
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from homeport.appmaster.yarn.hadoop_files import HadoopFiles
 from homeport.config.errors import ConfigError
 
 PACKAGE_KEY = "yarn.package.path"
@@ -31,16 +33,18 @@ _ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 class PreparedPackage:
     """A package ready to be shipped.
 
-    ``archive``: the file to localise; ``import_path``: what goes on PYTHONPATH to import from it
-    here.
+    ``archive``: path or URL of the file to localise; ``import_path``: what goes on PYTHONPATH to
+    import from it here.
     """
 
-    archive: Path
+    archive: Path | str
     import_path: Path
 
 
-def package_path(value: str | None) -> Path:
+def package_path(value: str | None) -> Path | str:
     """The path that ``yarn.package.path`` means, which exists and is a folder, zip or tar.gz.
+
+    A URL of the cluster's file system, as ``hdfs:``, stays as it is; ``prepared`` looks for it.
 
     Raises:
         ConfigError: the key is missing, or names nothing of the kind.
@@ -54,9 +58,14 @@ def package_path(value: str | None) -> Path:
         )
     parts = urlsplit(value)
     if parts.scheme not in {"", "file"}:
-        raise ConfigError(
-            PACKAGE_KEY, value, "it must be a local path or a file: URL", "copy the package here"
-        )
+        if not value.endswith(_ARCHIVE_SUFFIXES):
+            raise ConfigError(
+                PACKAGE_KEY,
+                value,
+                "in the cluster's file system it must be a .zip, .tar.gz or .tgz",
+                "pack it as one of these",
+            )
+        return value
     path = Path(unquote(parts.path) if parts.scheme else value).expanduser().absolute()
     if not path.exists():
         raise ConfigError(
@@ -73,29 +82,57 @@ def package_path(value: str | None) -> Path:
 
 
 @contextlib.contextmanager
-def prepared(path: Path) -> Iterator[PreparedPackage]:
-    """The package at ``path``, packed or unpacked as need be; temporary files are gone afterwards.
+def prepared(
+    place: Path | str, open_files: Callable[[], AbstractContextManager[HadoopFiles]]
+) -> Iterator[PreparedPackage]:
+    """The package, packed or unpacked as need be; temporary files are gone afterwards.
+
+    Args:
+        place: as of ``package_path``.
+        open_files: gives access to the cluster's file system, for a package that is there.
 
     Raises:
-        ConfigError: an archive that cannot be read, or an unreadable folder.
+        ConfigError: an archive that is not there or cannot be read, or an unreadable folder.
+        UnavailableError: the cluster's file system does not answer.
     """
     with tempfile.TemporaryDirectory(prefix="homeport-package-") as name:
         folder = Path(name)
-        try:
-            if path.is_dir():
-                package = PreparedPackage(zip_folder(path, folder / "package.zip"), path)
-            elif path.name.endswith(".zip"):
-                _require_zip(path)
-                package = PreparedPackage(path, path)
-            else:
-                with tarfile.open(path) as archive:
-                    archive.extractall(folder / "unpacked", filter="data")
-                package = PreparedPackage(path, folder / "unpacked")
-        except (OSError, tarfile.TarError, zipfile.BadZipFile, EOFError) as e:
+        if isinstance(place, str):
+            fetched = _fetched(place, folder, open_files)
+            yield replace(_prepared(fetched, place, folder), archive=place)
+        else:
+            yield _prepared(place, str(place), folder)
+
+
+def _fetched(
+    url: str, folder: Path, open_files: Callable[[], AbstractContextManager[HadoopFiles]]
+) -> Path:
+    """A copy of the package in the cluster's file system."""
+    target = folder / url.rpartition("/")[2]
+    with open_files() as files:
+        if files.facts(url) is None:
             raise ConfigError(
-                PACKAGE_KEY, str(path), f"it cannot be read ({e})", "build the package again"
-            ) from None
-        yield package
+                PACKAGE_KEY, url, "there is no such file", "correct the URL or upload the package"
+            )
+        files.get(url, target)
+    return target
+
+
+def _prepared(path: Path, named: str, folder: Path) -> PreparedPackage:
+    """The package at ``path``, which the user has ``named``; ``folder`` takes temporary files."""
+    try:
+        if path.is_dir():
+            return PreparedPackage(zip_folder(path, folder / "package.zip"), path)
+        if path.name.endswith(".zip"):
+            _require_zip(path)
+            return PreparedPackage(path, path)
+        with tarfile.open(path) as archive:
+            archive.extractall(folder / "unpacked", filter="data")
+        return PreparedPackage(path, folder / "unpacked")
+    except (OSError, tarfile.TarError, zipfile.BadZipFile, EOFError) as e:
+        raise ConfigError(
+            PACKAGE_KEY, named, f"it cannot be read ({e})", "build the package again"
+        ) from None
 
 
 def zip_folder(folder: Path, target: Path) -> Path:

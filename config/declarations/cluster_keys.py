@@ -149,7 +149,7 @@ JOB_COORDINATOR_URL_PORT = IntKey(
 
 YARN_PACKAGE_PATH = TextKey(
     name="yarn.package.path",
-    meaning="folder, zip or tar.gz with the job's code; needed by run-job",
+    meaning="folder, zip or tar.gz with the job's code, or a URL of one; needed by run-job",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

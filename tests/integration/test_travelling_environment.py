@@ -22,6 +22,7 @@ from homeport.appmaster.environment.job_python import job_python, published
 from homeport.appmaster.environment.node import adopt
 from homeport.appmaster.environment.pack import Packed, pack
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles, hadoop_files
+from homeport.appmaster.yarn.job_package import zip_folder
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.http.messages import Unfit
@@ -230,12 +231,19 @@ def test_bad_archives_are_one_line(tmp_path: Path) -> None:
 
 
 def test_a_job_runs_in_the_environment_that_travels(
-    make_job: Callable[[str], Job], packed: Packed
+    make_job: Callable[[str], Job], packed: Packed, tmp_path: Path
 ) -> None:
-    """YARN's file system has it once, by its content; containers run nothing of the submitter's."""
+    """The cluster's file system has it once, by its content, and the package by its URL.
+
+    Containers run nothing of the submitter's.
+    """
     job = make_job("travelling")
     job.values["yarn.python.archive"] = str(packed.archive)
     job.values["job.container.count"] = "1"
+    with hadoop_files(job.environment) as files:
+        package = f"{files.home()}/travelling.zip"
+        files.put(zip_folder(job.package, tmp_path / "travelling.zip"), package)
+    job.values["yarn.package.path"] = package
     job.produce(20)
     job.run()
     job.wait_until_running()

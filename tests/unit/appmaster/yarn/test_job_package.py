@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from homeport.appmaster.yarn.hadoop_files import HadoopFiles
 from homeport.appmaster.yarn.job_package import package_path, prepared, zip_folder
 from homeport.config.errors import ConfigError
+
+
+def no_files() -> contextlib.AbstractContextManager[HadoopFiles]:
+    """No package here is in the cluster's file system."""
+    raise AssertionError("the cluster's file system is not needed")
 
 
 @pytest.fixture
@@ -27,12 +34,12 @@ def folder(tmp_path: Path) -> Path:
     [
         (None, "it is required"),
         ("/no/such/folder", "does not exist"),
-        ("hdfs://nn/job.zip", "local path"),
+        ("hdfs://nn/job", "must be a .zip"),
         (__file__, "must be a folder"),
     ],
 )
 def test_a_wrong_package_path_is_refused(value: str | None, rule: str) -> None:
-    """A missing key, a missing path, another file system and another file: each names its rule."""
+    """A missing key, a missing path, a folder elsewhere and another file: each names its rule."""
     with pytest.raises(ConfigError, match=rule) as caught:
         package_path(value)
     assert str(caught.value).startswith("yarn.package.path")
@@ -54,16 +61,16 @@ def test_a_folder_is_packed_without_byte_code(folder: Path, tmp_path: Path) -> N
 
 def test_a_folder_is_imported_from_where_it_is(folder: Path) -> None:
     """The archive is temporary; imports are checked against the folder itself."""
-    with prepared(folder) as package:
-        assert package.archive.exists()
+    with prepared(folder, no_files) as package:
+        assert Path(package.archive).exists()
         assert package.import_path == folder
-    assert not package.archive.exists()
+    assert not Path(package.archive).exists()
 
 
 def test_a_zip_is_shipped_as_it_is(folder: Path, tmp_path: Path) -> None:
     """Python imports from a zip, so nothing is unpacked."""
     archive = zip_folder(folder, tmp_path / "job.zip")
-    with prepared(archive) as package:
+    with prepared(archive, no_files) as package:
         assert package.archive == package.import_path == archive
 
 
@@ -72,7 +79,7 @@ def test_a_tarball_is_unpacked_for_the_check_only(folder: Path, tmp_path: Path) 
     path = tmp_path / "job.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         archive.add(folder / "job.py", "job.py")
-    with prepared(path) as package:
+    with prepared(path, no_files) as package:
         assert package.archive == path
         assert (package.import_path / "job.py").read_text() == "job.py"
     assert not package.import_path.exists()
@@ -83,5 +90,8 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, name: str) -> None:
     """What cannot be read is found here, not on the cluster."""
     path = tmp_path / name
     path.write_bytes(b"damaged")
-    with pytest.raises(ConfigError, match="cannot be read"), prepared(package_path(str(path))):
+    with (
+        pytest.raises(ConfigError, match="cannot be read"),
+        prepared(package_path(str(path)), no_files),
+    ):
         pass
