@@ -23,7 +23,7 @@ names = [m.name for m in pkgutil.walk_packages(homeport.__path__, "homeport.")]
 for name in names:
     importlib.import_module(name)
 print(len(names), all(p.startswith(sys.prefix) for p in homeport.__path__))
-print(not any(map(importlib.util.find_spec, ("fastavro", "packaging", "pytest"))))
+print(not any(map(importlib.util.find_spec, ("fastavro", "pytest"))))
 """
 
 
