@@ -8,8 +8,8 @@ import time
 from types import TracebackType
 from typing import Self
 
-from local_cluster import processes
-from local_cluster.cluster import LocalCluster
+from clusters_under_test import ClusterUnderTest
+
 from local_cluster.resource_manager import node_states
 
 WHOLE_LIMIT_S = 120.0
@@ -22,7 +22,7 @@ class Faults:
     A cut is silent: nothing answers, no connection is closed.
     """
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: ClusterUnderTest) -> None:
         """Faults of this cluster, whose daemons have networks of their own."""
         self._cluster = cluster
         self._network = cluster.faults
@@ -59,18 +59,20 @@ class Faults:
 
     def pause_manager(self, node: str) -> None:
         """The NodeManager alone stands still: what it has started goes on."""
-        os.kill(self._manager(node).pid, signal.SIGSTOP)
+        os.kill(self._manager(node), signal.SIGSTOP)
 
     def resume_manager(self, node: str) -> None:
         """A NodeManager that stands still goes on."""
-        os.kill(self._manager(node).pid, signal.SIGCONT)
+        os.kill(self._manager(node), signal.SIGCONT)
 
     def is_paused(self, node: str) -> bool:
         """Whether the NodeManager stands still."""
-        return processes.is_stopped(self._manager(node))
+        return self._cluster.is_paused(node)
 
-    def _manager(self, node: str) -> processes.ProcessId:
-        return self._cluster._record().daemons[node]  # the status mixes in YARN's word
+    def _manager(self, node: str) -> int:
+        pid = self._cluster.manager_pid(node)
+        assert pid is not None, f"the NodeManager of {node} does not run"
+        return pid
 
     # ------------------------------------------------------------------ network
 
@@ -105,7 +107,7 @@ class Faults:
         for node in [n for n in self._cluster.nodes if not places or n in places]:
             if self.is_paused(node):
                 self._cluster.resume_node(node)
-            elif not processes.is_alive(self._manager(node)):
+            elif self._cluster.manager_pid(node) is None:
                 self._cluster.start_node(node)
 
     def wait_until_whole(self) -> None:

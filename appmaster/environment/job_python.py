@@ -196,6 +196,7 @@ def _unpacked(
     """The environment in the archive, in the cache."""
     tree = cache / f"unpacked-{hashlib.sha256(known_as.encode()).hexdigest()[:16]}"
     if describe(tree):
+        os.utime(tree)  # homeport pack removes what is not used
         return tree
     say(f"unpacking {value} to check the job with it (once)")
     with _partial(cache) as folder:

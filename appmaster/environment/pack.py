@@ -29,6 +29,8 @@ from homeport.config.errors import HomeportError
 REQUIREMENTS_NAME = "requirements.txt"
 _FORM = b"2"
 """Changes with the form of the tree, so that what older versions have packed is not taken."""
+_KEPT = 4
+"""Environments beside the one that is packed; each takes about 2 GB."""
 _UNUSED_S = 7 * 24 * 3600
 _NEEDED_BYTES = 3 * 1024**3
 
@@ -91,7 +93,7 @@ def _pack(
     if packed.archive.exists() and (packed.tree / DESCRIPTION_NAME).exists():
         packed.archive.touch()
         return packed
-    _remove_unused(folder)
+    remove_unused(folder)
     _require_room(folder)
     start = time.monotonic()
     say(f"packing {len(packages)} packages for Python {machine.python[0]}.{machine.python[1]}")
@@ -138,17 +140,29 @@ def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def _remove_unused(folder: Path) -> None:
-    """Archives that were not asked for in a week are gone, with their trees."""
-    now = time.time()
-    for found in folder.glob("homeport-*.tar.gz"):
-        if now - found.stat().st_mtime > _UNUSED_S:
-            found.unlink()
-            tree = folder / found.name.removeprefix("homeport-").removesuffix(".tar.gz")
-            shutil.rmtree(tree, ignore_errors=True)
-    for member in folder.glob("*.member"):
-        if now - member.stat().st_mtime > _UNUSED_S:
-            member.unlink()
+def remove_unused(folder: Path) -> None:
+    """What no command asked for in a week is gone, and all but the four archives used last."""
+    archives = _by_last_use(folder, "homeport-*.tar.gz")
+    for found in archives[_KEPT:] + _unused(archives[:_KEPT]):
+        found.unlink()
+        tree = folder / found.name.removeprefix("homeport-").removesuffix(".tar.gz")
+        shutil.rmtree(tree, ignore_errors=True)
+    trees = _by_last_use(folder, "unpacked-*")
+    for tree in trees[_KEPT:] + _unused(trees[:_KEPT]):
+        shutil.rmtree(tree, ignore_errors=True)
+    members = _by_last_use(folder, "*.member")
+    for member in members[_KEPT:] + _unused(members[:_KEPT]):
+        member.unlink()
+
+
+def _by_last_use(folder: Path, pattern: str) -> list[Path]:
+    """The one used last first."""
+    return sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def _unused(paths: list[Path]) -> list[Path]:
+    limit = time.time() - _UNUSED_S
+    return [path for path in paths if path.stat().st_mtime < limit]
 
 
 def _require_room(folder: Path) -> None:

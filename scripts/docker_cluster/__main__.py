@@ -11,6 +11,7 @@ from docker_cluster.cluster import SERVICES, DockerCluster
 from docker_cluster.errors import DockerError
 from homeport.config.errors import HomeportError
 from local_cluster.errors import ClusterError
+from local_cluster.hadoop_conf import SCHEDULERS
 
 _EPILOG = "Exit code 0: done; 1: it cannot be done, and one line says why and what to do."
 
@@ -18,13 +19,18 @@ _EPILOG = "Exit code 0: done; 1: it cannot be done, and one line says why and wh
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="docker", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser(
+    up = commands.add_parser(
         "up",
         help="start the cluster in containers",
         description="Starts ResourceManager, NodeManagers nm1 to nm3, HDFS, Kafka, ZooKeeper and a "
         "client in containers; everything they need is fetched and built first (minutes, once). "
         "Repeated after a change of the code, it renews the client's homeport in seconds.",
         epilog=_EPILOG,
+    )
+    up.add_argument(
+        "--scheduler",
+        choices=tuple(SCHEDULERS),
+        help="YARN's scheduler, with the queues default and streams (default: fair)",
     )
     commands.add_parser(
         "down",
@@ -82,7 +88,7 @@ def main() -> int:
     try:
         match options.command:
             case "up":
-                cluster.up(_progress)
+                cluster.up(_progress, options.scheduler)
                 _show(cluster.status())
             case "down":
                 cluster.down(_progress)

@@ -20,7 +20,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
 from docker_cluster.faults import DockerFaults
 from homeport.appmaster.environment.pack import pack
+from local_cluster.hadoop_conf import SCHEDULERS
 from local_cluster.resource_manager import node_states
 from local_setup.environment import cache_dir
 
@@ -71,6 +72,7 @@ class Started:
     ports: Mapping[str, int]
     kafka_cluster_id: str
     archive: str
+    scheduler: str
 
 
 class DockerCluster:
@@ -88,11 +90,12 @@ class DockerCluster:
 
     # ------------------------------------------------------------------ up and down
 
-    def up(self, progress: Progress) -> None:
+    def up(self, progress: Progress, scheduler: str | None = None) -> None:
         """Every daemon serves, all nodes take work, and the client has the clone's homeport.
 
         One that is up with the same image stays up, with its data; the environment is renewed where
-        the code has changed.
+        the code has changed. ``scheduler``: of YARN, a name in ``SCHEDULERS``; None: as it is, and
+        of a new cluster the fair one.
 
         Raises:
             DockerError: something is missing or does not start; says what, and the remedy.
@@ -107,7 +110,7 @@ class DockerCluster:
                 progress("the image has changed: the cluster starts again, without its data")
                 self._remove(before)
                 before = None
-            started = self._record(before, running, wanted, packed.archive)
+            started = self._record(before, running, wanted, packed.archive, scheduler)
             self._write(started)
             (self._folder / "work").mkdir(parents=True, exist_ok=True)
             progress(f"starting {', '.join(SERVICES)} on {started.net}.0/24")
@@ -222,7 +225,12 @@ class DockerCluster:
         partial.replace(self._file)
 
     def _record(
-        self, before: Started | None, running: Engine, wanted: str, archive: Path
+        self,
+        before: Started | None,
+        running: Engine,
+        wanted: str,
+        archive: Path,
+        scheduler: str | None,
     ) -> Started:
         """As it was started before, with this engine and archive; else with what is free."""
         if before is None:
@@ -236,8 +244,14 @@ class DockerCluster:
                 ports=_free_ports(os.environ),
                 kafka_cluster_id=ids,
                 archive=str(archive),
+                scheduler=scheduler or "fair",
             )
-        return Started(**{**asdict(before), "engine": running.host, "archive": str(archive)})
+        return replace(
+            before,
+            engine=running.host,
+            archive=str(archive),
+            scheduler=scheduler or before.scheduler,
+        )
 
     def _remove(self, started: Started) -> None:
         """Nothing of it is left. Its data goes with it, so no daemon needs an orderly end."""
@@ -252,6 +266,7 @@ class DockerCluster:
             "IMAGE": started.image,
             "NET": started.net,
             "KAFKA_CLUSTER_ID": started.kafka_cluster_id,
+            "SCHEDULER": SCHEDULERS[started.scheduler],
             "CLONE": str(ROOT),
             "ENVIRONMENTS": str(Path(started.archive).parent),
             "WORK": str(self._folder / "work"),

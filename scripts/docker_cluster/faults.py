@@ -48,14 +48,25 @@ class DockerFaults:
             self._rule(sender, "-A", "OUTPUT", "-d", self._address(receiver))
 
     def heal(self, *places: str) -> None:
-        """All cuts of the places are gone, or of all."""
+        """All cuts of the places are gone, or of all; what stands still goes on.
+
+        A container that does not run has no cuts.
+        """
         for place in places or tuple(self._names):
-            for table in _TABLES:
-                self._iptables(place, "-F", table)
+            state = self._engine.run("inspect", "-f", "{{.State.Status}}", self._name(place))
+            if state.strip() == "paused":
+                self.resume(place)
+            if state.strip() in {"paused", "running"}:
+                for table in _TABLES:
+                    self._iptables(place, "-F", table)
         for place in () if not places else self._names:
             for address in map(self._address, places):
                 while self._has_rule(place, address):
                     self._rule(place, "-D", "OUTPUT", "-d", address)
+
+    def slow(self, place: str, delay_ms: int) -> None:
+        """Not possible here: containers have no program that holds packets back."""
+        raise DockerError(f"{place} cannot be slowed down by {delay_ms} ms in a container")
 
     def is_cut(self, a: str, b: str) -> bool:
         """Whether what ``a`` sends to ``b`` is lost."""

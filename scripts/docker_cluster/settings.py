@@ -27,7 +27,7 @@ def write(folder: Path) -> None:
         ("yarn-site.xml", _yarn_site()),
     ):
         (folder / name).write_text(hadoop_conf.site_xml(values), encoding="utf-8")
-    (folder / "fair-scheduler.xml").write_text(hadoop_conf.FAIR_SCHEDULER, encoding="utf-8")
+    hadoop_conf.write_queues(folder)
     (folder / "log4j.properties").write_text(hadoop_conf.LOG4J, encoding="utf-8")
     (folder / "kafka.properties").write_text(_kafka(), encoding="utf-8")
     (folder / "zoo.cfg").write_text(_zookeeper(), encoding="utf-8")
@@ -62,8 +62,10 @@ def _hdfs_site() -> dict[str, object]:
 
 
 def _yarn_site() -> dict[str, object]:
+    fair = hadoop_conf.SCHEDULERS["fair"]
     return {
         **hadoop_conf.behaviour(),
+        "yarn.resourcemanager.scheduler.class": f"${{env.YARN_SCHEDULER:-{fair}}}",
         "yarn.resourcemanager.hostname": "rm",
         "yarn.resourcemanager.bind-host": _ALL,
         "yarn.resourcemanager.fs.state-store.uri": "file:///data/rm-state",
@@ -84,14 +86,14 @@ def _yarn_site() -> dict[str, object]:
 
 
 def _kafka() -> str:
-    """One broker: for the cluster at kafka:9092, for the machine at @OUTSIDE@ (the role's)."""
+    """One broker: for the cluster at @INSIDE@, for other machines at @OUTSIDE@ (the role's)."""
     values = {
         **shared_properties(1),
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": "1@kafka:9093",
         "listeners": "INSIDE://0.0.0.0:9092,OUTSIDE://0.0.0.0:19092,CONTROLLER://0.0.0.0:9093",
-        "advertised.listeners": "INSIDE://kafka:9092,OUTSIDE://@OUTSIDE@",
+        "advertised.listeners": "INSIDE://@INSIDE@,OUTSIDE://@OUTSIDE@",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": (
             "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT"

@@ -62,6 +62,7 @@ class LocalCluster:
         *,
         brokers: int = 1,
         namespaces: bool = False,
+        scheduler: str = "fair",
         owner: processes.ProcessId | None = None,
     ) -> None:
         """Describe a cluster; nothing is started. Without nodes there is no ResourceManager.
@@ -71,7 +72,7 @@ class LocalCluster:
         """
         if not 1 <= brokers <= MAX_BROKERS:
             raise ClusterError(f"a cluster has 1 to {MAX_BROKERS} brokers, not {brokers}")
-        self._brokers, self._owner = brokers, owner
+        self._brokers, self._owner, self._scheduler = brokers, owner, scheduler
         most = MAX_NETWORK_NODES if namespaces else MAX_NODES
         if not 0 <= nodes <= most:
             raise ClusterError(f"a cluster has 0 to {most} nodes, not {nodes}")
@@ -241,7 +242,7 @@ class LocalCluster:
             record = outages.stop_kafka(self._layout, self._record(), broker, orderly=orderly)
             write_record(self._layout.state, record)
 
-    def start_kafka(self, progress: Progress = _quiet, broker: int | None = None) -> None:
+    def start_kafka(self, progress: Progress = _quiet, *, broker: int | None = None) -> None:
         """The broker answers again, on its port, with its data."""
         with self._changing(progress):
             record, watch = self._record(), Stopwatch(progress)
@@ -382,8 +383,8 @@ class LocalCluster:
             daemons = self._daemons(record)
             names = tuple(addresses.brokers)
             if self._node_names:
-                site = HadoopSite(self._layout, addresses, cluster_id, daemons.hadoop_jars())
-                write_all(site)
+                jars = daemons.hadoop_jars()
+                write_all(HadoopSite(self._layout, addresses, cluster_id, jars, self._scheduler))
                 names = (RESOURCE_MANAGER, *names, *self._node_names)
             watch.report(f"starting {', '.join(names)} on {addresses.block}.0/24")
             record = replace(record, daemons={name: daemons.start(name) for name in names})

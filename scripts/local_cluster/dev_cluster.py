@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from local_cluster.cluster import LocalCluster
 from local_cluster.errors import ClusterError, ClusterRunningError
+from local_cluster.hadoop_conf import SCHEDULERS
 
 _DESCRIPTION = """\
 A real YARN cluster (ResourceManager, NodeManagers nm1, nm2...) and Kafka, one broker or several, on
@@ -93,6 +94,12 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--nodes", type=int, default=3, help="NodeManagers (default: 3)")
     up.add_argument("--brokers", type=int, default=1, help="Kafka brokers (default: 1)")
     up.add_argument(
+        "--scheduler",
+        choices=tuple(SCHEDULERS),
+        default="fair",
+        help="YARN's scheduler, with the queues default and streams (default: fair)",
+    )
+    up.add_argument(
         "--namespaces",
         action="store_true",
         help="each daemon has a network of its own, which can be cut (root, iproute2, iptables)",
@@ -160,6 +167,7 @@ def _up(options: argparse.Namespace) -> int:
         nodes=options.nodes,
         brokers=options.brokers,
         namespaces=options.namespaces,
+        scheduler=options.scheduler,
     )
     try:
         cluster.up(_say)
@@ -248,7 +256,7 @@ def _stop_kafka(options: argparse.Namespace) -> int:
 
 
 def _start_kafka(options: argparse.Namespace) -> int:
-    LocalCluster.attach(options.name).start_kafka(_say, options.broker)
+    LocalCluster.attach(options.name).start_kafka(_say, broker=options.broker)
     return 0
 
 

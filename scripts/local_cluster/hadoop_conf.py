@@ -32,7 +32,12 @@ ATTEMPT_EXPIRY_MS = 60_000
 SIGKILL_DELAY_MS = 5_000
 APPLICATION_ATTEMPTS = 10
 
-_FAIR = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
+_SCHEDULERS_PACKAGE = "org.apache.hadoop.yarn.server.resourcemanager.scheduler"
+SCHEDULERS = {
+    "fair": f"{_SCHEDULERS_PACKAGE}.fair.FairScheduler",
+    "capacity": f"{_SCHEDULERS_PACKAGE}.capacity.CapacityScheduler",
+}
+"""Schedulers of YARN that a cluster can have, each with the queues ``default`` and ``streams``."""
 
 LOG4J = """\
 log4j.rootLogger=INFO,stderr
@@ -42,10 +47,28 @@ log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 log4j.appender.stderr.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 """
 
-FAIR_SCHEDULER = """\
+_CAPACITY = "yarn.scheduler.capacity"
+_CAPACITY_QUEUES = {
+    f"{_CAPACITY}.root.queues": "default,streams",
+    f"{_CAPACITY}.root.default.capacity": 50,
+    f"{_CAPACITY}.root.streams.capacity": 50,
+    # A queue may use what the other leaves free.
+    f"{_CAPACITY}.root.default.maximum-capacity": 100,
+    f"{_CAPACITY}.root.streams.maximum-capacity": 100,
+    f"{_CAPACITY}.root.default.user-limit-factor": 2,
+    f"{_CAPACITY}.root.streams.user-limit-factor": 2,
+    # Each job has an AM; the default leaves a tenth of the memory for all of them.
+    f"{_CAPACITY}.maximum-am-resource-percent": 1.0,
+    # By memory alone, the default, a node would get more containers than it has cores.
+    f"{_CAPACITY}.resource-calculator": (
+        "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
+    ),
+}
+_FAIR_QUEUES = """\
 <?xml version="1.0"?>
 <allocations>
   <queue name="default"/>
+  <queue name="streams"/>
   <queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>
   <queuePlacementPolicy>
     <rule name="specified" create="false"/>
@@ -63,6 +86,7 @@ class HadoopSite:
     addresses: Addresses
     cluster_id: str
     jars: Path
+    scheduler: str = "fair"
 
     @property
     def class_path(self) -> str:
@@ -79,7 +103,7 @@ def write_all(site: HadoopSite) -> None:
     for folder in (layout.bin, layout.skein):
         folder.mkdir(parents=True, exist_ok=True)
     _write_folder(layout.conf, core_site(layout), yarn_site(site))
-    (layout.conf / "fair-scheduler.xml").write_text(FAIR_SCHEDULER, encoding="utf-8")
+    write_queues(layout.conf)
     for node in site.addresses.nodes:
         for folder in (layout.node_local(node), layout.node_logs(node), layout.node_state(node)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -89,6 +113,12 @@ def write_all(site: HadoopSite) -> None:
     yarn = layout.bin / "yarn"
     yarn.write_text(f'#!/bin/sh\necho "{site.class_path}"\n', encoding="utf-8")
     yarn.chmod(0o755)
+
+
+def write_queues(folder: Path) -> None:
+    """Write the queues of both schedulers."""
+    (folder / "fair-scheduler.xml").write_text(_FAIR_QUEUES, encoding="utf-8")
+    (folder / "capacity-scheduler.xml").write_text(site_xml(_CAPACITY_QUEUES), encoding="utf-8")
 
 
 def write_hosts(layout: Layout, machines: Mapping[str, str]) -> None:
@@ -133,6 +163,7 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
     return {
         **behaviour(),
         **_rm_addresses(site.addresses),
+        "yarn.resourcemanager.scheduler.class": SCHEDULERS[site.scheduler],
         "yarn.scheduler.fair.allocation.file": layout.conf / "fair-scheduler.xml",
         "yarn.resourcemanager.fs.state-store.uri": f"file://{layout.temporary}/rm-state",
         "yarn.node-attribute.fs-store.root-dir": f"file://{layout.temporary}/node-attributes",
@@ -225,9 +256,12 @@ def _recovery() -> dict[str, object]:
 
 
 def _scheduler() -> dict[str, object]:
-    """The fair scheduler, looking for work every 5 ms instead of once per node heartbeat."""
+    """Both schedulers, looking for work all the time instead of once per node heartbeat.
+
+    Which of them it is says ``yarn.resourcemanager.scheduler.class``.
+    """
     return {
-        "yarn.resourcemanager.scheduler.class": _FAIR,
+        "yarn.scheduler.capacity.schedule-asynchronously.enable": "true",
         "yarn.scheduler.fair.continuous-scheduling-enabled": "true",
         # The RM loses an AM container that is allocated within the very call that asks for it
         # (RMAppAttemptImpl, ScheduleTransition): the application then stays ACCEPTED until the

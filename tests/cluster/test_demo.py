@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 from pathlib import Path
 
-import pytest
 from docker_cluster import engine
-from docker_cluster.errors import DockerError
 
 from local_setup.environment import cache_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 _LIMIT_S = 1500
-
-
-@pytest.fixture(scope="session")
-def containers() -> None:
-    """Skips what needs containers where no engine can be had."""
-    try:
-        found = engine.find(cache_dir())
-    except DockerError as error:
-        pytest.skip(str(error))
-    if found is None and (os.geteuid() != 0 or shutil.which("dockerd") is None):
-        pytest.skip("no Docker engine answers, and none can be started here")
 
 
 def test_a_host_without_our_packages_is_cut_off_and_the_result_is_exact(containers: None) -> None:

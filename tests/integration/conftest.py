@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import shared_clusters
+from clusters_under_test import LocalUnderTest
 from launchers import Am, Running
 from samza_peer import SamzaPeer
 from samza_streams import Stream
@@ -22,7 +23,7 @@ from yarn_jobs import Job
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
-from local_cluster.cluster import LocalCluster, remove_abandoned
+from local_cluster.cluster import remove_abandoned
 from local_cluster.errors import ClusterError
 from local_cluster.net import network
 from tests.faults import Faults
@@ -36,11 +37,14 @@ def running(
     *,
     brokers: int = 1,
     namespaces: bool = False,
-) -> Iterator[LocalCluster]:
+    scheduler: str = "fair",
+) -> Iterator[LocalUnderTest]:
     """A cluster of this test run; afterwards gone, with its logs kept if a test failed."""
     remove_abandoned(shared_clusters.PREFIX, progress=print)
     name = f"{shared_clusters.PREFIX}{os.getpid()}-{role}"
-    started = LocalCluster(name, nodes=nodes, brokers=brokers, namespaces=namespaces)
+    started = LocalUnderTest(
+        name, nodes=nodes, brokers=brokers, namespaces=namespaces, scheduler=scheduler
+    )
     try:
         started.up(print)
         yield started
@@ -52,7 +56,7 @@ def running(
 
 
 @pytest.fixture(scope="session")
-def cluster() -> LocalCluster:
+def cluster() -> LocalUnderTest:
     """Three nodes and Kafka, shared by all tests of the run: none of them disturbs it."""
     return shared_clusters.shared("cluster", 3)
 
@@ -67,7 +71,7 @@ def namespaces() -> None:
 
 
 @pytest.fixture(scope="session")
-def network_cluster(namespaces: None, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+def network_cluster(namespaces: None, request: pytest.FixtureRequest) -> Iterator[LocalUnderTest]:
     """Four nodes, RM and Kafka, each with a network of its own.
 
     Four: with two hosts lost beside the AM's, a task and its standby still find a host each.
@@ -82,12 +86,12 @@ def network_cluster(namespaces: None, request: pytest.FixtureRequest) -> Iterato
 @pytest.fixture(scope="session")
 def running_cluster(
     request: pytest.FixtureRequest,
-) -> Callable[..., contextlib.AbstractContextManager[LocalCluster]]:
-    """Starts a cluster for a block, of this role, with so many nodes, and ``brokers`` if not one.
+) -> Callable[..., contextlib.AbstractContextManager[LocalUnderTest]]:
+    """Starts a cluster for a block: its role and number of nodes; options of ``running``.
 
     A module that has a fixture ``cluster`` made with it has a cluster of its own for its jobs.
     """
-    return lambda role, nodes, brokers=1: running(role, nodes, request, brokers=brokers)
+    return lambda role, nodes, **options: running(role, nodes, request, **options)
 
 
 @pytest.fixture(scope="session")
@@ -99,14 +103,14 @@ def kafka(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def broker(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+def broker(request: pytest.FixtureRequest) -> Iterator[LocalUnderTest]:
     """A broker of one module's tests alone, which they may stop."""
     with running("broker", 0, request) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def brokers(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+def brokers(request: pytest.FixtureRequest) -> Iterator[LocalUnderTest]:
     """Three brokers of one module's tests alone; at the end of each test all of them must run."""
     with running("brokers", 0, request, brokers=3) as started:
         yield started
@@ -141,7 +145,7 @@ def stream(kafka: str, samza: SamzaPeer) -> Stream:
 
 
 @contextlib.contextmanager
-def _jobs(cluster: LocalCluster, folder: Path) -> Iterator[Callable[[str], Job]]:
+def _jobs(cluster: LocalUnderTest, folder: Path) -> Iterator[Callable[[str], Job]]:
     """Makes jobs; those that still run at the end are killed."""
     made: list[Job] = []
 
@@ -155,7 +159,7 @@ def _jobs(cluster: LocalCluster, folder: Path) -> Iterator[Callable[[str], Job]]
 
 
 @pytest.fixture
-def make_job(cluster: LocalCluster, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
+def make_job(cluster: LocalUnderTest, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
     """Makes jobs; those that still run at the end are killed."""
     with _jobs(cluster, tmp_path) as make:
         yield make
@@ -163,7 +167,7 @@ def make_job(cluster: LocalCluster, tmp_path: Path) -> Iterator[Callable[[str], 
 
 @pytest.fixture
 def make_network_job(
-    network_cluster: LocalCluster, tmp_path: Path
+    network_cluster: LocalUnderTest, tmp_path: Path
 ) -> Iterator[Callable[[str], Job]]:
     """Makes jobs on the nodes with networks of their own; as ``make_job``."""
     with _jobs(network_cluster, tmp_path) as make:
@@ -172,7 +176,7 @@ def make_network_job(
 
 @pytest.fixture
 def faults(
-    network_cluster: LocalCluster, make_network_job: Callable[[str], Job]
+    network_cluster: LocalUnderTest, make_network_job: Callable[[str], Job]
 ) -> Iterator[Faults]:
     """Faults of the network cluster; before the test's jobs are killed all is healed."""
     del make_network_job

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from clusters_under_test import LocalUnderTest
 
 from local_cluster import processes
 from local_cluster.cluster import LocalCluster, remove_abandoned
@@ -120,7 +121,7 @@ class Machines:
 
     def faults(self) -> Faults:
         """Faults of these machines."""
-        cluster = LocalCluster("machines", cache=self.layout.cache)
+        cluster = LocalUnderTest("machines", cache=self.layout.cache)
         cluster._node_names = tuple(self.network.addresses.nodes)
         return Faults(cluster)
 

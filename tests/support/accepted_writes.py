@@ -12,8 +12,6 @@ from yarn_jobs import PARTITIONS, Job
 
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
-from local_cluster.jars import default_cache
-from local_cluster.layout import Layout
 
 
 def writers_of(job: Job, epochs: Mapping[str, int]) -> dict[int, Incarnation]:
@@ -37,7 +35,7 @@ def accepted_batches(job: Job) -> dict[str, list[Batch]]:
         f"{job.name}-counts": PARTITIONS,
         f"__samza_checkpoint_ver_1_for_{job.name}_1": 1,
     }
-    logs = Layout(default_cache(), job.cluster.name).broker("kafka") / "data"
+    logs = job.cluster.broker_data()
     return {f"{t}-{p}": batches_in(logs, t, p) for t, n in topics.items() for p in range(n)}
 
 

@@ -92,6 +92,10 @@ class BareApplication:
         found = {c.id: str(c.yarn_node_http_address) for c in self._am.get_containers()}
         return Host(found[report.container.skein_id].partition(":")[0])
 
+    def has_started(self, report: ResourceReport) -> bool:
+        """Whether its process is there."""
+        return any(_processes_of(str(report.resource_id)))
+
     def exit(self, report: ResourceReport) -> None:
         """Its process is killed."""
 

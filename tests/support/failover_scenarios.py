@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,9 +26,6 @@ from topic_records import committed
 from yarn_jobs import LIMIT_S, PARTITIONS, Job, parent_of, pids_of, wait_for
 
 from homeport.appmaster.yarn.resource_manager_rest import ENDED_STATES
-from local_cluster import processes
-from local_cluster.jars import default_cache
-from local_cluster.layout import Layout, Record, read_record
 
 Containers = dict[str, dict[str, Any]]
 
@@ -385,9 +381,13 @@ def strays(job: Job) -> list[str]:
     status = job.get("v1/status")
     application, attempt = status["job"]["application"], status["job"]["attempt"]
     am = re.compile(rf"container_(e\d+_)?{application.partition('_')[2]}_0*{attempt}_000001")
-    children = {c["resource"]: c["pid"] for c in status["containers"]}
-    found = dict(_processes(job))
-    allowed = {p.pid for p in _record(job).daemons.values()} | called_for(found, children, am)
+    children = {
+        c["resource"]: job.cluster.pid_here(c["host"], c["pid"])
+        for c in status["containers"]
+        if c["pid"] is not None
+    }
+    found = {p.pid: (p.node, p.container, p.command) for p in job.cluster.living()}
+    allowed = job.cluster.daemon_pids() | called_for(found, children, am)
     for pid in list(allowed):
         allowed.update(_ancestors(pid))
     return [f"{pid} {node}: {line}" for pid, (node, _, line) in found.items() if pid not in allowed]
@@ -411,24 +411,6 @@ def called_for(
         if am.fullmatch(container) or (container in children and not is_second_spare):
             allowed.add(pid)
     return allowed
-
-
-def _record(job: Job) -> Record:
-    record = read_record(Layout(default_cache(), job.cluster.name).state)
-    assert record is not None
-    return record
-
-
-def _processes(job: Job) -> Iterator[tuple[int, tuple[str, str, str]]]:
-    """Of each process of the cluster: pid, node, id of its YARN container or "", command line."""
-    for process, node in processes.of_cluster(job.cluster.cluster_id).items():
-        folder = Path(f"/proc/{process.pid}")
-        try:
-            environment = processes.parse_environment((folder / "environ").read_bytes())
-            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:
-            continue  # it has ended
-        yield process.pid, (node, environment.get("CONTAINER_ID", ""), line)
 
 
 def _ancestors(pid: int) -> Iterator[int]:

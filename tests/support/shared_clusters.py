@@ -15,9 +15,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from clusters_under_test import LocalUnderTest
 
 from local_cluster import processes
-from local_cluster.cluster import LocalCluster, remove_abandoned
+from local_cluster.cluster import remove_abandoned
 
 PREFIX = "test-"
 VARIABLE = "HOMEPORT_TEST_RUN"
@@ -57,7 +58,7 @@ def _process(file: Path) -> processes.ProcessId:
     return processes.ProcessId(*json.loads(file.read_text(encoding="utf-8")))
 
 
-def shared(role: str, nodes: int, *, namespaces: bool = False) -> LocalCluster:
+def shared(role: str, nodes: int, *, namespaces: bool = False) -> LocalUnderTest:
     """The run's cluster of this role, up; no test stops it."""
     folder = Path(os.environ[VARIABLE])
     owner = _process(folder / _OWNER)
@@ -66,10 +67,10 @@ def shared(role: str, nodes: int, *, namespaces: bool = False) -> LocalCluster:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / role).exists():
             remove_abandoned(PREFIX, progress=print)
-            cluster = LocalCluster(name, nodes=nodes, namespaces=namespaces, owner=owner)
+            cluster = LocalUnderTest(name, nodes=nodes, namespaces=namespaces, owner=owner)
             cluster.up(print)
             (folder / role).write_text(name, encoding="utf-8")
-    return LocalCluster.attach(name)
+    return LocalUnderTest.attach(name)
 
 
 def end(*, keep_logs: bool) -> list[str]:
@@ -78,7 +79,7 @@ def end(*, keep_logs: bool) -> list[str]:
     kept = []
     for file in sorted(folder.iterdir()):
         if file.name != _OWNER and file.suffix not in {_LOCK, _WORKER}:
-            cluster = LocalCluster.attach(file.read_text(encoding="utf-8"))
+            cluster = LocalUnderTest.attach(file.read_text(encoding="utf-8"))
             cluster.down(keep_logs=keep_logs)
             kept.append(str(cluster.log_dir))
     shutil.rmtree(folder)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusters_under_test import ClusterUnderTest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from topic_records import committed
@@ -27,7 +28,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from local_cluster.cluster import LocalCluster
 
 JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
 LIMIT_S = 120.0
@@ -73,7 +73,7 @@ class Failing(BatchTask):
 class Job:
     """One job of its own name on the cluster, as its user runs it."""
 
-    def __init__(self, cluster: LocalCluster, folder: Path, name: str) -> None:
+    def __init__(self, cluster: ClusterUnderTest, folder: Path, name: str) -> None:
         self.cluster = cluster
         self.name = name
         self.servers = cluster.bootstrap_servers
@@ -101,6 +101,7 @@ class Job:
             "cluster-manager.container.memory.mb": "512",
             "cluster-manager.container.lease.ms": "6000",
             "job.coordinator.isolation.max.ms": "6000",
+            **cluster.job_values(),
         }
         self.produced = Counter[str]()
         self.path = folder / f"{name}.properties"
@@ -142,9 +143,7 @@ class Job:
         arguments = [f"--config={o}" for o in overrides]
         return subprocess.run(
             [
-                sys.executable,
-                "-m",
-                "homeport.appmaster.cli.run_job",
+                *self.cluster.command("homeport.appmaster.cli.run_job"),
                 f"--config-path={self.path}",
                 f"--operation={operation}",
                 *(["--reset-state"] if reset_state else []),
@@ -161,7 +160,7 @@ class Job:
         """``homeport`` with the job's file."""
         module = "homeport.job_coordinator.cli.homeport"
         return subprocess.run(
-            [sys.executable, "-m", module, *arguments, f"--config-path={self.path}"],
+            [*self.cluster.command(module), *arguments, f"--config-path={self.path}"],
             env=self.environment,
             capture_output=True,
             text=True,
@@ -174,7 +173,7 @@ class Job:
         self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
         module = "homeport.appmaster.cli.run_job"
         return subprocess.Popen(
-            [sys.executable, "-m", module, f"--config-path={self.path}"],
+            [*self.cluster.command(module), f"--config-path={self.path}"],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -232,7 +231,8 @@ class Job:
         containers = self.containers()
         if any(c["phase"] != "running" or c["pid"] is None for c in containers.values()):
             return {}
-        return {p: c["pid"] for p, c in containers.items()}
+        here = self.cluster.pid_here
+        return {p: here(c["host"], c["pid"]) for p, c in containers.items()}
 
     def program(self, name: str) -> int | None:
         """The pid of the AM's program of that name; None while there is none."""

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-
-from local_cluster.cluster import LocalCluster
+from clusters_under_test import LocalUnderTest
 
 
 @pytest.fixture(scope="session")
 def cluster(
-    running_cluster: Callable[..., AbstractContextManager[LocalCluster]],
-) -> Iterator[LocalCluster]:
+    running_cluster: Callable[..., AbstractContextManager[LocalUnderTest]],
+) -> Iterator[LocalUnderTest]:
     """Three nodes and Kafka; each test leaves all of them running."""
     with running_cluster("disturbed", 3) as started:
         yield started

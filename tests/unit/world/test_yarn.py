@@ -71,6 +71,10 @@ class Subject:
         assert host is not None
         return host
 
+    def has_started(self, report: ResourceReport) -> bool:
+        """Whether its launcher is there."""
+        return self.container(report).process is not None
+
     def exit(self, report: ResourceReport) -> None:
         """Its launcher ends with exit code 1."""
         process = self.container(report).process
