@@ -73,11 +73,14 @@ _RENAMED: dict[str, str | None] = {
     "ssl.enabled.protocols": None,
     "ssl.engine.factory.class": None,
     "ssl.keymanager.algorithm": None,
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
     "ssl.keystore.type": None,
     "ssl.protocol": None,
     "ssl.provider": None,
     "ssl.secure.random.implementation": None,
     "ssl.trustmanager.algorithm": None,
+    "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.truststore.location": None,
     "ssl.truststore.password": None,
     "ssl.truststore.type": None,
@@ -113,6 +116,8 @@ _CONNECTION = (
 )
 """How to reach the brokers: names, and beginnings of names. An admin client needs no more."""
 
+_SECURITY = ("enable.ssl.", "sasl.", "security.", "ssl.")
+
 _JAAS_OPTION = re.compile(r"\b(username|password)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;]+)")
 
 
@@ -145,6 +150,11 @@ def _target(name: str, role: Role) -> str | None:
     if role is Role.CONSUMER and name in _PRODUCER_ONLY:
         return None
     return _RENAMED_FOR[role].get(name, _RENAMED.get(name, name))
+
+
+def security_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those of librdkafka's ``properties`` that say by which locks the brokers are reached."""
+    return {name: value for name, value in properties.items() if name.startswith(_SECURITY)}
 
 
 def connection_properties(properties: Mapping[str, str]) -> dict[str, str]:

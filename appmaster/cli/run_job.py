@@ -34,6 +34,7 @@ from homeport.appmaster.cli.waiting import Waiter, log_shortage, say
 from homeport.appmaster.environment.job_python import job_python, published
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
+from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
@@ -128,7 +129,7 @@ def run(job: Job, *, reset_state: bool = False) -> None:
     job = with_written_keys(job)
     config = job.config
     path = package_path(YarnConfig.of(config).package_path)
-    files = partial(hadoop_files, os.environ)
+    files = partial(hadoop_files, os.environ, kerberos_login(config))
     python = job_python(config, os.environ, files, say)
     preflight.check_kafka(config)
     model = preflight.check_job_model(config)

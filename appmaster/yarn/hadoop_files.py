@@ -19,6 +19,7 @@ from typing import Any
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
 from homeport.config.errors import UnavailableError
 
@@ -81,11 +82,16 @@ class HadoopFiles:
 
 
 @contextlib.contextmanager
-def hadoop_files(environment: Mapping[str, str]) -> Iterator[HadoopFiles]:
+def hadoop_files(
+    environment: Mapping[str, str], login: KerberosLogin | None = None
+) -> Iterator[HadoopFiles]:
     """The cluster's files, through a JVM that is gone afterwards.
 
+    ``login``: None: with the ticket that ``kinit`` has made, if the cluster has Kerberos.
+
     Raises:
-        UnavailableError: there is no ``yarn`` command or no Java, or the JVM does not start.
+        UnavailableError: there is no ``yarn`` command or no Java, the JVM does not start, or the
+            keytab is refused.
     """
     java = environment.get("JAVA_HOME", "")
     options = [*_JVM_OPTIONS, "-Dlog4j.configuration=none"]
@@ -108,12 +114,27 @@ def hadoop_files(environment: Mapping[str, str]) -> Iterator[HadoopFiles]:
         ) from None
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     try:
+        if login is not None:
+            _log_in(gateway.jvm, login)
         yield HadoopFiles(gateway.jvm)
     finally:
         # Afterwards a Java object that the collector finds is not reported to the JVM.
         gateway.shutdown()
         process.stdin.close()
         process.wait()
+
+
+def _log_in(jvm: Any, login: KerberosLogin) -> None:  # noqa: ANN401 - py4j has no types
+    users = jvm.org.apache.hadoop.security.UserGroupInformation
+    try:
+        users.setConfiguration(jvm.org.apache.hadoop.conf.Configuration())
+        users.loginUserFromKeytab(login.principal, login.keytab)
+    except Py4JJavaError as error:
+        said = str(error.java_exception.toString()).splitlines()[0]
+        raise UnavailableError(
+            f"Kerberos refuses {login.principal} with the keytab {login.keytab} ({said}): check "
+            "both, and that the KDC answers"
+        ) from None
 
 
 def _class_path(environment: Mapping[str, str]) -> str:

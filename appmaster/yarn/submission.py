@@ -17,12 +17,13 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
+from homeport.appmaster.yarn.kerberos import KerberosLogin, kerberos_login
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
 from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import read_hadoop_files
@@ -286,8 +287,15 @@ def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein
 
 
 @contextlib.contextmanager
-def skein_client(security: object, log: Path, environment: Mapping[str, str]) -> Iterator[Any]:
+def skein_client(
+    security: object,
+    log: Path,
+    environment: Mapping[str, str],
+    login: KerberosLogin | None = None,
+) -> Iterator[Any]:
     """A connection to YARN through Skein's driver, a JVM that is gone afterwards.
+
+    ``login``: None: with the ticket that ``kinit`` has made, if the cluster has Kerberos.
 
     Raises:
         UnavailableError: Java, the ``yarn`` command or YARN cannot be reached; the message names
@@ -302,7 +310,8 @@ def skein_client(security: object, log: Path, environment: Mapping[str, str]) ->
     skein.core._SKEIN_JAR = str(ensure_patched_jar(cache_folder(environment)))  # noqa: SLF001 - there is no other way
     log.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with skein.Client(security=security, log=str(log)) as client:
+        by_keytab = {} if login is None else asdict(login)
+        with skein.Client(security=security, log=str(log), **by_keytab) as client:
             yield client
     except (skein.exceptions.SkeinError, ValueError, OSError) as e:
         first = str(e).strip().splitlines()
@@ -325,7 +334,8 @@ def submit(submission: Submission, log: Path, environment: Mapping[str, str]) ->
         made = tempfile.TemporaryDirectory(prefix="homeport-submission-")
         files = Path(stack.enter_context(made))
         spec = specification(submission, files, security, environment)
-        with skein_client(security, log, environment) as client:
+        login = kerberos_login(submission.config)
+        with skein_client(security, log, environment, login) as client:
             application_id = str(client.submit(spec))
         tokens.write(application_id, (files / TOKEN_FILE_NAME).read_bytes())
     return application_id

@@ -197,6 +197,18 @@ YARN_PYTHON_ARCHIVE = TextKey(
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+YARN_KERBEROS_PRINCIPAL = TextKey(
+    name="yarn.kerberos.principal",
+    meaning="Kerberos principal as which run-job submits; default the one that kinit has made",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+YARN_KERBEROS_KEYTAB = TextKey(
+    name="yarn.kerberos.keytab",
+    meaning="path of that principal's keytab on the submitter's machine; it goes nowhere else",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 YARN_AM_TRACKING_URL = TextKey(
     name="yarn.am.tracking.url",
     meaning="URL of the job coordinator; the AM writes it, run-job and the tools read it",

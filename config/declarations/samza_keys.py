@@ -207,8 +207,7 @@ ALL: tuple[SamzaKey, ...] = (
     SamzaKey(name="yarn.job.view.acl", reason="the access lists are the queue's"),
     SamzaKey(name="yarn.job.modify.acl", reason="the access lists are the queue's"),
     SamzaKey(name="yarn.resources.<part>", reason="the package is all that is localised"),
-    SamzaKey(name="yarn.kerberos.<part>", reason="no Kerberos ticket is renewed"),
-    SamzaKey(name="yarn.token.renewal.interval.seconds", reason="no Kerberos ticket is renewed"),
+    SamzaKey(name="yarn.token.renewal.interval.seconds", reason="YARN renews the tokens"),
     SamzaKey(
         name="yarn.am.high-availability.enabled",
         reason="containers always outlive the AM's end and are adopted",

@@ -18,7 +18,12 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TextKey
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
-from homeport.config.kafka_names import Role, connection_properties, map_client_properties
+from homeport.config.kafka_names import (
+    Role,
+    connection_properties,
+    map_client_properties,
+    security_properties,
+)
 from homeport.config.path_names import job_folder
 from homeport.config.settings.memory_rule import MemoryShares, divide
 from homeport.config.settings.serde_names import serde_name
@@ -266,7 +271,8 @@ class SystemConfig:
 
     ``consumer``, ``producer`` and ``admin`` hold librdkafka's properties, bootstrap servers
     included; ``ignored`` the given properties that only the Java client knows, with their full
-    keys.
+    keys. Consumer or producer without bootstrap servers, or without any property of TLS and SASL,
+    has those of the other.
     """
 
     name: str
@@ -305,8 +311,8 @@ class SystemConfig:
         return SystemConfig(
             name=system,
             bootstrap_servers=servers,
-            consumer={"bootstrap.servers": servers} | consumer.properties,
-            producer={"bootstrap.servers": servers} | producer.properties,
+            consumer=_reaching(servers, consumer.properties, producer.properties),
+            producer=_reaching(servers, producer.properties, consumer.properties),
             admin=connect,
             default_replication_factor=keys.SYSTEM_REPLICATION_FACTOR.find(config, system),
             default_max_message_bytes=keys.SYSTEM_MAX_MESSAGE_BYTES.find(config, system),
@@ -342,6 +348,11 @@ class SystemConfig:
             if name is not None:
                 return serde_name(self._config, key, name)
         return None
+
+
+def _reaching(servers: str, own: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    locks = {} if security_properties(own) else security_properties(other)
+    return {"bootstrap.servers": servers} | locks | dict(own)
 
 
 @dataclass(frozen=True)
@@ -404,6 +415,8 @@ class YarnConfig:
     python_executable: str | None
     python_archive: str | None
     am_max_attempts: int
+    kerberos_principal: str | None
+    kerberos_keytab: str | None
 
     @staticmethod
     def of(config: Config) -> YarnConfig:
@@ -416,4 +429,6 @@ class YarnConfig:
             python_executable=keys.YARN_PYTHON_EXECUTABLE.read(config),
             python_archive=keys.YARN_PYTHON_ARCHIVE.read(config),
             am_max_attempts=keys.YARN_AM_MAX_ATTEMPTS.read(config),
+            kerberos_principal=keys.YARN_KERBEROS_PRINCIPAL.read(config),
+            kerberos_keytab=keys.YARN_KERBEROS_KEYTAB.read(config),
         )

@@ -1,6 +1,7 @@
 """Writes the flights of 2013 to the topic ``flights``: JSON, keyed by tail number, by time.
 
 python examples/flights/producer.py --bootstrap-servers HOST:PORT [--rate RECORDS_PER_SECOND]
+    [--command-config FILE]
 
 After SIGUSR1 the rate holds no longer: what is left comes as fast as it goes.
 """
@@ -13,6 +14,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -24,9 +27,16 @@ PARTITIONS = 8
 CHUNK = 2_000
 
 
-def create_topics(bootstrap_servers: str) -> None:
+def client_properties(file: Path) -> dict[str, str]:
+    """Properties of librdkafka, a line ``name=value`` for each."""
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def create_topics(kafka: Mapping[str, str]) -> None:
     """Both topics exist, with 8 partitions each; the output is compacted."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = AdminClient(dict(kafka))
     new = [
         NewTopic(TOPIC, PARTITIONS, 1),
         NewTopic(OUTPUT_TOPIC, PARTITIONS, 1, config={"cleanup.policy": "compact"}),
@@ -39,9 +49,9 @@ def create_topics(bootstrap_servers: str) -> None:
                 raise
 
 
-def refuse_a_second_run(bootstrap_servers: str) -> None:
+def refuse_a_second_run(kafka: Mapping[str, str]) -> None:
     """Ends the program where the topic holds records: a second copy would double the sums."""
-    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "flights-producer"})
+    consumer = Consumer({**kafka, "group.id": "flights-producer"})
     try:
         held = 0
         for partition in range(PARTITIONS):
@@ -55,7 +65,7 @@ def refuse_a_second_run(bootstrap_servers: str) -> None:
         )
 
 
-def produce(bootstrap_servers: str, rate: int | None, hurry: threading.Event) -> None:
+def produce(kafka: Mapping[str, str], rate: int | None, hurry: threading.Event) -> None:
     """Every flight is in the topic once, each plane's in order.
 
     ``rate``: records per second, until ``hurry`` is set.
@@ -68,7 +78,7 @@ def produce(bootstrap_servers: str, rate: int | None, hurry: threading.Event) ->
 
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **kafka,
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
             "linger.ms": 20,
@@ -118,6 +128,12 @@ def main() -> None:
     )
     parser.add_argument("--bootstrap-servers", required=True, help="the broker, HOST:PORT")
     parser.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="more properties of Kafka's client (librdkafka's names), as for TLS and SASL",
+    )
+    parser.add_argument(
         "--rate", type=int, default=None, help="records per second (default: as fast as it goes)"
     )
     parser.add_argument(
@@ -128,12 +144,14 @@ def main() -> None:
         sys.exit(
             f"error: --rate = {options.rate}: it must be at least 1; leave it out for full speed"
         )
-    create_topics(options.bootstrap_servers)
+    given = {} if options.command_config is None else client_properties(options.command_config)
+    kafka = {**given, "bootstrap.servers": options.bootstrap_servers}
+    create_topics(kafka)
     if not options.topics_only:
-        refuse_a_second_run(options.bootstrap_servers)
+        refuse_a_second_run(kafka)
         hurry = threading.Event()
         signal.signal(signal.SIGUSR1, lambda *_: hurry.set())
-        produce(options.bootstrap_servers, options.rate, hurry)
+        produce(kafka, options.rate, hurry)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,11 @@ def _parser() -> argparse.ArgumentParser:
         choices=tuple(SCHEDULERS),
         help="YARN's scheduler, with the queues default and streams (default: fair)",
     )
+    up.add_argument(
+        "--secure",
+        action="store_true",
+        help="with Kerberos for YARN and HDFS, and for Kafka TLS, SASL/SCRAM and rights of access",
+    )
     commands.add_parser(
         "down",
         help="remove it, with all its data",
@@ -88,7 +93,7 @@ def main() -> int:
     try:
         match options.command:
             case "up":
-                cluster.up(_progress, options.scheduler)
+                cluster.up(_progress, options.scheduler, secure=options.secure)
                 _show(cluster.status())
             case "down":
                 cluster.down(_progress)

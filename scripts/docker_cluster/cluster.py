@@ -24,8 +24,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from docker_cluster import credentials, image, permissions
 from docker_cluster import engine as engines
-from docker_cluster import image
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
 from docker_cluster.faults import DockerFaults
@@ -38,6 +38,7 @@ Progress = Callable[[str], None]
 
 ROOT = image.ROOT
 NODES = ("nm1", "nm2", "nm3")
+KDC = "kdc"
 _NUMBERS = {
     "rm": 10,
     "nm1": 11,
@@ -48,13 +49,15 @@ _NUMBERS = {
     "kafka": 30,
     "zk": 31,
     "client": 40,
+    KDC: 41,
 }
 """The last number of the address of each service, as in docker/compose.yaml."""
-SERVICES = tuple(_NUMBERS)
+SERVICES = tuple(service for service in _NUMBERS if service != KDC)
 PORTS = {"KAFKA_PORT": 29092, "RM_PORT": 28088, "ZK_PORT": 22181}
 """Ports on loopback that are tried first; the variables HOMEPORT_DOCKER_<name> set others."""
 EXTRAS = frozenset({"avro", "demo"})
 _COMPOSE = ROOT / "docker" / "compose.yaml"
+_SECURE = ROOT / "docker" / "secure.yaml"
 _FOLDER = ROOT / "build" / "docker"
 _NETS = range(64, 224)
 _NEEDED_MB = 6000
@@ -73,6 +76,7 @@ class Started:
     kafka_cluster_id: str
     archive: str
     scheduler: str
+    secure: bool = False
 
 
 class DockerCluster:
@@ -90,12 +94,13 @@ class DockerCluster:
 
     # ------------------------------------------------------------------ up and down
 
-    def up(self, progress: Progress, scheduler: str | None = None) -> None:
+    def up(self, progress: Progress, scheduler: str | None = None, *, secure: bool = False) -> None:
         """Every daemon serves, all nodes take work, and the client has the clone's homeport.
 
         One that is up with the same image stays up, with its data; the environment is renewed where
         the code has changed. ``scheduler``: of YARN, a name in ``SCHEDULERS``; None: as it is, and
-        of a new cluster the fair one.
+        of a new cluster the fair one. ``secure``: with Kerberos, TLS, SASL and rights of access; a
+        cluster that is up without them starts again, without its data, and the reverse.
 
         Raises:
             DockerError: something is missing or does not start; says what, and the remedy.
@@ -106,14 +111,19 @@ class DockerCluster:
             wanted = image.ensure(running, self._cache, progress)
             packed = pack(self._cache, None, EXTRAS, progress)
             before = self._started()
-            if before is not None and before.image != wanted:
-                progress("the image has changed: the cluster starts again, without its data")
+            if before is not None and (before.image, before.secure) != (wanted, secure):
+                what = "image has" if before.image != wanted else "locks have"
+                progress(f"the {what} changed: the cluster starts again, without its data")
                 self._remove(before)
                 before = None
             started = self._record(before, running, wanted, packed.archive, scheduler)
+            if before is None:
+                started = replace(started, secure=secure)
+                self._make_secrets(started)
             self._write(started)
             (self._folder / "work").mkdir(parents=True, exist_ok=True)
-            progress(f"starting {', '.join(SERVICES)} on {started.net}.0/24")
+            services = ", ".join(_services(started))
+            progress(f"starting {services} on {started.net}.0/24")
             self._compose(started, "up", "--detach", "--remove-orphans")
             archive = f"/homeport/environments/{packed.archive.name}"
             command = ("exec", f"{started.name}-client", "/opt/cluster/environment", archive)
@@ -121,6 +131,9 @@ class DockerCluster:
                 unpacked = pool.submit(running.run, *command)
                 self._await(started, running, progress)
                 unpacked.result()
+            if started.secure:
+                permissions.grant(f"localhost:{started.ports['KAFKA_PORT']}", self._secrets)
+                progress("Kafka has its users and their rights")
             progress("the client has homeport's commands")
 
     def down(self, progress: Progress) -> None:
@@ -135,7 +148,8 @@ class DockerCluster:
                     progress(f"removing {started.name}")
                     self._remove(started)
                 self._file.unlink(missing_ok=True)
-            shutil.rmtree(self._folder / "work", ignore_errors=True)
+            for folder in (self._folder / "work", self._secrets):
+                shutil.rmtree(folder, ignore_errors=True)
             engines.stop_own(self._cache, progress)
 
     def status(self) -> dict[str, Any]:
@@ -160,7 +174,9 @@ class DockerCluster:
                 "Kafka": f"localhost:{started.ports['KAFKA_PORT']}",
                 "ZooKeeper": f"localhost:{started.ports['ZK_PORT']}",
             },
-            "containers": {s: states.get(f"{started.name}-{s}", "not there") for s in SERVICES},
+            "containers": {
+                s: states.get(f"{started.name}-{s}", "not there") for s in _services(started)
+            },
         }
 
     # ------------------------------------------------------------------ what is
@@ -207,6 +223,17 @@ class DockerCluster:
     @property
     def _file(self) -> Path:
         return self._folder / "cluster.json"
+
+    @property
+    def _secrets(self) -> Path:
+        return self._folder / "secrets"
+
+    def _make_secrets(self, started: Started) -> None:
+        """Those of an earlier cluster are gone."""
+        shutil.rmtree(self._secrets, ignore_errors=True)
+        if started.secure:
+            addresses = {service: f"{started.net}.{n}" for service, n in _NUMBERS.items()}
+            credentials.make(self._secrets, addresses, SERVICES)
 
     def _started(self) -> Started | None:
         try:
@@ -270,10 +297,12 @@ class DockerCluster:
             "CLONE": str(ROOT),
             "ENVIRONMENTS": str(Path(started.archive).parent),
             "WORK": str(self._folder / "work"),
+            "SECRETS": str(self._secrets),
             **{name: str(port) for name, port in started.ports.items()},
         }
         log = self._folder / "compose.log"
-        command = [*running.compose(), "-p", started.name, "-f", str(_COMPOSE), *arguments]
+        command = [*running.compose(), "-p", started.name, "-f", str(_COMPOSE)]
+        command += [*(["-f", str(_SECURE)] if started.secure else []), *arguments]
         with log.open("ab") as sink:
             done = subprocess.run(
                 command,
@@ -291,7 +320,7 @@ class DockerCluster:
     def _await(self, started: Started, running: Engine, progress: Progress) -> None:
         """All daemons serve by their own account, and the ResourceManager has all nodes."""
         began = time.monotonic()
-        waiting = [s for s in SERVICES if s not in NODES and s != "client"]
+        waiting = [s for s in _services(started) if s not in NODES and s != "client"]
         url, said = f"http://127.0.0.1:{started.ports['RM_PORT']}", ""
         while True:
             waiting = [s for s in waiting if not self._serves(started, running, s)]
@@ -331,6 +360,10 @@ class DockerCluster:
                 progress("waiting for another command on this cluster")
                 fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _services(started: Started) -> tuple[str, ...]:
+    return tuple(_NUMBERS) if started.secure else SERVICES
 
 
 def _require_memory() -> None:

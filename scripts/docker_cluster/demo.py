@@ -43,6 +43,12 @@ def _parser() -> argparse.ArgumentParser:
         "all others; the container ends by its lease, its standby takes its place, and the host "
         "comes back",
     )
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="on a cluster with locks: Kerberos for YARN and HDFS; for Kafka TLS, SASL/SCRAM and "
+        "rights of access that allow what the job needs and nothing more",
+    )
     parser.add_argument("--keep", action="store_true", help="leave cluster and job up")
     return parser
 
@@ -62,7 +68,7 @@ class Demo:
         """
         began = time.monotonic()
         self._cluster.down(lambda _: None)  # of a run that was killed
-        self._cluster.up(_say)
+        self._cluster.up(_say, secure=self._options.secure)
         _say(f"the cluster is up after {time.monotonic() - began:.0f} s")
         code = self._run_in_client()
         _say(f"docker/demo took {time.monotonic() - began:.0f} s")

@@ -33,6 +33,8 @@ _FORWARDS = Path("/proc/sys/net/ipv4/ip_forward")
 _MARKS = ("DOCKER", "docker0", _BRIDGE.rpartition(".")[0])
 """One of them is in each rule that an engine adds for itself."""
 _COMPOSE = (("docker", "compose"), ("docker-compose",))
+_started: list[subprocess.Popen[bytes]] = []
+"""The engine outlives the command that started it; a process object must not go before it."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def _start(cache: Path, progress: Progress) -> Engine:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
         )
+    _started.append(process)
     deadline = time.monotonic() + _START_LIMIT_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -210,6 +213,8 @@ def _await_end(pid: int) -> None:
     deadline = time.monotonic() + _STOP_LIMIT_S
     while time.monotonic() < deadline and processes.info(pid) is not None:
         time.sleep(0.05)
+    for process in _started:
+        process.poll()
 
 
 def _note_network(path: Path) -> None:

@@ -6,8 +6,10 @@ cluster. Hadoop puts the environment of a daemon into its values, so one file se
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from docker_cluster import secure_settings
 from local_cluster import hadoop_conf
 from local_cluster.kafka_broker import shared_properties
 
@@ -19,17 +21,31 @@ _HOST = "${env.HOSTNAME:-localhost}"
 
 
 def write(folder: Path) -> None:
-    """All files are in ``folder``."""
+    """All files are in ``folder``; those of a cluster with locks are in ``secure`` below it."""
+    _write(folder, _core_site(), _hdfs_site(), _yarn_site(), _kafka())
+    _write(
+        folder / "secure",
+        _core_site() | secure_settings.core_site(),
+        _hdfs_site() | secure_settings.hdfs_site(),
+        _yarn_site() | secure_settings.yarn_site(),
+        _kafka() | secure_settings.kafka(),
+    )
+
+
+def _write(
+    folder: Path,
+    core: Mapping[str, object],
+    hdfs: Mapping[str, object],
+    yarn: Mapping[str, object],
+    kafka: Mapping[str, object],
+) -> None:
     folder.mkdir(parents=True)
-    for name, values in (
-        ("core-site.xml", _core_site()),
-        ("hdfs-site.xml", _hdfs_site()),
-        ("yarn-site.xml", _yarn_site()),
-    ):
+    for name, values in (("core-site.xml", core), ("hdfs-site.xml", hdfs), ("yarn-site.xml", yarn)):
         (folder / name).write_text(hadoop_conf.site_xml(values), encoding="utf-8")
     hadoop_conf.write_queues(folder)
     (folder / "log4j.properties").write_text(hadoop_conf.LOG4J, encoding="utf-8")
-    (folder / "kafka.properties").write_text(_kafka(), encoding="utf-8")
+    text = "".join(f"{key}={value}\n" for key, value in kafka.items())
+    (folder / "kafka.properties").write_text(text, encoding="utf-8")
     (folder / "zoo.cfg").write_text(_zookeeper(), encoding="utf-8")
 
 
@@ -85,9 +101,9 @@ def _yarn_site() -> dict[str, object]:
     }
 
 
-def _kafka() -> str:
+def _kafka() -> dict[str, object]:
     """One broker: for the cluster at @INSIDE@, for other machines at @OUTSIDE@ (the role's)."""
-    values = {
+    return {
         **shared_properties(1),
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -101,7 +117,6 @@ def _kafka() -> str:
         "inter.broker.listener.name": "INSIDE",
         "log.dirs": "/data/kafka",
     }
-    return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
 def _zookeeper() -> str:

@@ -60,14 +60,14 @@ class Demo:
             overrides += standbys.OVERRIDES
         if options.fail_host:
             overrides += fail_host.OVERRIDES + fail_host.PREWARMED * options.prewarm
-        self._job = DemoJob(EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides)
+        servers, file = cluster.bootstrap_servers, cluster.job_file(EXAMPLE)
+        self._job = DemoJob(EXAMPLE, cluster.env(), servers, overrides, file=file)
         if options.attached is not None:
             self._job.limit_s = FIRST_LIMIT_S
         self._job.count *= 2 if options.standbys else 1
-        self._counting = DemoJob(
-            counting.EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides
-        )
-        self._reader = Reader(cluster.bootstrap_servers)
+        self._counting = DemoJob(counting.EXAMPLE, cluster.env(), servers, overrides)
+        reading = cluster.client_file("reader")
+        self._reader = Reader(servers, reading)
         self._producer: subprocess.Popen[bytes] | None = None
         self.verdicts: list[tuple[str, bool]] = []
 
@@ -246,6 +246,8 @@ class Demo:
             self._cluster.bootstrap_servers,
             *arguments,
         ]
+        properties = self._cluster.client_file("producer")
+        argv += [] if properties is None else ["--command-config", str(properties)]
         # A group of its own: close() ends it, not the terminal's Ctrl-C in the midst of something.
         return subprocess.Popen(argv, cwd=EXAMPLE, process_group=0)
 

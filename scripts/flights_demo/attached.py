@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 REQUEST = "@request "
 DONE = "done"
 _STATE = Path("/state")
+_SECRETS = Path("/secrets")
 
 
 class AttachedCluster:
@@ -38,6 +40,21 @@ class AttachedCluster:
     def rm_url(self) -> str:
         """Base of the ResourceManager's web service."""
         return self._rest.url
+
+    def client_file(self, user: str) -> Path | None:
+        """It is among the client's secrets, if the cluster has locks."""
+        path = _SECRETS / f"{user}.client.properties"
+        return path if path.exists() else None
+
+    def job_file(self, example: Path) -> Path:
+        """The example's; on a cluster with locks a file of its own, for this user alone."""
+        own = example / f"{example.name}.properties"
+        added = _SECRETS / f"{example.name}.job.properties"
+        if not added.exists():
+            return own
+        merged = Path(tempfile.mkdtemp(prefix="homeport-demo-")) / own.name
+        merged.write_text(f"{own.read_text()}\n{added.read_text()}", encoding="utf-8")
+        return merged
 
     def status(self) -> dict[str, Any]:
         """Each host with its address."""

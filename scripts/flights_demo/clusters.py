@@ -31,6 +31,12 @@ class DemoCluster(Protocol):
     def nodes(self) -> tuple[str, ...]:
         """The names of its hosts."""
 
+    def client_file(self, user: str) -> Path | None:
+        """The properties of Kafka's clients for that user; None where Kafka asks for none."""
+
+    def job_file(self, example: Path) -> Path:
+        """The job's configuration: the example's, and what a cluster with locks adds to it."""
+
     def status(self) -> dict[str, Any]:
         """``nodes``: for each its ``host`` and its ``address``."""
 
@@ -45,7 +51,16 @@ class DemoCluster(Protocol):
 
 
 class FallibleCluster(LocalCluster):
-    """A local cluster as a demo needs it."""
+    """A local cluster as a demo needs it: without locks."""
+
+    def client_file(self, user: str) -> Path | None:
+        """None for every user."""
+        del user
+        return None
+
+    def job_file(self, example: Path) -> Path:
+        """The example's own."""
+        return example / f"{example.name}.properties"
 
     def fail_node(self, node: str) -> str:
         """The node dies, as if its machine lost power; what was done, in a few words."""

@@ -36,13 +36,17 @@ class DemoJob:
         bootstrap_servers: str,
         overrides: Sequence[str] = (),
         python: str = sys.executable,
+        file: Path | None = None,
     ) -> None:
         """``overrides``: configuration beside the example's file, each ``key=value``.
+
+        ``file``: instead of the example's.
 
         ``python``: the interpreter of ``run-job``, and so of the job.
         """
         self._python = python
         self._example = example
+        self._file = file or example / f"{example.name}.properties"
         self.name = example.name
         self._overrides = overrides
         self._env = {**os.environ, **env}
@@ -58,7 +62,7 @@ class DemoJob:
         """The command line of ``run-job`` for this job; what ``--keep`` prints is this."""
         return [
             str(ROOT / "scripts" / "run-job"),
-            f"--config-path={self._example / self.name}.properties",
+            f"--config-path={self._file}",
             f"--config=systems.kafka.consumer.bootstrap.servers={self._bootstrap_servers}",
             f"--config=yarn.package.path={self._example / 'package'}",
             *(f"--config={override}" for override in self._overrides),

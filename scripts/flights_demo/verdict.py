@@ -14,6 +14,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from flights_demo.screen import DemoError
+from homeport.config.loading.properties_format import parse_properties
 from homeport.container.progress import offset_file
 
 FLIGHTS_JOB = "flights"
@@ -25,9 +26,12 @@ CHANGELOGS = {"planes": "flights-planes-changelog", "skipped": "flights-skipped-
 class Reader:
     """Reads whole topic partitions, committed records only."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, properties: Path | None = None) -> None:
+        """``properties``: a file of librdkafka's, beside those that it needs for reading."""
+        given = {} if properties is None else parse_properties(properties.read_text("utf-8"))
         self._consumer = Consumer(
             {
+                **given,
                 "bootstrap.servers": bootstrap_servers,
                 "group.id": "flights-demo",
                 "enable.auto.commit": False,

@@ -144,9 +144,34 @@ def test_a_system_gives_each_client_its_properties() -> None:
         "kafka",
     )
     assert system.consumer["fetch.wait.max.ms"] == "10"
-    assert dict(system.producer) == {"bootstrap.servers": "h:9092", "linger.ms": "5"}
+    assert dict(system.producer) == {
+        "bootstrap.servers": "h:9092",
+        "linger.ms": "5",
+        "security.protocol": "SSL",
+    }
     assert dict(system.admin) == {"bootstrap.servers": "h:9092", "security.protocol": "SSL"}
     assert system.ignored == ("systems.kafka.producer.key.serializer",)
+
+
+def test_one_client_without_locks_has_those_of_the_other() -> None:
+    """Nothing of two sets is mixed, and nothing but the locks is taken over."""
+    consumer = {
+        "systems.k.consumer.bootstrap.servers": "h:1",
+        "systems.k.consumer.client.id": "c",
+        "systems.k.consumer.sasl.mechanism": "SCRAM-SHA-512",
+        "systems.k.consumer.security.protocol": "SASL_SSL",
+        "systems.k.consumer.ssl.truststore.certificates": "PEM",
+    }
+    system = SystemConfig.of(Config(consumer), "k")
+    assert dict(system.producer) == {
+        "bootstrap.servers": "h:1",
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.pem": "PEM",
+    }
+    both = Config(consumer | {"systems.k.producer.security.protocol": "SSL"})
+    producer = {"bootstrap.servers": "h:1", "security.protocol": "SSL"}
+    assert dict(SystemConfig.of(both, "k").producer) == producer
 
 
 def test_the_producers_servers_do_too() -> None:

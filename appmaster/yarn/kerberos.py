@@ -1,0 +1,55 @@
+"""As whom ``run-job`` submits to a cluster with Kerberos.
+
+A login by keytab is for programs that run unattended. Without one, Hadoop's client takes the ticket
+that ``kinit`` has made. The keytab stays on the submitter's machine: containers get tokens.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import YarnConfig
+
+
+@dataclass(frozen=True, slots=True)
+class KerberosLogin:
+    """``keytab``: an absolute path on this machine."""
+
+    principal: str
+    keytab: str
+
+
+def kerberos_login(config: Config) -> KerberosLogin | None:
+    """The login that the configuration names; None where it names none.
+
+    Raises:
+        ConfigError: one of the two keys is missing, or the keytab cannot be read.
+    """
+    yarn = YarnConfig.of(config)
+    principal, keytab = yarn.kerberos_principal, yarn.kerberos_keytab
+    if principal is None and keytab is None:
+        return None
+    if principal is None or keytab is None:
+        present, absent = keys.YARN_KERBEROS_PRINCIPAL, keys.YARN_KERBEROS_KEYTAB
+        if principal is None:
+            present, absent = absent, present
+        raise ConfigError(
+            present.name,
+            principal or keytab,
+            f"a login needs both, and {absent.name} is not set",
+            f"set {absent.name}, or remove {present.name} and use kinit",
+        )
+    path = Path(keytab).expanduser().absolute()
+    if not path.is_file() or not os.access(path, os.R_OK):
+        raise ConfigError(
+            keys.YARN_KERBEROS_KEYTAB.name,
+            keytab,
+            f"{path} is no file that this user may read",
+            "name the principal's keytab on this machine",
+        )
+    return KerberosLogin(principal, str(path))
