@@ -28,6 +28,7 @@ from homeport.appmaster.cli import (
     state_reset,
     submission_claim,
 )
+from homeport.appmaster.cli.am_address import am_address, is_answering
 from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
 from homeport.appmaster.cli.waiting import Waiter, log_shortage, say
@@ -57,7 +58,6 @@ from homeport.config.secret_names import shown_value, warnings_of_overrides
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.usage import run_app, usage_error
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
@@ -65,8 +65,6 @@ from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.model.job_model import JobModel
-
-TRACKING_URL_KEY = "yarn.am.tracking.url"
 
 _ANSWER_LIMIT_S = 180.0
 _CLAIM_LIMIT_S = 30.0
@@ -272,12 +270,12 @@ def await_am(job: Job, number: int, application_id: str) -> str:
                     store = opened.enter_context(job.stream())
                     named = epochs.Submission(number, application_id)
                     epochs.EpochManager(store).write_submission(named)
-                url = am_url(store, application_id)
+                address = am_address(store, application_id)
             except UnavailableError as e:
                 waiter.log_progress(str(e))
                 continue
-            if url is not None and is_answering(url):
-                return url
+            if address is not None and is_answering(address):
+                return address.url
             waiter.log_progress(f"waiting for the AM ({state})")
         else:
             raise UnavailableError(
@@ -285,25 +283,6 @@ def await_am(job: Job, number: int, application_id: str) -> str:
                 f"({state}): see {job.rest.url}/cluster/app/{application_id}"
             )
     raise UnavailableError(f"{end_of(application)}; {_ADVICE}: {log_place(application)}")
-
-
-def am_url(store: CoordinatorStreamStore, application_id: str) -> str | None:
-    """Where the AM of that application says that it answers; None where it has not said so."""
-    store.catch_up()
-    epoch = epochs.EpochManager(store).read_am_epoch()
-    if epoch is None or epoch.rank.application != application_id:
-        return None
-    message = store.latest(MessageType.SET_CONFIG).get(TRACKING_URL_KEY)
-    return message.value("value") if message else None
-
-
-def is_answering(url: str) -> bool:
-    """Whether an AM answers there."""
-    try:
-        CoordinatorClient(url, None, timeout_s=2.0).status()
-    except HomeportError:
-        return False
-    return True
 
 
 def log_place(application: Application) -> str:
@@ -389,10 +368,10 @@ def order_shutdown(job: Job, application: Application) -> None:
     except OSError as e:
         raise UnavailableError(f"no token at {path}: {e.strerror}") from None
     with job.stream() as store:
-        url = am_url(store, application.application_id)
-    if url is None:
+        address = am_address(store, application.application_id)
+    if address is None:
         raise UnavailableError("its AM has not said where it answers")
-    CoordinatorClient(url, token).shutdown()
+    CoordinatorClient(address.url, token, certificate=address.certificate).shutdown()
 
 
 # ---------------------------------------------------------------------------------------- command

@@ -54,6 +54,7 @@ class OutrankedError(FencedError):
 log = logging.getLogger("driver")
 
 TRACKING_URL_KEY = "yarn.am.tracking.url"
+CERTIFICATE_KEY = "yarn.am.certificate"
 
 
 def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], None]) -> None:
@@ -102,7 +103,8 @@ def permits(stream: CoordinatorStream, unknown_ms: int) -> dict[Incarnation, int
 def read_config(stream: CoordinatorStream) -> Config:
     """The job's configuration, without what an AM attempt writes about itself."""
     config = ConfigManager(stream).read()
-    return Config({k: v for k, v in config.items() if k != TRACKING_URL_KEY})
+    own = {TRACKING_URL_KEY, CERTIFICATE_KEY}
+    return Config({k: v for k, v in config.items() if k not in own})
 
 
 def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:

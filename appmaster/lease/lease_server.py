@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.listening import listen, stop_accepting
 from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal
+from homeport.job_coordinator.http.pinned_tls import scheme
 from homeport.job_coordinator.model.incarnation import (
     Incarnation,
     incarnations_from_json,
@@ -35,13 +37,22 @@ class LeaseServer:
     """Serves one attempt's leases between ``start`` and ``stop``."""
 
     def __init__(
-        self, table: LeaseTable, guard: RenewalGuard, *, lease_ms: int, attempt: int, token: str
+        self,
+        table: LeaseTable,
+        guard: RenewalGuard,
+        *,
+        lease_ms: int,
+        attempt: int,
+        token: str,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        """``tls``: of the door for launchers."""
         self._table = table
         self._guard = guard
         self._lease_ms = lease_ms
         self._attempt = attempt
         self._token = token.strip().encode()
+        self._tls = tls
         self._url = ""
         self._runners: list[web.AppRunner] = []
         self._listener: socket.socket | None = None
@@ -54,7 +65,7 @@ class LeaseServer:
         """
         try:
             public = await self._runner([web.post("/v1/lease", self._renew)])
-            self._listener = await listen(public, host, port)
+            self._listener = await listen(public, host, port, self._tls)
             if socket_path is not None:
                 await asyncio.to_thread(socket_path.unlink, missing_ok=True)
                 local = await self._runner(
@@ -70,7 +81,7 @@ class LeaseServer:
             await self.stop()
             raise UnavailableError(f"the lease keeper cannot listen: {error}") from None
         address = public.addresses[0]
-        self._url = f"http://{address[0]}:{address[1]}/"
+        self._url = f"{scheme(self._tls)}://{address[0]}:{address[1]}/"
         return self._url
 
     async def stop(self) -> None:

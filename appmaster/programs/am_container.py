@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
+from homeport.job_coordinator.http.pinned_tls import certificate_beside, server_context
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, host_of
@@ -29,6 +31,8 @@ class AmContainer:
     names: NodeNames
     application_id: str
     attempt: int
+    tls: ssl.SSLContext | None
+    certificate: str | None
 
     @classmethod
     def read(cls, environment: Mapping[str, str], folder: Path) -> AmContainer:
@@ -53,6 +57,8 @@ class AmContainer:
             names=NodeNames.from_environment(environment),
             application_id=application_id,
             attempt=int(parts[-2]),
+            tls=server_context(folder),
+            certificate=certificate_beside(folder / TOKEN_FILE_NAME),
         )
 
     @property

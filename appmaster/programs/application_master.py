@@ -65,6 +65,7 @@ from homeport.config.settings.sections import (
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
+from homeport.job_coordinator.http.pinned_tls import scheme
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
@@ -180,14 +181,14 @@ async def serve(
     host = manager.url_host or container.names.address(container.host)
     wanted_port = heartbeat.port or manager.url_port
     server = JobCoordinatorServer(
-        backend, container.token, host, wanted_port, DriverDecisions(driver)
+        backend, container.token, host, wanted_port, DriverDecisions(driver), container.tls
     )
     address, port = await server.start()
     heartbeat.send_port(port)
-    url = f"http://{address}:{port}/"
+    url = f"{scheme(container.tls)}://{address}:{port}/"
     try:
         log.info("the job coordinator answers at %s", url)
-        await asyncio.to_thread(announce, url, stream, resources)
+        await asyncio.to_thread(announce, url, container.certificate, stream, resources)
         end = await driver.run(url)
     finally:
         await server.stop()
@@ -229,9 +230,22 @@ def still_waited_for(found: Inheritance, adopt: tuple[Incarnation, ...]) -> Inhe
     return replace(found, permitted={}) if adopt else found
 
 
-def announce(url: str, stream: CoordinatorStreamStore, resources: ClusterResourceManager) -> None:
-    """The coordinator stream and YARN's page say where the job coordinator answers."""
-    stream.write([wire.set_config(takeover.TRACKING_URL_KEY, url)])
+def announce(
+    url: str,
+    certificate: str | None,
+    stream: CoordinatorStreamStore,
+    resources: ClusterResourceManager,
+) -> None:
+    """The coordinator stream and YARN's page say where the job coordinator answers.
+
+    YARN's proxy does not trust ``certificate``, so a page of https has no link there.
+    """
+    records = [wire.set_config(takeover.TRACKING_URL_KEY, url)]
+    if certificate is not None:
+        records.append(wire.set_config(takeover.CERTIFICATE_KEY, certificate))
+    stream.write(records)
+    if certificate is not None:
+        return
     try:
         resources.add_page(url)
     except UnavailableError as e:

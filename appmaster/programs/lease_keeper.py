@@ -108,6 +108,7 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
         lease_ms=manager.lease_ms,
         attempt=container.attempt,
         token=container.token,
+        tls=container.tls,
     )
     host = manager.url_host or container.names.address(container.host)
     await asyncio.to_thread(look, stream, guard, container.rank)

@@ -1,4 +1,4 @@
-"""As whom ``run-job`` submits to a cluster with Kerberos.
+"""The user that ``run-job`` submits as, on a cluster with Kerberos.
 
 A login by keytab is for programs that run unattended. Without one, Hadoop's client takes the ticket
 that ``kinit`` has made. The keytab stays on the submitter's machine: containers get tokens.

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from homeport.appmaster.yarn.certificate import make_certificate
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
 from homeport.appmaster.yarn.kerberos import KerberosLogin, kerberos_login
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
-from homeport.appmaster.yarn.private_files import private_folder
+from homeport.appmaster.yarn.private_files import PrivateFolder, private_folder
 from homeport.appmaster.yarn.resource_manager_rest import read_hadoop_files
 from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
 from homeport.appmaster.yarn.submission_file import (
@@ -39,6 +40,7 @@ from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
+from homeport.job_coordinator.http.pinned_tls import CERTIFICATE_FILE_NAME, KEY_FILE_NAME
 from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.incarnation import job_identity
 
@@ -194,8 +196,10 @@ def specification(
     with private_folder(files) as own:
         own.write(SUBMISSION_FILE_NAME, content.to_bytes())
         own.write(TOKEN_FILE_NAME, secrets.token_urlsafe(32).encode())
+        trusted = _write_certificate(config, own)
     (files / "yarn-site.xml").write_bytes(private_yarn_site(submission.hadoop_conf_dir))
-    names = (TOKEN_FILE_NAME, SUBMISSION_FILE_NAME, "yarn-site.xml")
+    # Of these, the launchers have the token and the certificate alone.
+    names = (TOKEN_FILE_NAME, SUBMISSION_FILE_NAME, "yarn-site.xml", *trusted)
     private = {name: skein.File(str(files / name), type="FILE") for name in names}
     package = skein.File(submission.package, type="ARCHIVE")
     travels = _environment_of(submission.python, environment)
@@ -209,7 +213,7 @@ def specification(
                 memory=manager.container_memory_mb, vcores=manager.container_cpu_cores
             ),
             files={
-                TOKEN_FILE_NAME: private[TOKEN_FILE_NAME],
+                **{n: private[n] for n in (TOKEN_FILE_NAME, *trusted) if n != KEY_FILE_NAME},
                 PACKAGE_NAME: package,
                 **travels,
             },
@@ -230,6 +234,16 @@ def specification(
             **{name: service([host]) for host, name in services.items()},
         },
     )
+
+
+def _write_certificate(config: Config, own: PrivateFolder) -> tuple[str, ...]:
+    """The names of the files with certificate and key, which are in ``own``; none without TLS."""
+    if not ClusterManagerConfig.of(config).has_tls:
+        return ()
+    certificate, key = make_certificate(application_name(config))
+    own.write(CERTIFICATE_FILE_NAME, certificate)
+    own.write(KEY_FILE_NAME, key)
+    return CERTIFICATE_FILE_NAME, KEY_FILE_NAME
 
 
 def _environment_of(python: NodePython, environment: Mapping[str, str]) -> dict[str, object]:

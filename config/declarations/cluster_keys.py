@@ -145,6 +145,14 @@ JOB_COORDINATOR_URL_PORT = IntKey(
     liveness=Liveness.NEEDS_REDEPLOY,
 )
 
+JOB_COORDINATOR_TLS = BoolKey(
+    name="cluster-manager.jobcoordinator.tls.enabled",
+    default=False,
+    meaning="job coordinator and lease keeper serve https, with a certificate of the submission",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+
 # --------------------------------------------------------------------------------------------- yarn
 
 YARN_PACKAGE_PATH = TextKey(
@@ -213,5 +221,11 @@ YARN_AM_TRACKING_URL = TextKey(
     name="yarn.am.tracking.url",
     meaning="URL of the job coordinator; the AM writes it, run-job and the tools read it",
     source=SAMZA,
+    liveness=Liveness.LIVE,
+)
+YARN_AM_CERTIFICATE = TextKey(
+    name="yarn.am.certificate",
+    meaning="certificate at that URL (PEM); the AM writes it, run-job and the tools trust it alone",
+    source=OWN,
     liveness=Liveness.LIVE,
 )

@@ -375,6 +375,7 @@ class ClusterManagerConfig:
     hosts: tuple[str, ...]
     url_host: str | None
     url_port: int
+    has_tls: bool
 
     @staticmethod
     def of(config: Config) -> ClusterManagerConfig:
@@ -393,6 +394,7 @@ class ClusterManagerConfig:
             hosts=keys.CLUSTER_MANAGER_HOSTS.read(config),
             url_host=keys.JOB_COORDINATOR_URL_HOST.read(config),
             url_port=keys.JOB_COORDINATOR_URL_PORT.read(config),
+            has_tls=keys.JOB_COORDINATOR_TLS.read(config),
         )
 
 

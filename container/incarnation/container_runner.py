@@ -152,7 +152,9 @@ def _prepared(
         permit.model_version,
         os.getpid(),
     )
-    client = CoordinatorClient(environment.coordinator_url, environment.token)
+    client = CoordinatorClient(
+        environment.coordinator_url, environment.token, certificate=environment.certificate
+    )
     model = fetch_job_model(client, permit, stop)
     job = ContainerJob.of(model, own.processor_id)
     if memory is not None:  # without a lease there is nothing to keep

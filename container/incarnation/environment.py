@@ -14,6 +14,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.history.writer import history_directory
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
+from homeport.job_coordinator.http.pinned_tls import certificate_beside
 from homeport.job_coordinator.model.ids import Host, host_of
 
 _LOG = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ class Environment:
     host: Host
     logged_store_base_dir: str | None
     work_dir: Path
+    certificate: str | None = None
 
     @staticmethod
     def of(environ: Mapping[str, str], work_dir: Path) -> Environment:
@@ -60,6 +62,7 @@ class Environment:
             host=host_of(environ.get("NM_HOST") or socket.gethostname()),
             logged_store_base_dir=environ.get("LOGGED_STORE_BASE_DIR") or None,
             work_dir=work_dir,
+            certificate=certificate_beside(token_file),
         )
 
     def state_root(self, job: JobConfig) -> Path:

@@ -112,7 +112,9 @@ class GettingReady:
 
         try:
             environment = Environment.of(os.environ, Path.cwd())
-            client = CoordinatorClient(environment.coordinator_url, environment.token)
+            client = CoordinatorClient(
+                environment.coordinator_url, environment.token, certificate=environment.certificate
+            )
             work_dir = environment.work_dir / f"spark-spare-{os.getpid()}"
             settings = PipelineSettings.of(Config(client.config()), work_dir)
             with self._lock:

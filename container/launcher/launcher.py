@@ -50,6 +50,7 @@ from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Renewal, Stopped
+from homeport.job_coordinator.http.pinned_tls import certificate_beside
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -431,7 +432,8 @@ def main() -> int:
     try:
         settings = LauncherSettings.from_environment(os.environ)
         token = settings.token_file.read_text(encoding="utf-8").strip()
-        client = CoordinatorClient(settings.coordinator_url, token, timeout_s=_CALL_TIMEOUT_S)
+        certificate = certificate_beside(settings.token_file)
+        client = CoordinatorClient(settings.coordinator_url, token, _CALL_TIMEOUT_S, certificate)
         history = None
         if settings.history_folder is not None:
             history = HistoryWriter(settings.history_folder, "launcher", settings.host)

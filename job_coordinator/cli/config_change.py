@@ -24,7 +24,7 @@ _IDENTITY = {
             keys.JOB_ID,
             keys.JOB_COORDINATOR_SYSTEM,
         ),
-        "the AM writes it": (keys.YARN_AM_TRACKING_URL,),
+        "the AM writes it": (keys.YARN_AM_TRACKING_URL, keys.YARN_AM_CERTIFICATE),
     }.items()
     for key in group
 }

@@ -19,6 +19,7 @@ from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, Confi
 TIMEOUT_S = 15.0
 _AM_TIMEOUT_S = 5.0
 _TRACKING_URL = keys.YARN_AM_TRACKING_URL.name
+_CERTIFICATE = keys.YARN_AM_CERTIFICATE.name
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class JobView:
     def recorded_config(self) -> Config:
         """What the stream says, secrets included; without what the AM writes about itself."""
         recorded = ConfigManager(self.stream).read()
-        return Config({k: v for k, v in recorded.items() if k != _TRACKING_URL})
+        return Config({k: v for k, v in recorded.items() if k not in {_TRACKING_URL, _CERTIFICATE}})
 
     def config(self, *, show_secrets: bool) -> Config:
         """What the job runs with, else what the stream says.
@@ -131,12 +132,13 @@ def require_running(config: Config) -> RunningJob:
 
 def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
     """The job, if its AM answers at its last address; another server at that port is not it."""
-    url = ConfigManager(stream).read().get_str(_TRACKING_URL)
+    said_by_am = ConfigManager(stream).read()
+    url, certificate = said_by_am.get_str(_TRACKING_URL), said_by_am.get_str(_CERTIFICATE)
     if url is None:
         return None
     job = JobConfig.of(config)
     try:
-        client = CoordinatorClient(url, None, timeout_s=_AM_TIMEOUT_S)
+        client = CoordinatorClient(url, None, _AM_TIMEOUT_S, certificate)
         said = client.status()["job"]
         if (said["name"], said["id"]) != (job.name, job.id):
             return None

@@ -8,9 +8,10 @@ not used: the AM is a neighbour.
 from __future__ import annotations
 
 import gzip
+import ssl
 import zlib
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -24,6 +25,7 @@ from homeport.job_coordinator.http.messages import (
     Started,
     Stopped,
 )
+from homeport.job_coordinator.http.pinned_tls import client_context
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
@@ -46,19 +48,38 @@ class CoordinatorClient:
     understood (as another server does that has taken the port of an AM that is gone).
     """
 
-    def __init__(self, url: str, token: str | None, timeout_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        timeout_s: float = 5.0,
+        certificate: str | None = None,
+    ) -> None:
         """Nothing is sent yet.
 
         Args:
-            url: ``http://host:port/``, the value of SAMZA_COORDINATOR_URL.
+            url: ``http://host:port/``, the value of SAMZA_COORDINATOR_URL; or ``https:``.
             token: the job's bearer token; without it secrets are masked and only reading works.
             timeout_s: longest wait, in seconds, for the connection and each piece of the answer.
+            certificate: of the submission, as PEM: the only one that is trusted. Without effect
+                for ``http:``.
 
         Raises:
-            ConfigError: the URL is not of that form.
+            ConfigError: the URL is not of that form, or the certificate is missing or damaged.
         """
         self._url = url if url.endswith("/") else f"{url}/"
-        self._host, self._port, self._base = _address(self._url)
+        is_tls, self._host, self._port, self._base = _address(self._url)
+        self._certificate = certificate
+        self._tls: ssl.SSLContext | None = None
+        if is_tls:
+            if certificate is None:
+                raise ConfigError(
+                    "SAMZA_COORDINATOR_URL",
+                    url,
+                    "the AM speaks TLS, and its certificate is not here",
+                    "submit the job again",
+                )
+            self._tls = client_context(certificate)
         self._token = None if token is None else token.strip()
         self._timeout_s = timeout_s
 
@@ -69,7 +90,7 @@ class CoordinatorClient:
 
     def at(self, url: str, timeout_s: float) -> CoordinatorClient:
         """A client with the same token for another URL of the job; ConfigError as above."""
-        return CoordinatorClient(url, self._token, timeout_s)
+        return CoordinatorClient(url, self._token, timeout_s, self._certificate)
 
     def job_model(self, version: int | None = None) -> JobModel:
         """The JobModel of that version, or the present one; secrets masked without a token."""
@@ -126,6 +147,11 @@ class CoordinatorClient:
         query = urlencode([("host", host) for host in hosts])
         return parse_object(self._call("GET", f"v1/what-if?{query}"), "the answer")
 
+    def _connection(self) -> HTTPConnection:
+        if self._tls is None:
+            return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+        return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._tls)
+
     def _post(self, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return parse_object(self._call("POST", route, compact_json(body)), f"the answer to {route}")
 
@@ -141,7 +167,7 @@ class CoordinatorClient:
             headers["Content-Type"] = "application/json"
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
-        connection = HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+        connection = self._connection()
         try:
             connection.request(method, f"{self._base}{route}", body, headers)
             answer = connection.getresponse()
@@ -160,21 +186,21 @@ class CoordinatorClient:
         raise UnavailableError(message) if status >= _SERVER_FAULT else WireError(message)
 
 
-def _address(url: str) -> tuple[str, int | None, str]:
-    """Host, port and path of ``url``."""
+def _address(url: str) -> tuple[bool, str, int | None, str]:
+    """Whether ``url`` asks for TLS; its host, port and path."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
-    if host is None or parts.scheme != "http" or parts.query or parts.fragment:
+    if host is None or parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
         raise ConfigError(
             "SAMZA_COORDINATOR_URL",
             url,
             "it must be of the form http://host:port/",
             "take it from the output of run-job",
         )
-    return host, port, parts.path
+    return parts.scheme == "https", host, port, parts.path
 
 
 def _unpacked(content: bytes, target: str) -> bytes:

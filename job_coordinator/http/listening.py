@@ -11,6 +11,7 @@ import asyncio
 import logging
 import resource
 import socket
+import ssl
 from collections.abc import MutableMapping
 from typing import Any, Final
 
@@ -45,8 +46,10 @@ class OneLineLog(logging.LoggerAdapter[logging.Logger]):
         return f"{msg}: {reason}" if reason else str(msg), kwargs
 
 
-async def listen(runner: web.AppRunner, host: str, port: int) -> socket.socket:
-    """The runner serves at that address; OSError where it cannot be had.
+async def listen(
+    runner: web.AppRunner, host: str, port: int, tls: ssl.SSLContext | None = None
+) -> socket.socket:
+    """The runner serves at that address, with TLS if it is given; OSError where it cannot be had.
 
     The process may have as many connections open as its hard limit allows, up to 16,384.
     """
@@ -55,7 +58,7 @@ async def listen(runner: web.AppRunner, host: str, port: int) -> socket.socket:
     listener.setblocking(False)  # noqa: FBT003 - the standard library's signature
     # What is accepted inherits it.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
-    await web.SockSite(runner, listener, backlog=_BACKLOG).start()
+    await web.SockSite(runner, listener, backlog=_BACKLOG, ssl_context=tls).start()
     return listener
 
 

@@ -16,6 +16,7 @@ import hmac
 import logging
 import re
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -129,6 +130,7 @@ class JobCoordinatorServer:
         host: str,
         port: int,
         decisions: DecisionsTold | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Nothing is opened yet.
 
@@ -138,6 +140,7 @@ class JobCoordinatorServer:
             host: address to listen on.
             port: port to listen on; 0 for any free one.
             decisions: answers about decisions; None: none.
+            tls: serves https; None: http.
         """
         self._backend = backend
         self._token = token.strip().encode()
@@ -150,6 +153,7 @@ class JobCoordinatorServer:
         self._documents = JobModelDocuments()
         self._sender = DocumentSender()
         self._decisions = decisions
+        self._tls = tls
         self._metrics = JobCoordinatorMetrics(
             backend.status, None if decisions is None else decisions.metrics
         )
@@ -169,7 +173,7 @@ class JobCoordinatorServer:
         )
         await runner.setup()
         try:
-            self._listener = await listen(runner, self._host, self._port)
+            self._listener = await listen(runner, self._host, self._port, self._tls)
         except OSError as error:
             await runner.cleanup()
             raise UnavailableError(

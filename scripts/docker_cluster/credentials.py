@@ -1,4 +1,4 @@
-"""Keys, certificates and passwords of a cluster with locks, made anew for each cluster.
+"""Keys, certificates and passwords of a cluster with locks, made for each cluster.
 
 Each service has a folder of its own, which its container alone mounts. Keytabs are made by the KDC.
 """
@@ -142,6 +142,7 @@ def _write_user(folder: Path, user: str, authority: str) -> None:
         "ssl.truststore.certificates": authority.replace("\n", "\\n"),
     }
     job = {f"systems.kafka.consumer.{key}": value for key, value in java.items()}
+    job["cluster-manager.jobcoordinator.tls.enabled"] = "true"
     job["yarn.kerberos.principal"] = f"homeport@{secure_settings.REALM}"
     job["yarn.kerberos.keytab"] = "/keytabs/homeport.keytab"
     for suffix, values in (("client", client), ("job", job)):

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import re
+import ssl
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from flights_demo.screen import DemoError
+from homeport.job_coordinator.http.pinned_tls import client_context
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "flights"
@@ -53,6 +55,7 @@ class DemoJob:
         self._bootstrap_servers = bootstrap_servers
         self.application = ""
         self.url = ""
+        self._tls: ssl.SSLContext | None = None
         self.links: list[str] = []
         self.limit_s = RUNNING_LIMIT_S
         self.count = CONTAINERS
@@ -101,10 +104,11 @@ class DemoJob:
         out = self._run_job("run")
         self.links = [line for line in out.splitlines() if line.strip()]
         application = re.search(r"application_\d+_\d+", out)
-        url = re.search(r"JobModel\s+(http://\S+:\d+/)", out)
+        url = re.search(r"JobModel\s+(https?://\S+:\d+/)", out)
         if application is None or url is None:
             raise DemoError(f"run-job printed no application id or no URL: {out!r}")
         self.application, self.url = application.group(), url.group(1)
+        self._tls = self._trusted()
 
     def pages(self) -> list[tuple[str, str]]:
         """What the AM can be asked for, and how; nothing before it has answered."""
@@ -119,9 +123,25 @@ class DemoJob:
 
     def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
         """The JSON that the AM answers at ``path``."""
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        https = urllib.request.HTTPSHandler(context=self._tls)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), https)
         with opener.open(self.url + path, timeout=10) as response:
             return json.load(response)
+
+    def _trusted(self) -> ssl.SSLContext | None:
+        """For the certificate that the AM has written into the coordinator stream."""
+        if not self.url.startswith("https:"):
+            return None
+        module = "homeport.job_coordinator.cli.homeport"
+        show = ["coordinator-stream", "show", "--json", "--type", "set-config"]
+        job = [a for a in self.command("")[1:] if not a.startswith("--operation")]
+        argv = [self._python, "-m", module, *show, *job]
+        done = subprocess.run(argv, env=self._env, capture_output=True, text=True, check=False)
+        records = [json.loads(line) for line in done.stdout.splitlines()]
+        found = [r["values"] for r in records if r["key"] == "yarn.am.certificate"]
+        if not found:
+            raise DemoError(f"no certificate in the coordinator stream: {done.stderr.strip()}")
+        return client_context(found[-1]["value"])
 
     def containers(self) -> list[dict[str, Any]]:
         """The containers of the status page, by processor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -19,11 +20,10 @@ from docker_cluster import secure_settings
 from docker_cluster.cluster import NODES, SERVICES
 from docker_cluster.credentials import USERS
 
-from homeport.job_coordinator.http.client import CoordinatorClient
-
 BUILD = Path(__file__).resolve().parents[2] / "build"
 PRIVATE = {"homeport-coordinator.json", "homeport-token", "job-model-1.json"}
 """What AM and containers are handed, which their owner alone can read."""
+HOMEPORT = "homeport.job_coordinator.cli.homeport"
 LAUNCHER = "homeport.container.launcher.launcher"
 LIST = "java -cp $HADOOP_CONF_DIR:/opt/hadoop/jars/* org.apache.hadoop.fs.FsShell -ls /"
 _LIMIT_S = 180.0
@@ -153,11 +153,11 @@ def _holding(cluster: ContainersUnderTest, node: str, secrets: list[str]) -> lis
     folder = cluster.work / "search"
     folder.mkdir(exist_ok=True)
     (folder / "patterns").write_text("\n".join(secrets))
-    target = f"{cluster.container(node)}:/dev/shm/patterns"
+    target = f"{cluster.container(node)}:/run/patterns"
     cluster.engine.run("cp", str(folder / "patterns"), target)
     script = (
-        "grep -rlFf /dev/shm/patterns --exclude=*.tar.gz --exclude-dir=site-packages /data /state"
-        " | xargs -r stat -c '%n %a'; rm /dev/shm/patterns"
+        "grep -rlFf /run/patterns --exclude=*.tar.gz --exclude-dir=site-packages /data /state"
+        " | xargs -r stat -c '%n %a'; rm /run/patterns"
     )
     text = cluster.engine.run("exec", cluster.container(node), "bash", "-c", script)
     pairs = (line.rpartition(" ") for line in text.splitlines())
@@ -165,29 +165,40 @@ def _holding(cluster: ContainersUnderTest, node: str, secrets: list[str]) -> lis
 
 
 def test_a_container_starts_after_the_tokens_of_the_submission_have_ended(
-    output: str, secure: ContainersUnderTest
+    secure: ContainersUnderTest,
 ) -> None:
     """YARN fetches its files with a token that the ResourceManager has got by itself."""
-    url = re.findall(r"JobModel +(http\S+)", output)[-1]
-    client = CoordinatorClient(url, None)
     submitted = time.monotonic()
-    before = {c["processor_id"]: c for c in client.status()["containers"]}
-    assert {c["phase"] for c in before.values()} == {"running"}
+    before = _container(secure)
+    assert before["phase"] == "running"
     # The submission was before ``submitted``, so its token ends before this.
     _until(lambda: time.monotonic() > submitted + secure_settings.LIFETIME_S)
-    victim = before["0"]
     for process in secure.living():
-        if process.node == victim["host"] and LAUNCHER in process.command:
+        if process.node == before["host"] and LAUNCHER in process.command:
             os.kill(process.pid, signal.SIGKILL)
 
     def is_back() -> bool:
-        now = {c["processor_id"]: c for c in client.status()["containers"]}["0"]
-        return bool(now["phase"] == "running" and now["epoch"] > victim["epoch"])
+        now = _container(secure)
+        return bool(now["phase"] == "running" and now["epoch"] > before["epoch"])
 
     _until(is_back)
     renewed = "(auth:PROXY) via rm/rm@HOMEPORT.TEST (auth:KERBEROS)"
     logged: Any = secure.engine.call("logs", secure.container("nn"))
     assert renewed in logged.stdout + logged.stderr
+
+
+def _container(cluster: ContainersUnderTest) -> dict[str, Any]:
+    """What the AM says of container 0, over https, to the operator in the client's container."""
+    arguments = "explain 0 --json --config-path=$(ls /tmp/homeport-demo-*/flights.properties)"
+    kafka = "--config=systems.kafka.consumer.bootstrap.servers=kafka:9092"
+    command = f"/opt/homeport/bin/python -m {HOMEPORT} {arguments} {kafka}"
+    done = cluster.engine.call(
+        "exec", cluster.container("client"), "bash", "-c", command, limit_s=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert " at https://" in done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)["container"]
+    return found
 
 
 def _until(condition: Callable[[], bool]) -> None:

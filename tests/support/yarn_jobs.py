@@ -27,6 +27,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.http.pinned_tls import client_context
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 
 JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
@@ -206,7 +207,9 @@ class Job:
         """The text that the AM serves at ``path`` to a client with this token, or without one."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         asked = urllib.request.Request(self.url + path, headers=headers)  # noqa: S310 - ours
-        with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310 - ours
+        certificate = self.written("yarn.am.certificate") if asked.type == "https" else None
+        tls = None if certificate is None else client_context(certificate)
+        with urllib.request.urlopen(asked, timeout=10, context=tls) as answer:  # noqa: S310 - ours
             text: str = answer.read().decode()
             return text
 

@@ -313,7 +313,8 @@ def test_two_clusters_at_once(cluster: LocalCluster, name: str) -> None:
         assert second.bootstrap_servers != cluster.bootstrap_servers
         assert set(node_states(second.rm_url) or {}) == {"nm1"}
         assert set(node_states(cluster.rm_url) or {}) == {"nm1", "nm2", "nm3"}
-        assert len(processes.of_cluster(cluster_id)) == 3
+        # A daemon may have a child for a moment.
+        assert set(processes.of_cluster(cluster_id).values()) == {"rm", "kafka", "nm1"}
     assert processes.of_cluster(cluster_id) == {}
     assert second.status()["state"] == "down"
     assert not second.log_dir.exists()

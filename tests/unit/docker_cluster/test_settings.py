@@ -37,11 +37,13 @@ def test_yarn_behaves_as_on_the_local_cluster(conf: Path) -> None:
 
 
 def test_each_service_has_the_address_that_compose_gives_it() -> None:
-    """The file of compose and the program do not drift apart."""
-    text = (image.ROOT / "docker" / "compose.yaml").read_text(encoding="utf-8")
+    """The files of compose and the program do not drift apart."""
+    folder = image.ROOT / "docker"
+    names = (folder / "compose.yaml").read_text(encoding="utf-8")
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.yaml")))
     for service, number in cluster._NUMBERS.items():
         assert f'ipv4_address: "${{NET}}.{number}"' in text
-        assert f'"{service}:${{NET}}.{number}"' in text
+        assert f'"{service}:${{NET}}.{number}"' in names
 
 
 def test_a_port_that_the_user_names_is_taken_as_it_is() -> None:

@@ -142,6 +142,25 @@ def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path:
         assert stat.S_IMODE((tmp_path / "files" / name).stat().st_mode) == 0o600
 
 
+def test_with_tls_the_am_alone_gets_the_key(submission: Submission, tmp_path: Path) -> None:
+    """The launchers get the certificate; each submission has a new one."""
+    enabled = Config({**submission.config, "cluster-manager.jobcoordinator.tls.enabled": "true"})
+    made = []
+    for name in ("first", "second"):
+        files = tmp_path / name
+        with_tls = replace(submission, config=enabled)
+        spec = specification(with_tls, files, None, {"HOME": str(tmp_path)})
+        assert {"homeport-key.pem", "homeport-certificate.pem"} <= set(spec.master.files)
+        for service in spec.services.values():
+            assert "homeport-certificate.pem" in service.files
+            assert "homeport-key.pem" not in service.files
+        assert stat.S_IMODE((files / "homeport-key.pem").stat().st_mode) == 0o600
+        made.append((files / "homeport-certificate.pem").read_text())
+    assert made[0] != made[1]
+    plain = specification(submission, tmp_path / "plain", None, {"HOME": str(tmp_path)})
+    assert not any(name.endswith(".pem") for name in plain.master.files)
+
+
 def test_the_am_gets_the_keys_that_find_the_coordinator_stream(
     submission: Submission, tmp_path: Path
 ) -> None:

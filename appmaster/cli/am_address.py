@@ -1,0 +1,46 @@
+"""Where the ApplicationMaster of an application answers, as it says in the coordinator stream."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import HomeportError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata import epochs
+
+
+class AmAddress(NamedTuple):
+    """Where an AM answers; ``certificate``: as PEM, where it speaks TLS."""
+
+    url: str
+    certificate: str | None
+
+
+def am_address(store: CoordinatorStreamStore, application_id: str) -> AmAddress | None:
+    """Where the AM of that application says that it answers; None where it has not said so."""
+    store.catch_up()
+    epoch = epochs.EpochManager(store).read_am_epoch()
+    if epoch is None or epoch.rank.application != application_id:
+        return None
+    latest = store.latest(MessageType.SET_CONFIG)
+    url, certificate = (
+        latest.get(keys.YARN_AM_TRACKING_URL.name),
+        latest.get(keys.YARN_AM_CERTIFICATE.name),
+    )
+    if url is None:
+        return None
+    return AmAddress(
+        str(url.value("value")), None if certificate is None else certificate.value("value")
+    )
+
+
+def is_answering(address: AmAddress) -> bool:
+    """Whether an AM answers there."""
+    try:
+        CoordinatorClient(address.url, None, 2.0, address.certificate).status()
+    except HomeportError:
+        return False
+    return True

@@ -1,0 +1,69 @@
+"""TLS between the programs of one submission: one certificate, which all clients know.
+
+SHELL. The submission makes key and certificate. The key goes to the ApplicationMaster's container
+alone. A client trusts that one certificate and no authority, so it asks for no name in it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from homeport.config.errors import ConfigError
+
+CERTIFICATE_FILE_NAME = "homeport-certificate.pem"
+KEY_FILE_NAME = "homeport-key.pem"
+
+
+def server_context(folder: Path) -> ssl.SSLContext | None:
+    """For a server whose key and certificate are in ``folder``; None where there is no key.
+
+    Raises:
+        ConfigError: they are damaged.
+    """
+    key = folder / KEY_FILE_NAME
+    if not key.exists():
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(folder / CERTIFICATE_FILE_NAME, key)
+    except (OSError, ssl.SSLError) as error:
+        raise _damaged(folder / CERTIFICATE_FILE_NAME, error) from None
+    return context
+
+
+def scheme(context: ssl.SSLContext | None) -> str:
+    """The scheme of a server with this context."""
+    return "http" if context is None else "https"
+
+
+def certificate_beside(token_file: Path) -> str | None:
+    """The certificate that came to a container with the job's token; None where none did."""
+    path = token_file.with_name(CERTIFICATE_FILE_NAME)
+    return path.read_text(encoding="ascii") if path.exists() else None
+
+
+def client_context(certificate: str) -> ssl.SSLContext:
+    """For a client that trusts this certificate alone.
+
+    Args:
+        certificate: as PEM.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    try:
+        context.load_verify_locations(cadata=certificate)
+    except (ssl.SSLError, ValueError) as error:
+        raise _damaged(Path(CERTIFICATE_FILE_NAME), error) from None
+    return context
+
+
+def _damaged(path: Path, error: Exception) -> ConfigError:
+    return ConfigError(
+        str(path), None, f"it is no certificate with its key ({error})", "submit the job again"
+    )

@@ -1,0 +1,33 @@
+"""A job whose job coordinator and lease keeper serve https."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from yarn_jobs import Job, pids_of, wait_for
+
+
+def test_a_job_runs_and_is_operated_over_https(make_job: Callable[[str], Job]) -> None:
+    """Containers check in, renew their leases and commit; the tools find the certificate."""
+    job = make_job("https")
+    job.values["cluster-manager.jobcoordinator.tls.enabled"] = "true"
+    job.produce(60)
+    job.run()
+    assert job.url.startswith("https://")
+    before = job.wait_until_running()
+    job.expects(60)
+    # One that goes must come back: its launcher asks for an order, and gets a lease.
+    done = job.operator("restart", "0")
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: job.containers()["0"]["epoch"] > before["0"]["epoch"], job)
+    job.wait_until_running()
+    job.produce(60, first=60)
+    job.expects(120)
+    key = job.written("yarn.am.certificate")
+    assert key is not None
+    assert key.startswith("-----BEGIN CERTIFICATE")
+    shown = job.operator("config", "get", "yarn.am.certificate")
+    assert "PRIVATE" not in shown.stdout
+    assert job.kill() == f"stopped {job.application_id} in order"
+    assert pids_of(job.application_id) == {}
+    job.judge_history()
