@@ -197,7 +197,7 @@ def _address(url: str) -> tuple[bool, str, int | None, str]:
         raise ConfigError(
             "SAMZA_COORDINATOR_URL",
             url,
-            "it must be of the form http://host:port/",
+            "it must be of the form http://host:port/ or https://host:port/",
             "take it from the output of run-job",
         )
     return parts.scheme == "https", host, port, parts.path

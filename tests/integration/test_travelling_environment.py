@@ -21,11 +21,17 @@ from yarn_jobs import Job
 from homeport.appmaster.environment.job_python import job_python, published
 from homeport.appmaster.environment.node import adopt
 from homeport.appmaster.environment.pack import Packed, pack
+from homeport.appmaster.yarn.certificate import make_certificate
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles, hadoop_files
 from homeport.appmaster.yarn.job_package import zip_folder
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.http.messages import Unfit
+from homeport.job_coordinator.http.pinned_tls import (
+    CERTIFICATE_FILE_NAME,
+    KEY_FILE_NAME,
+    server_context,
+)
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 
 NODE = Path(adopt.__file__).parent
@@ -206,6 +212,37 @@ def test_the_application_master_gets_the_reason(tree: Path, served: Served, tmp_
         f"PATH={bare}: install python3.9 on the host"
     )
     assert done.stderr == f"error: {second.reason}\n"
+
+
+def test_over_https_the_reason_goes_to_the_certificate_of_the_submission_alone(
+    tree: Path, tmp_path: Path
+) -> None:
+    """The token goes to no other server."""
+    (tmp_path / "homeport-token").write_text(TOKEN)
+    (tree / "environment.json").write_text(json.dumps(OWN | {"python": [3, 9]}))
+    certificate, key = make_certificate("travelling_1")
+    (tmp_path / CERTIFICATE_FILE_NAME).write_bytes(certificate)
+    (tmp_path / KEY_FILE_NAME).write_bytes(key)
+    loop = Loop()
+    backend = Backend()
+    tls = server_context(tmp_path)
+    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, None, tls)
+    _, port = loop.run(server.start())
+    variables = {
+        "SAMZA_COORDINATOR_URL": f"https://127.0.0.1:{port}/",
+        "SKEIN_CONTAINER_ID": "h-0_7",
+        "HOMEPORT_TOKEN_FILE": str(tmp_path / "homeport-token"),
+    }
+    try:
+        assert start(tree, "-c", "pass", **variables).returncode == adopt.EX_CONFIG
+        (tmp_path / CERTIFICATE_FILE_NAME).write_bytes(make_certificate("travelling_1")[0])
+        assert start(tree, "-c", "pass", **variables).returncode == adopt.EX_CONFIG
+    finally:
+        loop.run(server.stop())
+        loop.close()
+    (said,) = [m for m in backend.said if isinstance(m, Unfit)]
+    assert said.skein_id == "h-0_7"
+    assert "needs CPython 3.9 on" in said.reason
 
 
 # ---------------------------------------------------------------------- run-job

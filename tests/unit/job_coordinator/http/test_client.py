@@ -76,7 +76,7 @@ def test_a_stranger_on_the_port_is_not_believed(
 
 
 @pytest.mark.parametrize(
-    "url", ["", "h:1", "ftp://h:1/", "https://h:1/", "http://", "http://h:x/", "http://h:1/?a=b"]
+    "url", ["", "h:1", "ftp://h:1/", "https://", "http://", "http://h:x/", "http://h:1/?a=b"]
 )
 def test_a_url_of_another_form_is_refused(url: str) -> None:
     """The message names the variable and the form."""

@@ -72,7 +72,7 @@ def test_another_certificate_is_not_trusted(port: int, caplog: pytest.LogCapture
 
 def test_without_the_certificate_nothing_is_sent() -> None:
     """The token goes to no server that is not known."""
-    with pytest.raises(ConfigError, match="its certificate is not here: submit the job again"):
+    with pytest.raises(ConfigError, match="its certificate is not here; submit the job again"):
         CoordinatorClient("https://127.0.0.1:1/", TOKEN)
     with pytest.raises(ConfigError, match="no certificate"):
         CoordinatorClient("https://127.0.0.1:1/", TOKEN, certificate="nonsense")
