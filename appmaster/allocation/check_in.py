@@ -1,9 +1,10 @@
-"""What the check-in of a launcher means: a grant, an order that is repeated, a child that is found.
+"""Handles a launcher's check-in.
 
-PURE. A check-in is the only grant that counts (Skein's word says that a launcher may come), and the
-only moment at which a container is permitted: its answer is the permit. A launcher whose request
-has been cancelled is being ended by the cluster manager, whatever it says of itself: nothing is
-begun on it, and a child that it still has is not adopted.
+The launcher is granted to a container, gets its order again, or its child is adopted or stopped.
+
+PURE. Only a check-in grants a launcher: Skein's report merely says that one may come. A container
+is permitted only in the answer to its launcher's check-in. The cluster manager ends a launcher
+whose request was cancelled, so such a launcher gets no container, and its child is not adopted.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 
 
 def checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
-    """The launcher is known, and gets its order, if there is one."""
+    """The launcher is recorded and gets its order, if any; before the first JobModel, nothing."""
     if draft.phase is JobPhase.NEW:
         return
     exclusion.host_spoke(draft, event.host)
@@ -48,7 +49,9 @@ def checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
     if known is None:
         early_requests.over(draft, event.request_id, is_served=True)
     elif known.ended is not None:
-        known = draft.resources[known.resource_id] = replace(known, ended=None)  # it lives
+        known = draft.resources[known.resource_id] = replace(
+            known, ended=None
+        )  # the report of its end was wrong
     launcher = known or ResourceState(event.resource_id, event.host, event.request_id)
     holder = draft.holder(event.resource_id)
     if event.running is not None:
@@ -60,11 +63,11 @@ def checked_in(draft: Draft, event: LauncherCheckedIn) -> None:
     elif known.is_released:
         draft.instruct(ReleaseResource(known.resource_id))
     elif draft.phase is JobPhase.ACTIVE and known.reserved_for is None:
-        allocator.grant(draft, known)  # idle, as its holder is retired: it may be sought now
+        allocator.grant(draft, known)  # idle: its holder is retired
 
 
 def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
-    """One without a child that checks in for the first time."""
+    """A new launcher without a child: released if its request was cancelled, else granted."""
     if draft.forget_cancelled(launcher.request_id):
         draft.release(launcher)
         draft.because(
@@ -77,7 +80,7 @@ def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
 
 
 def _of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
-    """A launcher without a child that ``holder`` has: it gets the permit, again if need be."""
+    """A launcher without a child that ``holder`` has: the permit, or the order to stop."""
     if holder.phase is ContainerPhase.ASSIGNED:
         if allocator.may_be_permitted(draft, holder):
             allocator.permit(draft, holder, launcher)
@@ -91,6 +94,7 @@ def _of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) ->
 def _with_child(
     draft: Draft, launcher: ResourceState, running: Incarnation, holder: ContainerState | None
 ) -> None:
+    """The child runs on, is adopted, or gets the order to stop."""
     if holder is not None and holder.phase in LIVE and holder.incarnation == running:
         if holder.phase is ContainerPhase.STOPPING:
             order_stop(draft, holder)

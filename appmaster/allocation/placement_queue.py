@@ -1,12 +1,16 @@
-"""Whose turn it is: the queued containers whose situation a step has changed.
+"""Which queued containers a step has to place again.
 
-PURE. Theory. A queued container waits for the host that it is queued for, until that host is
-not requested any more: then the first one queued for it is placed again, actives before standbys,
-then by id. It does not wait on where its situation has changed meanwhile: it has itself, or one of
-its group; the host it waits for was excluded, its home was let in again; a launcher that it may
-have is idle; no container waits for a host that has come free and is better. Where hosts, settings
-or the JobModel are others, the situation of all is. So a step costs what it changes, however many
-wait.
+PURE. Theory. A queued container names a host, and waits until no request for that host is
+outstanding. Then the first in its queue is placed again: actives before standbys, then by id. A
+container is also placed again when
+
+- it, or a container of its group, has changed;
+- its host was excluded, or its home is open again; without a host: any exclusion changed;
+- a launcher that it may have has become idle;
+- a less loaded host is free, and no container waits for that one.
+
+Each report of hosts, each change of settings and each JobModel makes all of them due. So the cost
+of a step depends on what it changes, not on the length of the queue.
 """
 
 from __future__ import annotations
@@ -27,7 +31,12 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
 def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
-    """The containers to place now, by id; ``done``: those that this step has placed."""
+    """The containers to place now, by id.
+
+    Args:
+        draft: the step under way.
+        done: those that this step has considered. One of them comes again when its host is free.
+    """
     if draft.is_everybody_due:
         found = set(draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED))
     else:
@@ -37,10 +46,10 @@ def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
     return [draft.containers[processor_id] for processor_id in sorted(found)]
 
 
-def awaiting_anew(draft: Draft) -> list[ContainerState]:
-    """The actives that wait for a standby's stop and whose situation has changed, by id.
+def failovers_to_review(draft: Draft) -> list[ContainerState]:
+    """The actives that wait for their standby to stop and whose group has changed, by id.
 
-    The host of the standby is excluded only with its launcher, so with a change of the group.
+    A standby's host is excluded only when its launcher is lost, which changes the group too.
     """
     if not draft.containers.indexed(Containers.PHASE, ContainerPhase.FAILING_OVER):
         return []
@@ -79,9 +88,9 @@ def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
 
 
 def _of_free_hosts(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[ProcessorId]:
-    """Of each host that was requested before the step, and is no more, the first in its queue.
+    """For each host whose request ended in this step: the first container in its queue.
 
-    Where none waits for it, one that waits for a host with a higher load.
+    Where that queue is empty: a container that waits for a more loaded host.
     """
     before = (draft.before.containers.get(p) for p in draft.containers.changed)
     hosts = {
@@ -100,11 +109,12 @@ def _order(container: ContainerState) -> tuple[bool, ProcessorId]:
 
 
 def _worse_off(draft: Draft, host: Host, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
-    """Those that wait for the most loaded host, if they would be better off on this one."""
+    """Those that may move to ``host``, of the most loaded host that has any."""
     ranking = draft.ranking
     mine = ranking.rank_of.get(host)
     if mine is None or draft.is_closed(host) or host in draft.room.small:
         return []
+    # The load of a host includes the container that waits for it.
     worse = (
         rank
         for rank in sorted(ranking.by_rank, reverse=True)
@@ -132,7 +142,7 @@ def _would_move(draft: Draft, container: ContainerState, host: Host) -> bool:
 
 
 def _of_idle_launchers(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[ProcessorId]:
-    """For each launcher that has become idle, the first that it may serve."""
+    """For each launcher that became idle: the first queued container, those at home first."""
     for resource_id in sorted(draft.newly_idle()):
         host = draft.resources[resource_id].host
         at_home = draft.containers.rows(Containers.SEEKS_HOME, host)

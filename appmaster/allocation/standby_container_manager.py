@@ -254,7 +254,7 @@ def settle(draft: Draft) -> None:
 
     Those go on to the next choice, when they are placed.
     """
-    for active in turns.awaiting_anew(draft):
+    for active in turns.failovers_to_review(draft):
         if active.failover is None or _to_be_awaited(draft, active, active.failover) is None:
             draft.cancel_timer(standby_stop_timer(active.processor_id))
             give_up_waiting(draft, active)

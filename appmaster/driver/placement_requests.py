@@ -47,7 +47,8 @@ class PlacementRequests:
 
     Args:
         stream: read to its head.
-        desk: through which it is read.
+        client: through which the stream is read.
+        queue: where the events are put.
         application: which YARN calls this run of the job.
         config: the configuration in force.
         may_take: whether the allocator can answer now.

@@ -73,8 +73,8 @@ class LiveJobCoordinator:
 
     Args:
         configuration: what the submission began with, and what the stream makes of it.
-        shelf: the JobModels, the one in force among them.
-        desk: computes the next one.
+        job_models: the JobModels, the one in force among them.
+        planner: computes the next one.
         look: asks Kafka for the inputs of a configuration.
         history: where changes are written down before they are published.
         topics: where the ids of the inputs' topics are kept.

@@ -102,7 +102,7 @@ class ModelPlanner:
 
     Args:
         stream: where the previous assignment is read, as of its last catch-up.
-        shelf: where the model is saved.
+        job_models: where the model is saved.
         counts: {stream: partitions} of the inputs of a configuration, as they are now.
         create_topics: sees to the checkpoint topic and the changelogs of a model, which are kept in
             the stream.

@@ -1,9 +1,9 @@
-"""Incarnations that are fenced without a successor: by the driver itself, and what they report.
+"""Fences incarnations that have no successor yet, and posts what was fenced.
 
-The driver initialises the transactional id of an incarnation that is lost, so that its open
-transaction holds up no restore (safety I4), and of one that its launcher waited for, which is
-then over for good: permits need not list it any more (safety I1). Never on the event loop. Kafka
-being away harms nothing: successors fence for themselves.
+The driver fences an incarnation that lost its lease, so that its open transaction does not delay a
+restore (safety I4). It also fences one that its launcher reported as stopped: permits then need not
+list that one (safety I1). This runs in threads. While Kafka is away nothing is lost: each successor
+fences for itself.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Fencing:
         self._begin(incarnation, is_stopped=False)
 
     def stopped(self, incarnation: Incarnation) -> None:
-        """Its launcher waited for it. Those for which Kafka was away are tried again, too."""
+        """Its launcher reported its stop. Earlier ones whose fencing failed are tried again."""
         self._stopped.add(incarnation)
         for each in sorted(self._stopped - self._tried):
             self._tried.add(each)

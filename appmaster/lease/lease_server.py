@@ -1,7 +1,8 @@
-"""The keeper's two doors: HTTP for launchers, and a local socket for the driver.
+"""The lease keeper's HTTP server: one port for launchers, one Unix socket for the driver.
 
-SHELL around ``lease_table``. Both ask for the job's token. Everything runs on one event loop, so a
-renewal and a revocation never cross.
+SHELL around ``lease_table``. Each request needs the job's token. One event loop runs all handlers,
+and none awaits between reading the table and changing it, so a renewal and a revocation cannot
+interleave.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class LeaseServer:
         token: str,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """``tls``: of the door for launchers."""
+        """``tls``: for the launchers' port; None: plain HTTP."""
         self._table = table
         self._guard = guard
         self._lease_ms = lease_ms
@@ -58,7 +59,7 @@ class LeaseServer:
         self._listener: socket.socket | None = None
 
     async def start(self, host: str, port: int, socket_path: Path | None) -> str:
-        """Both doors are open; the URL for launchers.
+        """The port and, with ``socket_path``, the socket are open; returns the URL for launchers.
 
         Raises:
             UnavailableError: it cannot listen there.
@@ -85,7 +86,7 @@ class LeaseServer:
         return self._url
 
     async def stop(self) -> None:
-        """Both doors are closed."""
+        """The port and the socket are closed."""
         listener, self._listener = self._listener, None
         if listener is not None:
             await stop_accepting(listener)
@@ -125,15 +126,18 @@ class LeaseServer:
         return web.Response(body=compact_json(LeaseGrant(answer, self._lease_ms).to_json()))
 
     async def _register(self, request: web.Request) -> web.StreamResponse:
+        """Answers with those that are revoked already: they must not be permitted."""
         asked, now_ms = await _incarnations(request), boot_ms()
         return self._report([i for i in asked if not self._table.register(i, now_ms)])
 
     async def _revoked(self, request: web.Request) -> web.StreamResponse:
+        """Revokes those that have run out, registers unknown ones, answers with all revoked."""
         asked, now_ms = await _incarnations(request), boot_ms()
         revoked = self._table.revoked(asked, now_ms)
         return self._report(revoked, self._table.due_ms(asked, now_ms))
 
     async def _stopped(self, request: web.Request) -> web.StreamResponse:
+        """These are never renewed again: their launchers have reported the stop."""
         for incarnation in await _incarnations(request):
             self._table.stopped(incarnation)
         return self._report(())

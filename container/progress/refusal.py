@@ -35,7 +35,7 @@ class RefusalReason(Enum):
     STALE = "stale"
     """Deletions that it lacks may no longer be in its changelog."""
     CLOCK_SET_BACK = "clock-set-back"
-    """Whether it is stale is not known."""
+    """The clock was set back, so the age of the store is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """The restore worker's program: fills one store from its changelog, in a process of its own.
 
 The binding of RocksDB holds Python's lock, so that restores run at the same time only in processes.
-The brief comes by standard input, as it has the system's passwords; reports go to standard
-output, a JSON object a line, and is read by ``restore_workers``. Every few seconds all is flushed
-and reported; the reader writes OFFSET, so that a restore that is cut short goes on from there.
+The worker reads its brief, which has the system's passwords, from standard input. It writes its
+reports to standard output, a JSON object a line, and ``restore_workers`` reads them. Every few
+seconds the worker flushes the store and reports. The container then writes OFFSET, so that an
+interrupted restore continues from there.
 
 Exit codes: 0 when the store stands at the head, 143 after SIGTERM (what was read is flushed and
 reported), 1 after a failure, which is reported too. The process never outlives its container
@@ -36,7 +37,7 @@ from homeport.container.storage.storage_engines import persistent_engine
 
 STOPPED = 143
 FAILED = 1
-TELL_S = 1.0
+REPORT_S = 1.0
 
 _KIB = 1024
 
@@ -75,7 +76,7 @@ class WorkerBrief:
 
 
 class RestoreWorker:
-    """Carries out one brief. ``said``: what is done since the last report."""
+    """Carries out one brief."""
 
     def __init__(self, brief: WorkerBrief) -> None:
         """The store is open.
@@ -148,20 +149,20 @@ class RestoreWorker:
         if now_s - self._flushed_s >= self._brief.flush_s:
             self._flush()
             self._flushed_s = time.monotonic()
-        elif now_s - self._reported_s >= TELL_S:
-            self._log_read()
+        elif now_s - self._reported_s >= REPORT_S:
+            self._report_read()
         if seconds:
             time.sleep(seconds)
 
     def _flush(self) -> None:
         """All that was read is on the disk, and the container knows."""
-        self._log_read()
+        self._report_read()
         if self._last is not None and self._last != self._flushed:
             self._store.flush()
             self._flushed = self._last
             _send({"flushed": self._last})
 
-    def _log_read(self) -> None:
+    def _report_read(self) -> None:
         self._reported_s = time.monotonic()
         if self._last is not None:
             _send({"records": self._records, "bytes": self._bytes, "last": self._last})
@@ -169,7 +170,7 @@ class RestoreWorker:
 
 
 def _peak_mb() -> int:
-    """The most memory that was resident. Not getrusage's, which begins with the parent's."""
+    """The peak resident memory. That of getrusage would include the parent's."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     (kib,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(kib) // _KIB
@@ -184,9 +185,9 @@ def main() -> NoReturn:
     """Carries out the brief on standard input and ends the process."""
     brief = WorkerBrief(**json.load(sys.stdin))
     die_with_parent(brief.parent)
-    # Nothing here makes cycles, and each batch would be looked through for some.
+    # This program creates no reference cycles, so the collector would only cost time.
     gc.disable()
-    # A key pressed in a terminal is its container's to judge.
+    # Ctrl-C goes to the container, which decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         worker = RestoreWorker(brief)

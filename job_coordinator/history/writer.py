@@ -1,8 +1,8 @@
 """HistoryWriter: facts about a run, as they happen, in a file that outlives the process.
 
-Best effort: a history that cannot be written is reported once in the log and never stops or slows a
-container; what was to be written waits, and comes before whatever is next. A line is one ``write``
-to a file opened for appending: a killed process leaves whole lines, and threads do not mix theirs.
+A history that cannot be written is logged once and never stops a container. Unwritten lines are
+kept, and are written first at the next event. A line is one ``write`` to a file opened for
+appending: a killed process leaves whole lines, and threads do not mix theirs.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class HistoryWriter:
             self._write()
 
     def close(self) -> None:
-        """The file is closed, what waits was tried once more; a later event opens a new one."""
+        """The file is closed after one more attempt to write; a later event opens a new one."""
         with self._lock:
             if self._pid == os.getpid():
                 self._write()
@@ -91,13 +91,13 @@ class HistoryWriter:
             self._file = None
 
     def _write(self) -> None:
-        """Nothing waits any more, unless the disk is full or gone."""
+        """All kept lines are written, unless the disk is full or gone."""
         try:
             while self._waiting:
                 line = self._waiting[0]
                 written = os.write(self._opened(), line)
                 if written < len(line):
-                    self._waiting[0] = line[written:]  # the last room of a disk
+                    self._waiting[0] = line[written:]  # the disk is full: the rest stays
                 else:
                     self._waiting.popleft()
         except OSError as error:

@@ -52,7 +52,7 @@ DIAGRAMS = (
         frozenset({_P.RUNNING, _P.STOPPING}),
     ),
     Diagram(
-        "No place, no launcher: asked again",
+        "A request that failed",
         frozenset({_H.EXPIRED, _H.LAUNCH_FAILED, _H.GIVEN_AWAY, _H.BACKED_OFF}),
     ),
     Diagram("Starts, stops and losses", frozenset({_H.STARTED, _H.STOPPED, _H.RESOURCE_LOST})),

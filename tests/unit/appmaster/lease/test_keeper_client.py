@@ -1,4 +1,4 @@
-"""What the desk of the leases answers, with a keeper that takes its time."""
+"""What the lease client answers while the keeper takes its time."""
 
 from __future__ import annotations
 
