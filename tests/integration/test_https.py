@@ -29,5 +29,5 @@ def test_a_job_runs_and_is_operated_over_https(make_job: Callable[[str], Job]) -
     shown = job.operator("config", "get", "yarn.am.certificate")
     assert "PRIVATE" not in shown.stdout
     assert job.kill() == f"stopped {job.application_id} in order"
-    assert pids_of(job.application_id) == {}
+    wait_for(lambda: not pids_of(job.application_id), job)  # YARN ends its shells last
     job.judge_history()
