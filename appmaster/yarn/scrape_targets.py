@@ -8,6 +8,7 @@ needs the standard library alone, so it runs where homeport's requirements are n
 from __future__ import annotations
 
 import json
+import os
 import sys
 import urllib.parse
 from collections.abc import Iterable, Mapping
@@ -129,3 +130,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library has it
         """Requests are not logged."""
+
+
+def main() -> None:
+    """Serves at the host and port that the command line names: the role of the docker image."""
+    host, port = sys.argv[1:]
+    rest = ResourceManagerRest.from_environment(os.environ)
+    TargetServer(rest, host, int(port)).serve_forever()
+
+
+if __name__ == "__main__":
+    main()
