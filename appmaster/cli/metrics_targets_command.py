@@ -28,7 +28,7 @@ def metrics_targets(
     """Prints the targets of all running jobs as JSON for Prometheus, or serves them.
 
     Printed into a file they are for file_sd_configs, served for http_sd_configs. HADOOP_CONF_DIR
-    names the folder with the cluster's configuration; only the ResourceManager is asked. Each
+    names the folder with the cluster's configuration; only the ResourceManager is needed. Each
     target is scraped through YARN's proxy and has the labels job_name, job_id and application.
     """
     rest = ResourceManagerRest.from_environment(os.environ)

@@ -1,6 +1,6 @@
 """Where Prometheus finds the metrics of all running jobs: its HTTP service discovery.
 
-Only the ResourceManager is asked. A target is the address of YARN's proxy, which goes to wherever
+Only the ResourceManager is read. A target is the address of YARN's proxy, which goes to wherever
 the ApplicationMaster is, so another attempt on another host changes no target. Besides homeport it
 needs the standard library alone, so it runs where homeport's requirements are not installed.
 """
@@ -8,7 +8,9 @@ needs the standard library alone, so it runs where homeport's requirements are n
 from __future__ import annotations
 
 import json
+import logging
 import os
+import socket
 import sys
 import urllib.parse
 from collections.abc import Iterable, Mapping
@@ -19,6 +21,8 @@ from typing import Any
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, PAGE
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.config.errors import UnavailableError
+
+_log = logging.getLogger(__name__)
 
 _STATES = frozenset({"ACCEPTED", "RUNNING"})
 """A job whose ApplicationMaster is away for longer must stay a target, so that it is missed."""
@@ -81,6 +85,7 @@ class TargetServer(ThreadingHTTPServer):
         """
         self._rest = rest
         self._named: set[str] = set()
+        self._is_away = False
         try:
             super().__init__((host, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -90,17 +95,31 @@ class TargetServer(ThreadingHTTPServer):
             ) from None
 
     def answer(self) -> bytes:
-        """The body; a job that is left out is named once, on standard error.
+        """The body; the log names once a job that is left out, and that YARN is away.
 
         Raises:
             UnavailableError: YARN does not answer.
         """
-        applications = self._rest.tagged_applications(APPLICATION_TAG)
+        try:
+            applications = self._rest.tagged_applications(APPLICATION_TAG)
+        except UnavailableError as error:
+            if not self._is_away:
+                _log.error("%s", error)
+            self._is_away = True
+            raise
+        self._is_away = False
         for application in unreachable(applications):
             if application.application_id not in self._named:
                 self._named.add(application.application_id)
-                print(left_out(application), file=sys.stderr, flush=True)
+                _log.warning(left_out(application))
         return json.dumps(targets(applications, self._rest.url)).encode()
+
+    def handle_error(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
+    ) -> None:
+        """A client that has gone while YARN was slow is no error."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 def left_out(application: Application) -> str:
@@ -115,13 +134,12 @@ class _Handler(BaseHTTPRequestHandler):
     server: TargetServer
     timeout = _IDLE_S
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that the standard library calls
+    def do_GET(self) -> None:
         try:
             code, kind, body = HTTPStatus.OK, "application/json", self.server.answer()
         except UnavailableError as error:
             code, kind = HTTPStatus.SERVICE_UNAVAILABLE, "text/plain"
             body = f"{error}\n".encode()
-            print(f"error: {error}", file=sys.stderr, flush=True)
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))

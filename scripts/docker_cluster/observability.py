@@ -56,7 +56,9 @@ def ensure(engine: Engine, cache: Path, progress: Progress) -> tuple[str, ...]:
     ensure_prometheus(engine, cache, progress)
     if _has_grafana(engine, progress):
         return SERVICES
-    progress(f"Prometheus starts without Grafana: {GRAFANA_IMAGE} is not here and no registry has it")
+    progress(
+        f"Prometheus starts without Grafana: {GRAFANA_IMAGE} is not here and no registry has it"
+    )
     return tuple(s for s in SERVICES if s != GRAFANA)
 
 
@@ -72,7 +74,9 @@ def _has_grafana(engine: Engine, progress: Progress) -> bool:
 
 def addresses(ports: Mapping[str, int]) -> dict[str, str]:
     """{service: its address on loopback} of those that have one."""
-    return {s: f"http://127.0.0.1:{ports[port]}" for s, (port, _) in _READY.items() if port in ports}
+    return {
+        s: f"http://127.0.0.1:{ports[port]}" for s, (port, _) in _READY.items() if port in ports
+    }
 
 
 def serves(service: str, ports: Mapping[str, int]) -> bool:

@@ -20,7 +20,7 @@ def _samples(text: bytes) -> dict[tuple[str, ...], float]:
 
 
 def _container(
-    processor_id: str, phase: str, report: Any = None, since_ms: int = 0
+    processor_id: str, phase: str, report: dict[str, Any] | None = None, since_ms: int = 0
 ) -> dict[str, Any]:
     """As the status shows it."""
     return {
