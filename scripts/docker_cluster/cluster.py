@@ -122,7 +122,7 @@ class DockerCluster:
         Raises:
             DockerError: something is missing or does not start; says what, and the remedy.
         """
-        with self._exclusive(progress):
+        with self._exclusive(progress), engines.in_use(self._cache):
             running = engines.ensure(self._cache, progress)
             running.compose()
             wanted = image.ensure(running, self._cache, progress)

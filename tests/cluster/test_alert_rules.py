@@ -38,16 +38,18 @@ Promtool = Callable[..., subprocess.CompletedProcess[str]]
 def promtool(containers: None) -> Iterator[Promtool]:
     """Runs it on a folder; an engine that was started for that is stopped."""
     del containers
-    found = engine.ensure(cache_dir(), print)
-    image = observability.ensure_prometheus(found, cache_dir(), print)
+    cache = cache_dir()
 
     def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         options = ["--rm", "--network", "none", "--entrypoint", "promtool"]
         mount = ["--volume", f"{folder}:/rules:ro", "--workdir", "/rules"]
         return found.call("run", *options, *mount, image, *arguments, limit_s=60)
 
-    yield run
-    engine.stop_own(cache_dir(), print)
+    with engine.in_use(cache):
+        found = engine.ensure(cache, print)
+        image = observability.ensure_prometheus(found, cache, print)
+        yield run
+    engine.stop_own(cache, print)
 
 
 def test_the_configuration_is_one_that_prometheus_takes(promtool: Promtool) -> None:
