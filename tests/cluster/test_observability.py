@@ -118,7 +118,7 @@ def test_a_job_is_found_shown_and_its_failures_wake_the_operator(
         return {panel for panel, has in shown.items() if not has} == EMPTY_IN_CALM
 
     wait_for(has_all, job)
-    announce(f"{len(shown)} panels were asked, {sum(shown.values())} have data in calm")
+    announce(f"{sum(shown.values())} of {len(shown)} panels have data in calm")
 
     other = make_job("second")
     other.produce(1)
@@ -144,6 +144,7 @@ def test_a_job_is_found_shown_and_its_failures_wake_the_operator(
     cluster.kill_node(before)
     wait_for(lambda: prometheus.value(up) == 0, job)
     wait_for(lambda: prometheus.value(up) == 1, job)
-    answered = job.application().tracking_url
-    announce(f"the ApplicationMaster left {before} and was found again at {answered}")
+    after = urllib.parse.urlsplit(job.application().am_log_url).hostname
+    assert after != before
+    announce(f"the ApplicationMaster went from {before} to {after} and was found there")
     cluster.start_node(before)

@@ -78,7 +78,7 @@ def test_an_expression_names_series_and_labels_that_are_served(place: str) -> No
 
 
 def test_a_rule_says_what_to_do_next() -> None:
-    """Five rules and more; who is woken sees severity, summary, and a command of this project."""
+    """Five rules and more: severity, summary, and a command of this project."""
     rules = _rules()
     assert len(rules) >= 5
     for rule in rules:

@@ -1,4 +1,4 @@
-"""Which jobs Prometheus is given as targets, by whom it is asked, and what it gets without YARN."""
+"""Which jobs Prometheus gets as targets, and what it gets where YARN is away."""
 
 from __future__ import annotations
 
