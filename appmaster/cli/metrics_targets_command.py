@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
+from homeport.appmaster.cli.https_jobs import HttpsJobs
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
-from homeport.appmaster.yarn.scrape_targets import TargetServer, left_out, targets, unreachable
+from homeport.appmaster.yarn.scrape_targets import TargetServer, targets, why_left_out
 from homeport.config.errors import HomeportError
-from homeport.job_coordinator.cli.options import new_app, note
+from homeport.job_coordinator.cli.options import loaded, new_app, note
 
 app = new_app()
 
@@ -24,22 +25,33 @@ def metrics_targets(
         str | None,
         typer.Option("--listen", help="HOST:PORT to serve them at, until it is interrupted."),
     ] = None,
+    config_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config-path", help="Properties file of a job that serves https; repeatable."
+        ),
+    ] = None,
 ) -> None:
     """Prints the targets of all running jobs as JSON for Prometheus, or serves them.
 
     Printed into a file they are for file_sd_configs, served for http_sd_configs. HADOOP_CONF_DIR
     names the folder with the cluster's configuration; only the ResourceManager is needed. Each
     target is scraped through YARN's proxy and has the labels job_name, job_id and application.
+
+    The proxy does not reach a job that serves https. With --config-path its ApplicationMaster is
+    a target itself, as the job's coordinator stream in Kafka says.
     """
+    jobs = HttpsJobs(loaded(path, None) for path in config_path or ())
     rest = ResourceManagerRest.from_environment(os.environ)
     if listen is None:
         applications = rest.tagged_applications(APPLICATION_TAG)
-        for application in unreachable(applications):
-            note(left_out(application))
-        print(json.dumps(targets(applications, rest.url), indent=1))
+        found, left_out = targets(applications, rest.url, jobs.url)
+        for application in left_out:
+            note(why_left_out(application))
+        print(json.dumps(found, indent=1))
         return
     host, port = _address(listen)
-    with TargetServer(rest, host, port) as server:
+    with TargetServer(rest, host, port, jobs.url) as server:
         note(f"serves the targets at http://{host}:{server.server_address[1]}/")
         server.serve_forever()
 

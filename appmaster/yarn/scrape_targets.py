@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -29,39 +29,59 @@ _STATES = frozenset({"ACCEPTED", "RUNNING"})
 _IDLE_S = 60.0
 
 
-def targets(applications: Iterable[Application], rm_url: str) -> list[Mapping[str, Any]]:
-    """One target for each job that runs or waits for its ApplicationMaster.
+UrlOf = Callable[[Application], str | None]
+"""Where a job answers that serves https; "": nowhere yet; None: the job is not known."""
 
-    Labels: ``job_name``, ``job_id``, ``application``. Jobs that serve https are left out.
+
+def unknown(_application: Application) -> None:
+    """No job that serves https is known."""
+
+
+def targets(
+    applications: Iterable[Application], rm_url: str, https_url: UrlOf = unknown
+) -> tuple[list[Mapping[str, Any]], list[Application]]:
+    """One target for each job that runs or waits for its ApplicationMaster; and what is left out.
+
+    Labels: ``job_name``, ``job_id``, ``application``. Left out are jobs that serve https and are
+    not known to ``https_url``: YARN's proxy does not trust their certificates.
 
     Args:
         applications: all that YARN knows.
         rm_url: where the proxy is, unless an application has an address of it.
+        https_url: where the ApplicationMaster of a job is that serves https.
     """
-    return [
-        _target(a, rm_url)
-        for a in applications
-        if a.state in _STATES and APPLICATION_TAG in a.tags and HTTPS_TAG not in a.tags
-    ]
+    found, left_out = [], []
+    for application in applications:
+        if application.state not in _STATES or APPLICATION_TAG not in application.tags:
+            continue
+        if HTTPS_TAG not in application.tags:
+            found.append(_target(application, _page(application, rm_url)))
+            continue
+        url = https_url(application)
+        if url:
+            found.append(_target(application, url))
+        elif url is None:
+            left_out.append(application)
+    return found, left_out
 
 
-def unreachable(applications: Iterable[Application]) -> list[Application]:
-    """The running jobs that are left out."""
-    return [a for a in applications if a.is_active and HTTPS_TAG in a.tags]
-
-
-def _target(application: Application, rm_url: str) -> Mapping[str, Any]:
+def _page(application: Application, rm_url: str) -> str:
+    """The job coordinator, through YARN's proxy."""
     url = application.tracking_url
     if not url.startswith(("http://", "https://")):  # no attempt has begun
         url = f"{rm_url}/proxy/{application.application_id}/"
-    proxy = urllib.parse.urlsplit(url)
+    return f"{url.rstrip('/')}/pages/{PAGE}/"
+
+
+def _target(application: Application, url: str) -> Mapping[str, Any]:
+    place = urllib.parse.urlsplit(url)
     # <job.name>_<job.id>: an id with "_" in it is cut in the wrong place, and the rest is right.
     name, _, job_id = application.name.rpartition("_")
     return {
-        "targets": [proxy.netloc],
+        "targets": [place.netloc],
         "labels": {
-            "__scheme__": proxy.scheme,
-            "__metrics_path__": f"{proxy.path.rstrip('/')}/pages/{PAGE}/metrics",
+            "__scheme__": place.scheme,
+            "__metrics_path__": f"{place.path}metrics",
             "job_name": name,
             "job_id": job_id,
             "application": application.application_id,
@@ -72,18 +92,21 @@ def _target(application: Application, rm_url: str) -> Mapping[str, Any]:
 class TargetServer(ThreadingHTTPServer):
     """Answers every GET with the targets of now; 503 where YARN does not answer.
 
-    Prometheus then keeps the targets that it has.
+    Prometheus then keeps the targets that it has. ``https_url``: see ``targets``.
     """
 
     daemon_threads = True
 
-    def __init__(self, rest: ResourceManagerRest, host: str, port: int) -> None:
+    def __init__(
+        self, rest: ResourceManagerRest, host: str, port: int, https_url: UrlOf = unknown
+    ) -> None:
         """It listens; nothing is answered before ``serve_forever``.
 
         Raises:
             UnavailableError: it cannot listen there.
         """
         self._rest = rest
+        self._https_url = https_url
         self._named: set[str] = set()
         self._is_away = False
         try:
@@ -98,21 +121,22 @@ class TargetServer(ThreadingHTTPServer):
         """The body; the log names once a job that is left out, and that YARN is away.
 
         Raises:
-            UnavailableError: YARN does not answer.
+            UnavailableError: YARN does not answer, or Kafka for a job that serves https.
         """
         try:
             applications = self._rest.tagged_applications(APPLICATION_TAG)
+            found, left_out = targets(applications, self._rest.url, self._https_url)
         except UnavailableError as error:
             if not self._is_away:
                 _log.error("%s", error)
             self._is_away = True
             raise
         self._is_away = False
-        for application in unreachable(applications):
+        for application in left_out:
             if application.application_id not in self._named:
                 self._named.add(application.application_id)
-                _log.warning(left_out(application))
-        return json.dumps(targets(applications, self._rest.url)).encode()
+                _log.warning(why_left_out(application))
+        return json.dumps(found).encode()
 
     def handle_error(
         self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
@@ -122,11 +146,12 @@ class TargetServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def left_out(application: Application) -> str:
+def why_left_out(application: Application) -> str:
     """One line that says why a job is no target."""
     return (
         f"{application.application_id} ({application.name}) is no target: it serves https, which "
-        "YARN's proxy does not reach; scrape its ApplicationMaster itself (docs/dashboards.md)"
+        "YARN's proxy does not reach; homeport metrics-targets --config-path=FILE, with the job's "
+        "file, finds its ApplicationMaster itself"
     )
 
 

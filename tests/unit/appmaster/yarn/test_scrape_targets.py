@@ -34,7 +34,9 @@ def application(
 
 def test_a_running_job_is_scraped_through_the_proxy_that_yarn_names() -> None:
     """Labels as the dashboard has them; a name may have the sign that stands before the id."""
-    assert targets([application(7)], RM) == [
+    found, left_out = targets([application(7)], RM)
+    assert left_out == []
+    assert found == [
         {
             "targets": ["proxy:8090"],
             "labels": {
@@ -50,7 +52,7 @@ def test_a_running_job_is_scraped_through_the_proxy_that_yarn_names() -> None:
 
 def test_a_job_that_waits_for_its_application_master_stays_a_target() -> None:
     """It is missed, so it must be known; one that has ended, or never was ours, is none."""
-    shown = targets(
+    shown, left_out = targets(
         [
             application(1, "ACCEPTED", "N/A"),
             application(2, "FINISHED"),
@@ -61,9 +63,22 @@ def test_a_job_that_waits_for_its_application_master_stays_a_target() -> None:
         RM,
     )
     assert [found["targets"] for found in shown] == [["rm:8088"]]
+    assert [found.application_id for found in left_out] == ["application_1_5"]
     labels = shown[0]["labels"]
     assert labels["__metrics_path__"] == "/proxy/application_1_1/pages/homeport/metrics"
     assert labels["__scheme__"] == "http"
+
+
+def test_a_job_that_serves_https_is_scraped_itself_where_its_address_is_known() -> None:
+    """One that does not answer yet is no target, and none that needs a remedy."""
+    https = APPLICATION_TAG, HTTPS_TAG
+    jobs = [application(number, "RUNNING", None, *https) for number in (1, 2, 3)]
+    urls = {"application_1_1": "https://nm2:7443/", "application_1_2": ""}
+    found, left_out = targets(jobs, RM, lambda job: urls.get(job.application_id))
+    assert [target["targets"] for target in found] == [["nm2:7443"]]
+    labels = found[0]["labels"]
+    assert (labels["__scheme__"], labels["__metrics_path__"]) == ("https", "/metrics")
+    assert [job.application_id for job in left_out] == ["application_1_3"]
 
 
 class _Yarn(ResourceManagerRest):
