@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import ssl
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -149,27 +148,3 @@ def test_a_job_is_found_shown_and_its_failures_wake_the_operator(
     assert after != before
     announce(f"the ApplicationMaster went from {before} to {after} and was found there")
     cluster.start_node(before)
-
-
-def test_a_job_that_serves_https_is_found_by_its_coordinator_stream(
-    cluster: ContainersUnderTest, make_job: Callable[[str], Job], announce: Callable[[str], None]
-) -> None:
-    """YARN's proxy does not reach it: with its file it is a target itself, without it none."""
-    job = make_job("locked")
-    job.values["cluster-manager.jobcoordinator.tls.enabled"] = "true"
-    job.produce(1)
-    job.run()
-    job.settled()
-    done = job.operator("metrics-targets")
-    assert (done.returncode, done.stderr) == (0, "")
-    (target,) = json.loads(done.stdout)
-    assert (target["labels"]["__scheme__"], target["labels"]["job_name"]) == ("https", "locked")
-    address, path = target["targets"][0], target["labels"]["__metrics_path__"]
-    url = f"https://{address}{path}"
-    as_prometheus = ssl._create_unverified_context()  # noqa: S323 - as insecure_skip_verify does
-    with urllib.request.urlopen(url, timeout=10, context=as_prometheus) as answer:
-        assert "homeport_job_model_version 1.0" in answer.read().decode()
-    announce(f"{url} was found and scraped")
-    logged = cluster.engine.call("logs", cluster.container("targets"))
-    assert f"{job.application_id} (locked_1) is no target" in logged.stdout + logged.stderr
-    assert Prometheus(cluster).query('up{job_name="locked"}') == []
