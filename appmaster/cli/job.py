@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from homeport.appmaster.cli import preflight
+from homeport.appmaster.yarn.application_tags import JOB_TAG_PREFIX
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
-from homeport.appmaster.yarn.submission import JOB_TAG_PREFIX, application_name, job_tag
+from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig

@@ -262,6 +262,14 @@ class ResourceManagerRest:
         found = [_application_of(a) for a in body.get("app") or () if a.get("name") == name]
         return tuple(sorted(found, key=lambda a: (a.started_ms, a.application_id)))
 
+    def tagged_applications(self, tag: str) -> tuple[Application, ...]:
+        """The applications with that tag that have not ended, oldest first."""
+        states = ",".join(sorted(ACTIVE_STATES))
+        query = urllib.parse.urlencode({"states": states, "applicationTags": tag}, safe=",")
+        body = self._get(f"/ws/v1/cluster/apps?{query}").get("apps") or {}
+        found = [_application_of(a) for a in body.get("app") or ()]
+        return tuple(sorted(found, key=lambda a: (a.started_ms, a.application_id)))
+
     def application(self, application_id: str) -> Application | None:
         """The application of that id; None where the ResourceManager does not know it."""
         try:

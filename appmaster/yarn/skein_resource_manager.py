@@ -17,6 +17,7 @@ from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.cluster_resource_manager import ResourceReport
+from homeport.appmaster.yarn.application_tags import PAGE
 from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.submission import ANY_SERVICE
@@ -179,7 +180,7 @@ class SkeinResourceManager:
 
     def add_page(self, url: str) -> None:
         """``url`` is linked in Skein's page of the application."""
-        self._call(lambda: self._client.ui.add_page("homeport", url, "Homeport"))
+        self._call(lambda: self._client.ui.add_page(PAGE, url, "Homeport"))
 
     def finish(self, result: JobResult, diagnostics: str) -> None:
         """The application has ended with this result."""

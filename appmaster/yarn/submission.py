@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, JOB_TAG_PREFIX
 from homeport.appmaster.yarn.certificate import make_certificate
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
 from homeport.appmaster.yarn.kerberos import KerberosLogin, kerberos_login
@@ -47,8 +48,6 @@ from homeport.job_coordinator.model.incarnation import job_identity
 ANY_SERVICE = "any"
 _ENVIRONMENT_NAME = "__environment"
 _START_NAME = "__start"
-APPLICATION_TAG = "homeport"
-JOB_TAG_PREFIX = "homeport-job-"
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
 
 TUNED_YARN_SITE = {
@@ -226,7 +225,7 @@ def specification(
     return skein.ApplicationSpec(
         name=application_name(config),
         queue=yarn.queue,
-        tags={APPLICATION_TAG, job_tag(config)},
+        tags={APPLICATION_TAG, job_tag(config), *([HTTPS_TAG] if manager.has_tls else [])},
         max_attempts=yarn.am_max_attempts,
         master=_master(submission, {**private, **travels}, package, security, environment),
         services={

@@ -215,7 +215,7 @@ class OpenTransaction:
 
     def _record_committed(self, _step: Step) -> None:
         self._parts.history("transaction-committed", **self._offsets())
-        self._parts.report.committed()
+        self._parts.report.committed(self._parts.source.lag)
 
     def _apply(self, step: Step) -> None:
         if step.store is not None:

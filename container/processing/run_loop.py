@@ -48,7 +48,8 @@ class RunLoop:
                 if batch is not None:
                     self._process(batch)
                 else:
-                    self._parts.report.idles(self._parts.source.is_caught_up)
+                    source = self._parts.source
+                    self._parts.report.idles(source.is_caught_up, source.lag)
                 self._window_if_due()
                 if self._parts.requests.has_all_of(self._parts.tasks):
                     self._finish()
@@ -105,6 +106,7 @@ class RunLoop:
             self._open.add_writes()
             self._stop.check()
         self._open.add_input(batch)
+        self._parts.report.read(batch.table.num_rows)
         self._progress.add(batch.table.num_rows, self._parts.source)
 
     def _task(self, task_name: TaskName) -> Task:

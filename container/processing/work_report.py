@@ -1,4 +1,7 @@
-"""WorkReport: what an active container reports of its work to the AM."""
+"""WorkReport: what an active container reports of its work to the AM.
+
+What is new with every transaction, as the number of records, is reported once a second at most.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from homeport.container.storage.value_guard import ValueGuard
 from homeport.job_coordinator.http.container_report import ContainerReport, DroppedValues
 
 _MS_PER_S = 1000
+_EVERY_S = 1.0
 
 
 class WorkReport:
@@ -29,6 +33,9 @@ class WorkReport:
         self._elapsed_s = elapsed_s
         self._guards: list[ValueGuard] = []
         self._sent = ContainerReport()
+        self._records = 0
+        self._committed = 0
+        self._due_s = 0.0
 
     def count(self, guard: ValueGuard | None) -> ValueGuard | None:
         """The report counts what ``guard`` drops; returns ``guard``."""
@@ -36,8 +43,16 @@ class WorkReport:
             self._guards.append(guard)
         return guard
 
-    def committed(self) -> None:
-        """A transaction is committed: reports when, if it is the first, and the values dropped."""
+    def read(self, records: int) -> None:
+        """The open transaction has so many more records of the input."""
+        self._records += records
+
+    def committed(self, lag: Callable[[], int]) -> None:
+        """A transaction is committed: reports when, if it is the first, and the values dropped.
+
+        ``lag``: of the input, in records; not called for each transaction.
+        """
+        self._committed = self._records
         report = self._sent
         if report.first_commit_ms is None:
             report = replace(report, first_commit_ms=self._now_ms())
@@ -46,12 +61,22 @@ class WorkReport:
             for guard in self._guards
             if guard.dropped
         )
-        self._report(replace(report, dropped=dropped))
+        self._report(self._with_numbers(replace(report, dropped=dropped), lag))
 
-    def idles(self, is_caught_up: Callable[[], bool]) -> None:
+    def idles(self, is_caught_up: Callable[[], bool], lag: Callable[[], int]) -> None:
         """A poll brought nothing. ``is_caught_up``: whether no input waits; not called for long."""
-        if self._sent.works_after_ms is None and is_caught_up():
-            self._report(replace(self._sent, caught_up_ms=self._now_ms()))
+        report = self._sent
+        if report.works_after_ms is None and is_caught_up():
+            report = replace(report, caught_up_ms=self._now_ms())
+        self._report(self._with_numbers(report, lag))
+
+    def _with_numbers(self, report: ContainerReport, lag: Callable[[], int]) -> ContainerReport:
+        """``report`` with what changes all the time, where that is due again."""
+        now_s = self._elapsed_s()
+        if now_s < self._due_s:
+            return report
+        self._due_s = now_s + _EVERY_S
+        return replace(report, processed=self._committed, input_lag=lag())
 
     def _report(self, report: ContainerReport) -> None:
         if report != self._sent:

@@ -50,6 +50,10 @@ COMMANDS = {
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
+    "metrics-targets": Command(
+        "homeport.appmaster.cli.metrics_targets_command",
+        "show or serve where Prometheus finds the metrics of running jobs",
+    ),
     "move": Command(f"{_CLI}.move_command", "move a container of a running job to another host"),
     "pack": Command(
         "homeport.appmaster.cli.pack_command", "pack the environment that travels to the nodes"

@@ -129,6 +129,8 @@ class ContainerReport:
     nothing is followed, or it is not known. ``first_commit_ms``: so long after its first own step
     an active one has committed its first transaction, ``caught_up_ms``: before that, has seen that
     no input waits; None: it has not. ``dropped``: of the stores that have skipped values.
+    ``processed``: records of the input in its committed transactions. ``input_lag``: offsets from
+    what it has read to the heads of its input that it knows. Both of late, of an active one.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()
@@ -138,6 +140,8 @@ class ContainerReport:
     first_commit_ms: int | None = None
     caught_up_ms: int | None = None
     dropped: tuple[DroppedValues, ...] = ()
+    processed: int | None = None
+    input_lag: int | None = None
 
     @property
     def works_after_ms(self) -> int | None:
@@ -168,6 +172,8 @@ class ContainerReport:
             "first_commit_ms": self.first_commit_ms,
             "caught_up_ms": self.caught_up_ms,
             "dropped": [values.to_json() for values in self.dropped],
+            "processed": self.processed,
+            "input_lag": self.input_lag,
         }
 
     @staticmethod
@@ -184,6 +190,8 @@ class ContainerReport:
             optional_number(body, "first_commit_ms"),
             optional_number(body, "caught_up_ms"),
             tuple(DroppedValues.from_json(as_object(item, "a number")) for item in dropped),
+            optional_number(body, "processed"),
+            optional_number(body, "input_lag"),
         )
 
 

@@ -37,6 +37,9 @@ _OF_STORES: Final = (
 )
 """(list of a container's report, field of its items, metric, what it is)."""
 
+_RUNNING: Final = "running"
+_FINISHED: Final = "finished"
+
 
 class JobCoordinatorMetrics(Collector):
     """The numbers of one server.
@@ -76,6 +79,8 @@ class JobCoordinatorMetrics(Collector):
         )
         containers = status.get("containers", ())
         yield self._containers(containers)
+        yield from _phases(containers)
+        yield from _work(containers)
         yield from _reports(containers)
         yield _dropped(containers)
         yield _refusals(status)
@@ -98,6 +103,49 @@ class JobCoordinatorMetrics(Collector):
         for phase in sorted(self._phases):
             metric.add_metric((phase,), present[phase])
         return metric
+
+
+def _phases(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
+    """Of each container whether it runs, and since when it is in its phase."""
+    running = GaugeMetricFamily(
+        "homeport_container_running",
+        "1 where the container runs, 0 where it is on its way; absent once it has finished.",
+        labels=("processor", "role"),
+    )
+    since = GaugeMetricFamily(
+        "homeport_container_phase_start_time_seconds",
+        "When the container came into its phase, in seconds since 1970.",
+        labels=("processor", "role", "phase"),
+    )
+    for container in containers:
+        labels = (container["processor_id"], container["role"])
+        phase = container["phase"]
+        if phase != _FINISHED:
+            running.add_metric(labels, int(phase == _RUNNING))
+        since.add_metric((*labels, phase), container["since_ms"] / _MS_PER_S)
+    yield running
+    yield since
+
+
+def _work(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
+    """What active containers report of their input."""
+    records = CounterMetricFamily(
+        "homeport_records_processed",
+        "Records of the input in committed transactions, since the container began.",
+        labels=("processor",),
+    )
+    lag = GaugeMetricFamily(
+        "homeport_input_lag_records",
+        "Offsets from what the container has read to the heads of its input.",
+        labels=("processor",),
+    )
+    for container in containers:
+        report = container.get("report") or {}
+        for metric, name in ((records, "processed"), (lag, "input_lag")):
+            if report.get(name) is not None:
+                metric.add_metric((container["processor_id"],), report[name])
+    yield records
+    yield lag
 
 
 def _refusals(status: Mapping[str, Any]) -> Metric:

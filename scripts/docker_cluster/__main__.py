@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 
+from docker_cluster import observability
 from docker_cluster.cluster import SERVICES, DockerCluster
 from docker_cluster.errors import DockerError
 from homeport.config.errors import HomeportError
@@ -36,6 +37,11 @@ def _parser() -> argparse.ArgumentParser:
         "--secure",
         action="store_true",
         help="with Kerberos for YARN and HDFS, and for Kafka TLS, SASL/SCRAM and rights of access",
+    )
+    up.add_argument(
+        "--observability",
+        action="store_true",
+        help="with Prometheus, which finds each job, and Grafana where its image can be had",
     )
     commands.add_parser(
         "down",
@@ -71,9 +77,10 @@ def _show(status: dict[str, object]) -> None:
 
 
 def _logs(cluster: DockerCluster, services: list[str], *, follow: bool) -> int:
-    unknown = [s for s in services if s not in SERVICES]
+    known = (*SERVICES, *observability.SERVICES)
+    unknown = [s for s in services if s not in known]
     if unknown:
-        raise DockerError(f"no service {unknown[0]!r}: there are {', '.join(SERVICES)}")
+        raise DockerError(f"no service {unknown[0]!r}: there are {', '.join(known)}")
     code = 0
     for service in services or SERVICES:
         print(f"==> {service}", flush=True)
@@ -93,7 +100,12 @@ def main() -> int:
     try:
         match options.command:
             case "up":
-                cluster.up(_progress, options.scheduler, secure=options.secure)
+                cluster.up(
+                    _progress,
+                    options.scheduler,
+                    secure=options.secure,
+                    observed=options.observability,
+                )
                 _show(cluster.status())
             case "down":
                 cluster.down(_progress)

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from docker_cluster import credentials, image, permissions
+from docker_cluster import credentials, image, observability, permissions
 from docker_cluster import engine as engines
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
@@ -50,10 +50,19 @@ _NUMBERS = {
     "zk": 31,
     "client": 40,
     KDC: 41,
+    observability.TARGETS: 50,
+    observability.PROMETHEUS: 51,
+    observability.GRAFANA: 52,
 }
 """The last number of the address of each service, as in docker/compose.yaml."""
-SERVICES = tuple(service for service in _NUMBERS if service != KDC)
-PORTS = {"KAFKA_PORT": 29092, "RM_PORT": 28088, "ZK_PORT": 22181}
+SERVICES = tuple(s for s in _NUMBERS if s not in {KDC, *observability.SERVICES})
+PORTS = {
+    "KAFKA_PORT": 29092,
+    "RM_PORT": 28088,
+    "ZK_PORT": 22181,
+    "PROMETHEUS_PORT": 29990,
+    "GRAFANA_PORT": 23000,
+}
 """Ports on loopback that are tried first; the variables HOMEPORT_DOCKER_<name> set others."""
 EXTRAS = frozenset({"avro", "demo"})
 _COMPOSE = ROOT / "docker" / "compose.yaml"
@@ -94,22 +103,31 @@ class DockerCluster:
 
     # ------------------------------------------------------------------ up and down
 
-    def up(self, progress: Progress, scheduler: str | None = None, *, secure: bool = False) -> None:
+    def up(
+        self,
+        progress: Progress,
+        scheduler: str | None = None,
+        *,
+        secure: bool = False,
+        observed: bool = False,
+    ) -> None:
         """Every daemon serves, all nodes take work, and the client has the clone's homeport.
 
         One that is up with the same image stays up, with its data; the environment is renewed where
         the code has changed. ``scheduler``: of YARN, a name in ``SCHEDULERS``; None: as it is, and
         of a new cluster the fair one. ``secure``: with Kerberos, TLS, SASL and rights of access; a
         cluster that is up without them starts again, without its data, and the reverse.
+        ``observed``: Prometheus and, where its image can be had, Grafana are there too.
 
         Raises:
             DockerError: something is missing or does not start; says what, and the remedy.
         """
-        with self._exclusive(progress):
+        with self._exclusive(progress), engines.in_use(self._cache):
             running = engines.ensure(self._cache, progress)
             running.compose()
             wanted = image.ensure(running, self._cache, progress)
             packed = pack(self._cache, None, EXTRAS, progress)
+            extra = observability.ensure(running, self._cache, progress) if observed else ()
             before = self._started()
             if before is not None and (before.image, before.secure) != (wanted, secure):
                 what = "image has" if before.image != wanted else "locks have"
@@ -122,14 +140,15 @@ class DockerCluster:
                 self._make_secrets(started)
             self._write(started)
             (self._folder / "work").mkdir(parents=True, exist_ok=True)
-            services = ", ".join(_services(started))
-            progress(f"starting {services} on {started.net}.0/24")
-            self._compose(started, "up", "--detach", "--remove-orphans")
+            services = (*_services(started), *extra)
+            progress(f"starting {', '.join(services)} on {started.net}.0/24")
+            self._write_variables(started)
+            self._compose(started, "up", "--detach", "--remove-orphans", *services)
             archive = f"/homeport/environments/{packed.archive.name}"
             command = ("exec", f"{started.name}-client", "/opt/cluster/environment", archive)
             with ThreadPoolExecutor(1) as pool:
                 unpacked = pool.submit(running.run, *command)
-                self._await(started, running, progress)
+                self._await(started, running, services, progress)
                 unpacked.result()
             if started.secure:
                 permissions.grant(f"localhost:{started.ports['KAFKA_PORT']}", self._secrets)
@@ -147,7 +166,8 @@ class DockerCluster:
                 if engines.find(self._cache) is not None:
                     progress(f"removing {started.name}")
                     self._remove(started)
-                self._file.unlink(missing_ok=True)
+                for path in (self._file, self._variables_file):
+                    path.unlink(missing_ok=True)
             for folder in (self._folder / "work", self._secrets):
                 shutil.rmtree(folder, ignore_errors=True)
             engines.stop_own(self._cache, progress)
@@ -166,6 +186,8 @@ class DockerCluster:
             "{{.Names}}\t{{.Status}}",
         )
         states = dict(line.split("\t", 1) for line in listed.splitlines())
+        extra = [s for s in observability.SERVICES if f"{started.name}-{s}" in states]
+        shown = observability.addresses(started.ports)
         return {
             "name": started.name,
             "image": started.image,
@@ -173,9 +195,11 @@ class DockerCluster:
                 "ResourceManager": f"http://127.0.0.1:{started.ports['RM_PORT']}",
                 "Kafka": f"localhost:{started.ports['KAFKA_PORT']}",
                 "ZooKeeper": f"localhost:{started.ports['ZK_PORT']}",
+                **{s.capitalize(): shown[s] for s in extra if s in shown},
             },
             "containers": {
-                s: states.get(f"{started.name}-{s}", "not there") for s in _services(started)
+                s: states.get(f"{started.name}-{s}", "not there")
+                for s in (*_services(started), *extra)
             },
         }
 
@@ -223,6 +247,10 @@ class DockerCluster:
     @property
     def _file(self) -> Path:
         return self._folder / "cluster.json"
+
+    @property
+    def _variables_file(self) -> Path:
+        return self._folder / "compose.env"
 
     @property
     def _secrets(self) -> Path:
@@ -283,12 +311,15 @@ class DockerCluster:
     def _remove(self, started: Started) -> None:
         """Nothing of it is left. Its data goes with it, so no daemon needs an orderly end."""
         with contextlib.suppress(DockerError):  # nothing runs
-            self._compose(started, "kill")
-        self._compose(started, "down", "--volumes", "--remove-orphans")
+            self._compose(started, "kill", is_all=True)
+        self._compose(started, "down", "--volumes", "--remove-orphans", is_all=True)
 
-    def _compose(self, started: Started, *arguments: str) -> None:
-        running = Engine(started.engine)
-        variables = {
+    def _files(self, started: Started) -> list[Path]:
+        return [_COMPOSE, *([_SECURE] if started.secure else [])]
+
+    def _variables(self, started: Started) -> dict[str, str]:
+        """What the files of compose name."""
+        return {
             "NAME": started.name,
             "IMAGE": started.image,
             "NET": started.net,
@@ -298,11 +329,29 @@ class DockerCluster:
             "ENVIRONMENTS": str(Path(started.archive).parent),
             "WORK": str(self._folder / "work"),
             "SECRETS": str(self._secrets),
+            "PROMETHEUS_IMAGE": observability.prometheus_image(),
+            "GRAFANA_IMAGE": observability.GRAFANA_IMAGE,
             **{name: str(port) for name, port in started.ports.items()},
         }
+
+    def _write_variables(self, started: Started) -> None:
+        """For a user's own call of compose: ``docker compose --env-file FILE``."""
+        variables = {
+            "COMPOSE_PROJECT_NAME": started.name,
+            "COMPOSE_FILE": ":".join(map(str, self._files(started))),
+            **self._variables(started),
+        }
+        text = "".join(f"{name}={value}\n" for name, value in variables.items())
+        self._variables_file.write_text(text, encoding="utf-8")
+
+    def _compose(self, started: Started, *arguments: str, is_all: bool = False) -> None:
+        """``is_all``: also what only a profile starts."""
+        running = Engine(started.engine)
+        variables = self._variables(started)
         log = self._folder / "compose.log"
-        command = [*running.compose(), "-p", started.name, "-f", str(_COMPOSE)]
-        command += [*(["-f", str(_SECURE)] if started.secure else []), *arguments]
+        command = [*running.compose(), "-p", started.name]
+        command += [word for path in self._files(started) for word in ("-f", str(path))]
+        command += [*(["--profile", observability.PROFILE] if is_all else []), *arguments]
         with log.open("ab") as sink:
             done = subprocess.run(
                 command,
@@ -317,10 +366,12 @@ class DockerCluster:
             said = next((x for x in reversed(lines) if "rror" in x), lines[-1] if lines else "")
             raise DockerError(f"compose {arguments[0]}: {said}: see {log}")
 
-    def _await(self, started: Started, running: Engine, progress: Progress) -> None:
+    def _await(
+        self, started: Started, running: Engine, services: tuple[str, ...], progress: Progress
+    ) -> None:
         """All daemons serve by their own account, and the ResourceManager has all nodes."""
         began = time.monotonic()
-        waiting = [s for s in _services(started) if s not in NODES and s != "client"]
+        waiting = [s for s in services if s not in NODES and s != "client"]
         url, said = f"http://127.0.0.1:{started.ports['RM_PORT']}", ""
         while True:
             waiting = [s for s in waiting if not self._serves(started, running, s)]
@@ -342,6 +393,8 @@ class DockerCluster:
             time.sleep(1.0)
 
     def _serves(self, started: Started, running: Engine, service: str) -> bool:
+        if service in observability.addresses(started.ports):
+            return observability.serves(service, started.ports)
         name = f"{started.name}-{service}"
         done = running.call("exec", name, "/opt/cluster/health", service, limit_s=30)
         if done.returncode != 0 and "is not running" in done.stderr:

@@ -27,6 +27,7 @@ Progress = Callable[[str], None]
 
 _START_LIMIT_S = 60.0
 _STOP_LIMIT_S = 30.0
+_USERS = "engine.users"
 _BRIDGE = "172.31.250.1/24"
 _OLDEST = 20
 _FORWARDS = Path("/proc/sys/net/ipv4/ip_forward")
@@ -179,11 +180,18 @@ def _start(cache: Path, progress: Progress) -> Engine:
 
 
 def stop_own(cache: Path, progress: Progress) -> None:
-    """An engine of ours without any container has ended, and left nothing of its network."""
+    """An engine of ours without any container has ended, and left nothing of its network.
+
+    One that is ``in_use`` stays; its last user stops it.
+    """
     socket = _socket(cache)
     if not socket.exists():
         return
-    with _exclusive(cache):
+    with _exclusive(cache), (folder(cache) / _USERS).open("w") as users:
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
         engine = Engine(f"unix://{socket}")
         listed = engine.call("ps", "-aq", limit_s=60)
         if listed.returncode == 0 and listed.stdout.strip():
@@ -197,6 +205,15 @@ def stop_own(cache: Path, progress: Progress) -> None:
             _await_end(pid)
         socket.unlink(missing_ok=True)
         _restore_network(own / "network.json")
+
+
+@contextlib.contextmanager
+def in_use(cache: Path) -> Iterator[None]:
+    """No other clone stops an engine of ours meanwhile, though it has no container yet."""
+    folder(cache).mkdir(parents=True, exist_ok=True)
+    with (folder(cache) / _USERS).open("w") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        yield
 
 
 def _pid(path: Path) -> int | None:

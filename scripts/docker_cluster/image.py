@@ -6,6 +6,7 @@ is built. homeport is not in it: after a change of the code it stays as it is.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -44,25 +45,36 @@ def ensure(engine: Engine, cache: Path, progress: Progress) -> str:
         target = Path(name)
         _fill(target, jars)
         image = f"{NAME}:{_digest(target)}"
-        if engine.call("image", "inspect", image).returncode == 0:
-            return image
-        _ensure_base(engine, cache, progress)
-        progress(f"building the image {image}")
-        log = folder(cache) / "build.log"
-        with log.open("wb") as sink:
-            done = subprocess.run(
-                ["docker", "build", "--build-arg", f"BASE={BASE}", "-t", image, str(target)],
-                env=engine.environment | {"DOCKER_BUILDKIT": "0"},
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-                timeout=_BUILD_LIMIT_S,
-                check=False,
-            )
-        if done.returncode != 0:
-            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            said = lines[-1] if lines else f"exit code {done.returncode}"
-            raise DockerError(f"the image cannot be built ({said}): see {log}")
+        build(engine, cache, image, target, progress)
     return image
+
+
+def build(engine: Engine, cache: Path, image: str, context: Path, progress: Progress) -> None:
+    """The image of that name is there; if it was not, it is now made of ``context``.
+
+    Raises:
+        DockerError: it cannot be built; the message names the log.
+    """
+    if engine.call("image", "inspect", image).returncode == 0:
+        return
+    with (folder(cache) / "image.lock").open("w") as lock:  # one base for all clones
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _ensure_base(engine, cache, progress)
+    progress(f"building the image {image}")
+    log = folder(cache) / "build.log"
+    with log.open("wb") as sink:
+        done = subprocess.run(
+            ["docker", "build", "--build-arg", f"BASE={BASE}", "-t", image, str(context)],
+            env=engine.environment | {"DOCKER_BUILDKIT": "0"},
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            timeout=_BUILD_LIMIT_S,
+            check=False,
+        )
+    if done.returncode != 0:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        said = lines[-1] if lines else f"exit code {done.returncode}"
+        raise DockerError(f"the image cannot be built ({said}): see {log}")
 
 
 def _fill(target: Path, jars: dict[str, Path]) -> None:
@@ -85,6 +97,11 @@ def _link(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
+
+
+def digest(content: bytes) -> str:
+    """The tag of an image that is made of ``content`` on the base."""
+    return hashlib.sha256(BASE.encode() + content).hexdigest()[:12]
 
 
 def _digest(context: Path) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from homeport.appmaster.cli.job import Job
+from homeport.appmaster.yarn.application_tags import APPLICATION_TAG
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
-from homeport.appmaster.yarn.submission import APPLICATION_TAG, application_name, job_tag
+from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream

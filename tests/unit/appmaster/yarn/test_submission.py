@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from homeport.appmaster.yarn.application_tags import HTTPS_TAG
 from homeport.appmaster.yarn.submission import (
     TUNED_YARN_SITE,
     NodePython,
@@ -143,7 +144,7 @@ def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path:
 
 
 def test_with_tls_the_am_alone_gets_the_key(submission: Submission, tmp_path: Path) -> None:
-    """The launchers get the certificate; each submission has a new one."""
+    """The launchers get the certificate; each submission has a new one, and a tag on YARN."""
     enabled = Config({**submission.config, "cluster-manager.jobcoordinator.tls.enabled": "true"})
     made = []
     for name in ("first", "second"):
@@ -156,9 +157,11 @@ def test_with_tls_the_am_alone_gets_the_key(submission: Submission, tmp_path: Pa
             assert "homeport-key.pem" not in service.files
         assert stat.S_IMODE((files / "homeport-key.pem").stat().st_mode) == 0o600
         made.append((files / "homeport-certificate.pem").read_text())
+        assert HTTPS_TAG in spec.tags
     assert made[0] != made[1]
     plain = specification(submission, tmp_path / "plain", None, {"HOME": str(tmp_path)})
     assert not any(name.endswith(".pem") for name in plain.master.files)
+    assert HTTPS_TAG not in plain.tags
 
 
 def test_the_am_gets_the_keys_that_find_the_coordinator_stream(

@@ -99,7 +99,8 @@ class _Case:
             record_limit=lambda _topic: LIMIT,
             reached=lambda _step: None,
             tuning=lambda: Tuning(1, 1, 1),
-            report=SimpleNamespace(committed=lambda: None),
+            source=SimpleNamespace(lag=int),
+            report=SimpleNamespace(committed=lambda _lag: None),
         )
         settings = LoopSettings(1, "G", checkpoint_topic)
         self.open = OpenTransaction(parts, settings, StopFlag())

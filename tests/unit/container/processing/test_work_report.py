@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from homeport.job_coordinator.http.container_report import ContainerReport, Drop
 from homeport.job_coordinator.model.ids import TaskName
 
 TASK = TaskName("Partition 0")
+NONE_YET = ContainerReport(processed=0, input_lag=0)
 STORE = StorageConfig.of(
     Config(
         {
@@ -35,8 +37,17 @@ class Told:
 
     def __init__(self) -> None:
         self.elapsed_s = 1.5
+        self.lag = 0
         self.reports: list[ContainerReport] = []
         self.work = WorkReport(self.reports.append, lambda: self.elapsed_s)
+
+    def commit(self) -> None:
+        """One more transaction."""
+        self.work.committed(lambda: self.lag)
+
+    def idle(self, is_caught_up: Callable[[], bool]) -> None:
+        """A poll that brought nothing."""
+        self.work.idles(is_caught_up, lambda: self.lag)
 
 
 @pytest.fixture
@@ -47,40 +58,40 @@ def stated() -> Told:
 
 def test_the_first_transaction_is_reported_at_once_and_once(stated: Told) -> None:
     """Later ones, and empty polls, report nothing and request nothing."""
-    stated.work.committed()
+    stated.commit()
     stated.elapsed_s = 9.0
-    stated.work.committed()
-    stated.work.idles(lambda: pytest.fail("asked on the way of every poll"))
-    assert stated.reports == [ContainerReport(first_commit_ms=1500)]
+    stated.commit()
+    stated.idle(lambda: pytest.fail("asked on the way of every poll"))
+    assert stated.reports == [replace(NONE_YET, first_commit_ms=1500)]
 
 
 def test_an_empty_input_is_reported_and_the_transaction_after_it(stated: Told) -> None:
     """It works from when it had seen that nothing waits; a partition may not have answered yet."""
-    stated.work.idles(lambda: False)
-    assert stated.reports == []
-    stated.work.idles(lambda: True)
+    stated.idle(lambda: False)
+    assert stated.reports == [NONE_YET]
+    stated.idle(lambda: True)
     stated.elapsed_s = 60.0
-    stated.work.idles(lambda: pytest.fail("it has been reported"))
-    stated.work.committed()
-    assert stated.reports == [
-        ContainerReport(caught_up_ms=1500),
-        ContainerReport(first_commit_ms=60_000, caught_up_ms=1500),
+    stated.idle(lambda: pytest.fail("it has been reported"))
+    stated.commit()
+    assert stated.reports[1:] == [
+        replace(NONE_YET, caught_up_ms=1500),
+        replace(NONE_YET, first_commit_ms=60_000, caught_up_ms=1500),
     ]
-    assert [report.works_after_ms for report in stated.reports] == [1500, 1500]
+    assert [report.works_after_ms for report in stated.reports] == [None, 1500, 1500]
 
 
 def test_a_launcher_finds_it_in_the_memory_that_it_shares() -> None:
     """The report of a start is over by then: the last word holds."""
     memory = LeaseMemory.create(1, 1)
     memory.announce(ContainerReport())
-    WorkReport(memory.announce, lambda: 0.25).committed()
-    assert memory.last_report() == ContainerReport(first_commit_ms=250)
+    WorkReport(memory.announce, lambda: 0.25).committed(int)
+    assert memory.last_report() == replace(NONE_YET, first_commit_ms=250)
     assert ContainerReport(lag=1).works_after_ms is None
 
 
 def test_without_a_launcher_nothing_is_reported() -> None:
     """As in a benchmark."""
-    WorkReport().committed()
+    WorkReport().committed(int)
 
 
 def test_dropped_values_are_reported_with_the_next_commit(stated: Told) -> None:
@@ -88,10 +99,28 @@ def test_dropped_values_are_reported_with_the_next_commit(stated: Told) -> None:
     guards = [stated.work.count(ValueGuard.of(STORE, TaskName(f"Partition {i}"))) for i in range(2)]
     assert stated.work.count(None) is None
     assert guards[0] is not None
-    stated.work.committed()
+    stated.commit()
     for _ in range(2):
         assert guards[0].admitted({b"a": b"1234", b"b": b"123"}) == {b"b": b"123"}
-    stated.work.committed()
-    stated.work.committed()
-    first = ContainerReport(first_commit_ms=1500)
+    stated.commit()
+    stated.commit()
+    first = replace(NONE_YET, first_commit_ms=1500)
     assert stated.reports == [first, replace(first, dropped=(DroppedValues("s", TASK, 2),))]
+
+
+def test_records_and_lag_are_reported_once_a_second_at_most(stated: Told) -> None:
+    """Records of a transaction count once it is committed; an idle container reports the rest."""
+    stated.work.read(10)
+    stated.lag = 7
+    stated.idle(lambda: False)
+    stated.elapsed_s = 2.0
+    stated.commit()
+    for _ in range(5):
+        stated.work.read(1)
+        stated.commit()
+    stated.elapsed_s = 2.5
+    stated.lag = 2
+    stated.idle(lambda: True)
+    stated.idle(lambda: True)
+    numbers = [(report.processed, report.input_lag) for report in stated.reports]
+    assert numbers == [(0, 7), (0, 7), (15, 2)]

@@ -30,6 +30,7 @@ REPORT = ContainerReport((PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5, dr
         ContainerReport(lags=(StoreLag("t", TASK, 0),), lag=0),
         ContainerReport((RestoreProgress("s", TASK, 0, 0, 0, 0.0, 12.5),)),
         ContainerReport(first_commit_ms=0, caught_up_ms=7),
+        ContainerReport(processed=12, input_lag=0),
         ContainerReport((RestoreProgress("s", TASK, 0, 0, 0, 0.0, None, 17),)),
     ],
 )
@@ -70,6 +71,8 @@ def test_a_standby_is_as_late_as_its_latest_store() -> None:
         (["dropped", 0, "count"], -1),
         (["lag"], "7"),
         (["lag"], -1),
+        (["processed"], -1),
+        (["input_lag"], "0"),
         (["lag_seconds"], "1"),
     ],
 )

@@ -19,11 +19,28 @@ def _samples(text: bytes) -> dict[tuple[str, ...], float]:
     }
 
 
+def _container(
+    processor_id: str, phase: str, report: dict[str, Any] | None = None, since_ms: int = 0
+) -> dict[str, Any]:
+    """As the status shows it."""
+    return {
+        "processor_id": processor_id,
+        "role": "active",
+        "phase": phase,
+        "since_ms": since_ms,
+        "report": report,
+    }
+
+
 def test_the_status_in_numbers() -> None:
     """Version, containers by phase, age and damage of the coordinator stream."""
     status: dict[str, Any] = {
         "job": {"model_version": 7},
-        "containers": [{"phase": "running"}, {"phase": "running"}, {"phase": "queued"}],
+        "containers": [
+            _container("0", "running", since_ms=2500),
+            _container("1", "finished", since_ms=3500),
+            _container("2", "queued", since_ms=4500),
+        ],
         "coordinator_stream": "ok",
         "coordinator_stream_age_ms": 1500,
         "coordinator_stream_damaged": 2,
@@ -32,8 +49,14 @@ def test_the_status_in_numbers() -> None:
     metrics = JobCoordinatorMetrics(lambda: status)
     assert _samples(metrics.text()) == {
         ("homeport_job_model_version",): 7,
-        ("homeport_containers", "running"): 2,
+        ("homeport_containers", "running"): 1,
+        ("homeport_containers", "finished"): 1,
         ("homeport_containers", "queued"): 1,
+        ("homeport_container_running", "0", "active"): 1,
+        ("homeport_container_running", "2", "active"): 0,
+        ("homeport_container_phase_start_time_seconds", "running", "0", "active"): 2.5,
+        ("homeport_container_phase_start_time_seconds", "finished", "1", "active"): 3.5,
+        ("homeport_container_phase_start_time_seconds", "queued", "2", "active"): 4.5,
         ("homeport_coordinator_stream_reachable",): 1,
         ("homeport_coordinator_stream_age_seconds",): 1.5,
         ("homeport_coordinator_stream_damaged_records_total",): 2,
@@ -64,12 +87,10 @@ def test_the_metrics_of_single_stores() -> None:
         "dropped": [{"store": "u", "task": "Partition 3", "count": 4}],
         "lags": [{"store": "t", "task": "Partition 2", "records": 3, "seconds": 0.5}],
     }
-    containers = [
-        {"processor_id": "0", "phase": "running", "report": report},
-        {"processor_id": "1", "phase": "running", "report": None},
-    ]
+    containers = [_container("0", "running", report), _container("1", "running")]
     samples = _samples(JobCoordinatorMetrics(lambda: {"containers": containers}).text())
-    of_stores = {name: value for name, value in samples.items() if len(name) == 4}
+    labels = ("0", "s"), ("0", "t"), ("0", "u")
+    of_stores = {name: value for name, value in samples.items() if name[1:3] in labels}
     assert of_stores == {
         ("homeport_restore_records", "0", "s", "Partition 1"): 5,
         ("homeport_restore_bytes", "0", "s", "Partition 1"): 60,
@@ -79,6 +100,20 @@ def test_the_metrics_of_single_stores() -> None:
         ("homeport_dropped_values_total", "0", "u", "Partition 3"): 4,
         ("homeport_standby_lag_records", "0", "t", "Partition 2"): 3,
         ("homeport_standby_lag_seconds", "0", "t", "Partition 2"): 0.5,
+    }
+
+
+def test_the_metrics_of_the_input() -> None:
+    """What active containers report; a standby reports none."""
+    containers = [
+        _container("0", "running", {"processed": 12, "input_lag": 3}),
+        _container("1", "running", {"processed": None, "input_lag": None, "lag": 0}),
+    ]
+    samples = _samples(JobCoordinatorMetrics(lambda: {"containers": containers}).text())
+    assert {name: value for name, value in samples.items() if len(name) == 2} == {
+        ("homeport_containers", "running"): 2,
+        ("homeport_records_processed_total", "0"): 12,
+        ("homeport_input_lag_records", "0"): 3,
     }
 
 

@@ -37,6 +37,8 @@ _REPORT = ContainerReport(
     first_commit_ms=10,
     caught_up_ms=9,
     dropped=(DroppedValues("s", _TASK, 1),),
+    processed=5,
+    input_lag=3,
 )
 RIGHT: dict[str, dict[str, Any]] = {
     "check-in": {

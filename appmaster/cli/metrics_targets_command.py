@@ -1,0 +1,65 @@
+"""``homeport metrics-targets``: where Prometheus finds the metrics of running jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Annotated
+
+import typer
+
+from homeport.appmaster.cli.https_jobs import HttpsJobs
+from homeport.appmaster.yarn.application_tags import APPLICATION_TAG
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.appmaster.yarn.scrape_targets import TargetServer, targets, why_left_out
+from homeport.config.errors import HomeportError
+from homeport.job_coordinator.cli.options import loaded, new_app, note
+
+app = new_app()
+
+
+@app.command(name="metrics-targets")
+def metrics_targets(
+    *,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", help="HOST:PORT to serve them at, until it is interrupted."),
+    ] = None,
+    config_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config-path", help="Properties file of a job that serves https; repeatable."
+        ),
+    ] = None,
+) -> None:
+    """Prints the targets of all running jobs as JSON for Prometheus, or serves them.
+
+    Printed into a file they are for file_sd_configs, served for http_sd_configs. HADOOP_CONF_DIR
+    names the folder with the cluster's configuration; only the ResourceManager is needed. Each
+    target is scraped through YARN's proxy and has the labels job_name, job_id and application.
+
+    The proxy does not reach a job that serves https. With --config-path its ApplicationMaster is
+    a target itself, as the job's coordinator stream in Kafka says.
+    """
+    jobs = HttpsJobs(loaded(path, None) for path in config_path or ())
+    rest = ResourceManagerRest.from_environment(os.environ)
+    if listen is None:
+        applications = rest.tagged_applications(APPLICATION_TAG)
+        found, left_out = targets(applications, rest.url, jobs.url)
+        for application in left_out:
+            note(why_left_out(application))
+        print(json.dumps(found, indent=1))
+        return
+    host, port = _address(listen)
+    with TargetServer(rest, host, port, jobs.url) as server:
+        note(f"serves the targets at http://{host}:{server.server_address[1]}/")
+        server.serve_forever()
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) >= 2**16:
+        raise HomeportError(
+            f"--listen {listen!r}: it must be HOST:PORT with a port up to 65535, as 127.0.0.1:9400"
+        )
+    return host, int(port)
