@@ -210,7 +210,7 @@ class DockerCluster:
     def faults(self) -> DockerFaults:
         """What may befall its containers."""
         names = {service: self.container(service) for service in SERVICES}
-        return DockerFaults(self.engine, names, self.addresses)
+        return DockerFaults(self.engine, f"{self._up().name}_cluster", names, self.addresses)
 
     def _up(self) -> Started:
         started = self._started()

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
@@ -246,12 +246,13 @@ class Scenario:
 
     # ------------------------------------------------------------------ the good end
 
-    def ends_well(self) -> None:
+    def ends_well(self, when_calm: Callable[[], object] = lambda: None) -> None:
         """After calm the result is exact, and nothing is left or was written that should not be.
 
-        The job is stopped in order.
+        The job is stopped in order. ``when_calm`` is called before that.
         """
         self.is_calm()
+        when_calm()
         job = self.job
         epochs = {p: c["epoch"] for p, c in job.containers().items()}
         assert job.kill() == f"stopped {job.application_id} in order"
