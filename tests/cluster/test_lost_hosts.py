@@ -53,11 +53,16 @@ def test_the_host_of_zookeeper_is_lost(
     lost_hosts.the_host_of_zookeeper(make_job("zookeeper"), faults, announce, *WAYS)
 
 
-@pytest.mark.parametrize("way", WAYS)
+def test_no_container_ends_in_a_minute_without_resource_manager(make_job: MakeJob) -> None:
+    """It is dead for a minute, then another one takes over from its records."""
+    lost_hosts.a_minute_without_resource_manager(make_job("unmanaged"))
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "kill"])
 def test_the_host_of_the_resource_manager_is_lost(
     make_job: MakeJob, faults: Faults, announce: Announce, way: str
 ) -> None:
-    """A restart, where it is dead, disturbs no container."""
+    """No container ends meanwhile; then YARN starts the next attempt."""
     job = make_job(f"rm-{way}")
     lost_hosts.the_host_of_the_resource_manager(job, faults, way, announce)
 

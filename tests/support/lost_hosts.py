@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from failover_scenarios import Containers, Moment, Scenario, counted, more_than
 from small_disk import fill
@@ -35,8 +36,9 @@ WAYS: Mapping[str, Callable[[Faults, str], object]] = {
 """How a host is lost. One way: it hears all others, and none hears it."""
 _COUNTED = 200
 """So many more records are counted while what is lost must not matter."""
-_RM_AWAY_S = 20.0
-"""How long the ResourceManager's host is lost: longer than it takes a silent node for living."""
+_RM_DEAD_S = 60.0
+_RM_LOST_S = 20.0
+"""How long that fault lasts: longer than the ResourceManager takes a silent node for living."""
 _LONG_LEASE_MS = "15000"
 """Longer than a node takes to start: before that YARN has reported what ended with it."""
 
@@ -107,12 +109,12 @@ def pids_at(job: Job, moment: Moment, *processors: str) -> list[int]:
     return [job.cluster.pid_here(had[p]["host"], had[p]["pid"]) for p in processors or had]
 
 
-def have_ended(job: Job, pids: Iterable[int]) -> None:
+def have_ended(job: Job, pids: Collection[int]) -> None:
     """All of these processes are gone."""
     wait_for(lambda: not any(alive(pid) for pid in pids), job)
 
 
-def comes_back(scenario: Scenario, before: Moment, launchers: Iterable[int]) -> None:
+def comes_back(scenario: Scenario, before: Moment, launchers: Collection[int]) -> None:
     """The host's launchers have gone; one active and one standby were lost with it, no more."""
     have_ended(scenario.job, launchers)
     after = scenario.recovers()
@@ -271,34 +273,56 @@ def goes_on(scenario: Scenario) -> None:
     wait_for(lambda: sum(scenario.job.counts().values()) >= wanted, scenario.job)
 
 
+def a_minute_without_resource_manager(job: Job) -> None:
+    """A processor that needs no new YARN container returns at once, others with the RM.
+
+    It was dead, and reads what there is; no other container is disturbed.
+    """
+    with Scenario(job) as scenario, ThreadPoolExecutor(1) as pool:
+        before = scenario.moment()
+        child, other = pids_at(job, before, "0", "1-0")
+        attempt = job.get("v1/status")["job"]["attempt"]
+        back = pool.submit(job.cluster.restart_resource_manager, away_s=_RM_DEAD_S)
+        wait_for(lambda: not is_managed(job), job)
+        os.kill(child, signal.SIGKILL)
+        wait_for(lambda: job.containers()["0"]["epoch"] > before.containers["0"]["epoch"], job)
+        wait_for(lambda: job.containers()["0"]["phase"] == "running", job)
+        assert not back.done()
+        os.kill(parent_of(other), signal.SIGKILL)
+        back.result()
+        scenario.succeeds(before, "0", "1-0")
+        are_untouched(before, scenario.recovers(), "1", "0-0")
+        assert job.get("v1/status")["job"]["attempt"] == attempt
+        # The child's end is charged; no process reports the launcher's end, so that the end of its
+        # lease counts.
+        assert scenario.counted_since(before) == {
+            "active failures": 1,
+            "standby failures": 1,
+            "charged": 1,
+        }
+        scenario.ends_well()
+
+
 def the_host_of_the_resource_manager(
     job: Job, faults: Faults, way: str, announce: Announce
 ) -> None:
-    """No container ends meanwhile, and one that needs no new YARN container returns at once.
+    """No container ends meanwhile, though it has taken all nodes for lost.
 
-    A ResourceManager that was dead reads what there is, and disturbs nothing. One that lived on has
-    taken all nodes for lost: YARN ends what runs there, and starts the next attempt.
+    Back, it ends what runs there, and starts the next attempt.
     """
     with Scenario(job) as scenario:
-        before, attempt = scenario.moment(), job.get("v1/status")["job"]["attempt"]
-        (victim,) = pids_at(job, before, "0")
+        before = scenario.moment()
         course = Course(announce, way, "the ResourceManager's host")
         WAYS[way](faults, "rm")
-        back_at = time.monotonic() + _RM_AWAY_S
-        wait_for(lambda: not is_managed(job), job)
-        os.kill(victim, signal.SIGKILL)
-        wait_for(lambda: job.containers()["0"]["epoch"] > before.containers["0"]["epoch"], job)
-        wait_for(lambda: job.containers()["0"]["phase"] == "running", job)
-        course.is_around()
+        back_at = time.monotonic() + _RM_LOST_S
+        assert faults.is_lost("rm")
+        goes_on(scenario)
         time.sleep(max(0.0, back_at - time.monotonic()))
-        are_untouched(before, job.containers(), *before.containers.keys() - {"0"})
+        are_untouched(before, job.containers(), *before.containers)
         course.heals()
         faults.heal()
         faults.wait_until_whole()
         job.url = page_of(job)
-        if way == "kill":
-            are_untouched(before, scenario.recovers(), *before.containers.keys() - {"0"})
-            assert job.get("v1/status")["job"]["attempt"] == attempt
         scenario.ends_well(course.is_calm)
 
 
