@@ -13,7 +13,7 @@ from local_setup.environment import cache_dir
 BUILD = Path(__file__).resolve().parents[2] / "build"
 
 
-def test_a_host_without_our_packages_is_cut_off_and_the_result_is_exact(containers: None) -> None:
+def test_a_host_without_our_packages_is_cut_off_and_the_result_is_exact(containers: str) -> None:
     """Hosts have Java and Python alone: homeport comes with the job.
 
     A host with an active container is cut off in mid-run: the container ends by its lease, and its
