@@ -27,30 +27,24 @@ def test_the_host_of_an_active_is_lost(
     make_job: MakeJob, faults: Faults, announce: Announce, way: str
 ) -> None:
     """Its standby takes its place."""
-    lost_hosts.the_host_of_an_active(make_job(f"active-{way}"), faults, way, announce)
+    lost_hosts.the_host_of_an_active(make_job(f"active-{way}"), faults, [way], announce)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_the_host_of_the_am_is_lost(
-    make_job: MakeJob, faults: Faults, announce: Announce, way: str
-) -> None:
-    """A second attempt takes over."""
-    lost_hosts.the_host_of_the_am(make_job(f"am-{way}"), faults, way, announce)
+def test_the_host_of_the_am_is_lost(make_job: MakeJob, faults: Faults, announce: Announce) -> None:
+    """Each time the next attempt takes over."""
+    lost_hosts.the_host_of_the_am(make_job("am"), faults, WAYS, announce)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_the_host_of_kafka_is_lost(
-    make_job: MakeJob, faults: Faults, announce: Announce, way: str
-) -> None:
+def test_the_host_of_kafka_is_lost(make_job: MakeJob, faults: Faults, announce: Announce) -> None:
     """All containers end, and come back with it."""
-    lost_hosts.the_host_of_kafka(make_job(f"kafka-{way}"), faults, way, announce)
+    lost_hosts.the_host_of_kafka(make_job("kafka"), faults, WAYS, announce)
 
 
 def test_the_host_of_zookeeper_is_lost(
     make_job: MakeJob, faults: Faults, announce: Announce
 ) -> None:
     """The job is not disturbed."""
-    lost_hosts.the_host_of_zookeeper(make_job("zookeeper"), faults, announce, *WAYS)
+    lost_hosts.the_host_of_zookeeper(make_job("zookeeper"), faults, WAYS, announce)
 
 
 def test_no_container_ends_in_a_minute_without_resource_manager(make_job: MakeJob) -> None:
@@ -58,13 +52,12 @@ def test_no_container_ends_in_a_minute_without_resource_manager(make_job: MakeJo
     lost_hosts.a_minute_without_resource_manager(make_job("unmanaged"))
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "kill"])
 def test_the_host_of_the_resource_manager_is_lost(
-    make_job: MakeJob, faults: Faults, announce: Announce, way: str
+    make_job: MakeJob, faults: Faults, announce: Announce
 ) -> None:
     """No container ends meanwhile; then YARN starts the next attempt."""
-    job = make_job(f"rm-{way}")
-    lost_hosts.the_host_of_the_resource_manager(job, faults, way, announce)
+    ways = [way for way in WAYS if way != "kill"]
+    lost_hosts.the_host_of_the_resource_manager(make_job("rm"), faults, ways, announce)
 
 
 @pytest.mark.parametrize("way", ["stop and start", "kill and start"])

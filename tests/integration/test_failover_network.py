@@ -78,7 +78,7 @@ def test_an_isolated_am_is_followed_and_ends_by_itself(
         assert faults.is_cut(host, "rm")
 
     values = {"job.coordinator.isolation.max.ms": str(LONG_ISOLATION_MS)}
-    lost_hosts.the_host_of_the_am(job, faults, "cut", announce, go, **values)
+    lost_hosts.the_host_of_the_am(job, faults, ["cut"], announce, go, **values)
 
 
 @pytest.mark.long
@@ -214,7 +214,7 @@ def test_the_host_of_the_resource_manager_is_cut_off(
 ) -> None:
     """No container ends meanwhile; then YARN starts the next attempt."""
     job = make_network_job("unheard-of")
-    lost_hosts.the_host_of_the_resource_manager(job, faults, "cut", announce)
+    lost_hosts.the_host_of_the_resource_manager(job, faults, ["cut"], announce)
 
 
 # ---------------------------------------------------------------------- Kafka's host
@@ -225,4 +225,4 @@ def test_the_host_of_kafka_is_cut_off(
     make_network_job: MakeJob, faults: Faults, announce: Announce
 ) -> None:
     """All containers end, and come back with it."""
-    lost_hosts.the_host_of_kafka(make_network_job("drained"), faults, "cut", announce)
+    lost_hosts.the_host_of_kafka(make_network_job("drained"), faults, ["cut"], announce)

@@ -230,7 +230,7 @@ class ContainersUnderTest(DockerCluster):
     def small_disk(self, node: str) -> AbstractContextManager[None]:
         """Mounted over the node's volume, in its container."""
         there = ["nsenter", "--target", str(self._first(node)), "--mount"]
-        return small_disk(there, Path(STATE))
+        return small_disk(Path(STATE), there)
 
     def _await_health(self, service: str) -> None:
         deadline = time.monotonic() + _HEALTH_LIMIT_S

@@ -212,7 +212,7 @@ class LocalUnderTest(LocalCluster):
 
     def small_disk(self, node: str) -> AbstractContextManager[None]:
         """Mounted over the node's state."""
-        return small_disk([], self.state_dir(node))
+        return small_disk(self.state_dir(node))
 
     def _daemons_now(self) -> Mapping[str, processes.ProcessId]:
         record = read_record(self._layout.state)

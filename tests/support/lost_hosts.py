@@ -1,7 +1,7 @@
-"""Hosts that are lost, each in one of several ways: scenarios written once, for every cluster.
+"""Hosts that are lost, each in several ways: scenarios written once, for every kind of cluster.
 
-Each is fed all the while. The host stays lost until the job works around it, then comes back, and
-the end is good: see ``Scenario.ends_well``.
+The job is fed all the while. The host stays lost until the job works around it, then comes back.
+After each way all is calm (``Scenario.is_calm``), and the end is good (``Scenario.ends_well``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from failover_scenarios import Containers, Moment, Scenario, counted, more_than
@@ -51,7 +51,7 @@ class Course:
         self._what = f"{way} of {place}"
         self._began = time.monotonic()
         self._around_s: float | None = None
-        self._healed = self._began
+        self._healed: float = self._began
 
     def is_around(self) -> None:
         """All run again, or what must end has ended."""
@@ -61,11 +61,13 @@ class Course:
         """The host comes back from now on."""
         self._healed = time.monotonic()
 
-    def is_calm(self) -> None:
-        """Says it."""
+    def ends_in(self, scenario: Scenario) -> None:
+        """It is calm, the result is exact, no process is left over; then input comes again."""
+        scenario.is_calm()
         calm_s = time.monotonic() - self._healed
         around = "" if self._around_s is None else f"works around it after {self._around_s:.1f} s; "
         self._announce(f"{self._what}: {around}calm {calm_s:.1f} s after the heal")
+        scenario.feed.go_on()
 
 
 # ---------------------------------------------------------------------- an active container's host
@@ -74,7 +76,7 @@ class Course:
 def the_host_of_an_active(
     job: Job,
     faults: Faults,
-    way: str,
+    ways: Iterable[str],
     announce: Announce,
     meanwhile: Meanwhile | None = None,
 ) -> None:
@@ -84,23 +86,25 @@ def the_host_of_an_active(
     that comes back are sent away.
     """
     with Scenario(job) as scenario:
-        lost, _ = scenario.arrange([("0", "1-0"), ("0-0", "1")])
-        before = scenario.moment()
-        children = pids_at(job, before, "0", "1-0")
-        launchers = [parent_of(pid) for pid in children]
-        course = Course(announce, way, "the host of an active")
-        WAYS[way](faults, lost)
-        assert faults.is_lost(lost)
-        if way != "pause":
-            have_ended(job, children)
-        scenario.succeeds(before, "0", "0-0", "1-0")
-        course.is_around()
-        if meanwhile is not None:
-            meanwhile(scenario, children, lost)
-        course.heals()
-        faults.heal()
-        comes_back(scenario, before, launchers)
-        scenario.ends_well(course.is_calm)
+        for way in ways:
+            lost, _ = scenario.arrange([("0", "1-0"), ("0-0", "1")])
+            before = scenario.moment()
+            children = pids_at(job, before, "0", "1-0")
+            launchers = [parent_of(pid) for pid in children]
+            course = Course(announce, way, "the host of an active")
+            WAYS[way](faults, lost)
+            assert faults.is_lost(lost)
+            if way != "pause":
+                have_ended(job, children)
+            scenario.succeeds(before, "0", "0-0", "1-0")
+            course.is_around()
+            if meanwhile is not None:
+                meanwhile(scenario, children, lost)
+            course.heals()
+            faults.heal()
+            comes_back(scenario, before, launchers)
+            course.ends_in(scenario)
+        scenario.ends_well()
 
 
 def pids_at(job: Job, moment: Moment, *processors: str) -> list[int]:
@@ -155,46 +159,51 @@ def are_untouched(before: Moment, after: Containers, *processors: str) -> None:
 def the_host_of_the_am(
     job: Job,
     faults: Faults,
-    way: str,
+    ways: Iterable[str],
     announce: Announce,
     meanwhile: Meanwhile | None = None,
     **values: str,
 ) -> None:
     """The next attempt takes over, and the first one leaves no process when its host is back.
 
-    Containers on other hosts come home; those of the lost host go elsewhere. ``values``: keys of
-    the job.
+    ``values``: keys of the job.
     """
     with Scenario(job, **values) as scenario:
-        host = has_an_active_beside_the_am(scenario)
-        before = scenario.moment()
-        attempt = job.get("v1/status")["job"]["attempt"]
-        here = {p for p, c in before.containers.items() if c["host"] == host}
-        children, first = pids_at(job, before, *here), pids_of(job.application_id)
-        course = Course(announce, way, "the AM's host")
-        WAYS[way](faults, host)
-        assert faults.is_lost(host)
-        answers_as_attempt(job, attempt + 1)
-        if meanwhile is not None:
-            meanwhile(scenario, children, host)
-        after = scenario.recovers()
-        course.is_around()
-        for processor, container in before.containers.items():
-            assert after[processor]["epoch"] > container["epoch"]
-        actives = {p for p, c in before.containers.items() if c["replica_of"] is None}
-        assert {p: after[p]["host"] for p in actives - here} == {
-            p: before.containers[p]["host"] for p in actives - here
-        }
-        assert host not in {c["host"] for c in after.values()}
-        # The next attempt alone counts. It saw no failure: YARN has ended the first one's
-        # containers. A container that cannot come home takes the place of a standby, which does not
-        # run either.
-        assert more_than({}, counted(job)) == {"failed over to a standby": len(actives & here)}
-        course.heals()
-        faults.heal()
-        have_ended(job, first)
-        assert job.get("v1/status")["job"]["attempt"] == attempt + 1
-        scenario.ends_well(course.is_calm)
+        for way in ways:
+            host = has_an_active_beside_the_am(scenario)
+            before = scenario.moment()
+            attempt = job.get("v1/status")["job"]["attempt"]
+            here = {p for p, c in before.containers.items() if c["host"] == host}
+            children, first = pids_at(job, before, *here), pids_of(job.application_id)
+            course = Course(announce, way, "the AM's host")
+            WAYS[way](faults, host)
+            assert faults.is_lost(host)
+            answers_as_attempt(job, attempt + 1)
+            if meanwhile is not None:
+                meanwhile(scenario, children, host)
+            are_placed_again(scenario, before, host)
+            course.is_around()
+            course.heals()
+            faults.heal()
+            have_ended(job, first)
+            assert job.get("v1/status")["job"]["attempt"] == attempt + 1
+            course.ends_in(scenario)
+        scenario.ends_well()
+
+
+def are_placed_again(scenario: Scenario, before: Moment, lost: str) -> None:
+    """Containers on other hosts have come home; those of the lost host are elsewhere."""
+    after = scenario.recovers()
+    for processor, container in before.containers.items():
+        assert after[processor]["epoch"] > container["epoch"]
+    actives = {p: c["host"] for p, c in before.containers.items() if c["replica_of"] is None}
+    at_home = {p: host for p, host in actives.items() if host != lost}
+    assert {p: after[p]["host"] for p in at_home} == at_home
+    assert lost not in {c["host"] for c in after.values()}
+    # The next attempt alone counts. It saw no failure: YARN has ended the first one's containers. A
+    # container that cannot come home takes the place of a standby, which does not run either.
+    moved = len(actives) - len(at_home)
+    assert more_than({}, counted(scenario.job)) == {"failed over to a standby": moved}
 
 
 def has_an_active_beside_the_am(scenario: Scenario) -> str:
@@ -227,31 +236,35 @@ def answers_as_attempt(job: Job, attempt: int) -> None:
 # ---------------------------------------------------------------------- what the job stands on
 
 
-def the_host_of_kafka(job: Job, faults: Faults, way: str, announce: Announce) -> None:
+def the_host_of_kafka(job: Job, faults: Faults, ways: Iterable[str], announce: Announce) -> None:
     """All containers end for want of it; back, all of them run again, and nothing is charged.
 
     The driver waits.
     """
     with Scenario(job) as scenario:
-        before = scenario.moment()
-        children, driver = pids_at(job, before), job.program("application_master")
-        course = Course(announce, way, "Kafka's host")
-        WAYS[way](faults, "kafka")
-        assert faults.is_lost("kafka")
-        have_ended(job, children)
-        course.heals()
-        faults.heal()
-        faults.wait_until_whole()
-        scenario.succeeds(before, *before.containers)
-        status = job.get("v1/status")
-        assert not {f["cause"] for f in status["failures"]} & {"failed", "killed"}
-        assert {c["failures"] for c in status["containers"]} == {0}
-        assert job.program("application_master") == driver
-        scenario.ends_well(course.is_calm)
+        for way in ways:
+            before = scenario.moment()
+            children, driver = pids_at(job, before), job.program("application_master")
+            course = Course(announce, way, "Kafka's host")
+            WAYS[way](faults, "kafka")
+            assert faults.is_lost("kafka")
+            have_ended(job, children)
+            course.heals()
+            faults.heal()
+            faults.wait_until_whole()
+            scenario.succeeds(before, *before.containers)
+            status = job.get("v1/status")
+            assert not {f["cause"] for f in status["failures"]} & {"failed", "killed"}
+            assert {c["failures"] for c in status["containers"]} == {0}
+            assert job.program("application_master") == driver
+            course.ends_in(scenario)
+        scenario.ends_well()
 
 
-def the_host_of_zookeeper(job: Job, faults: Faults, announce: Announce, *ways: str) -> None:
-    """Lost in each of these ways in turn, it is no loss: no program of the job uses it."""
+def the_host_of_zookeeper(
+    job: Job, faults: Faults, ways: Iterable[str], announce: Announce
+) -> None:
+    """To lose it is no loss: no program of the job uses it."""
     with Scenario(job) as scenario:
         before = scenario.moment()
         for way in ways:
@@ -260,11 +273,13 @@ def the_host_of_zookeeper(job: Job, faults: Faults, announce: Announce, *ways: s
             assert faults.is_lost("zk")
             goes_on(scenario)
             course.is_around()
+            course.heals()
             faults.heal()
             faults.wait_until_whole()
+            course.ends_in(scenario)
         are_untouched(before, scenario.recovers(), *before.containers)
         assert scenario.counted_since(before) == {}
-        scenario.ends_well(course.is_calm)
+        scenario.ends_well()
 
 
 def goes_on(scenario: Scenario) -> None:
@@ -304,26 +319,29 @@ def a_minute_without_resource_manager(job: Job) -> None:
 
 
 def the_host_of_the_resource_manager(
-    job: Job, faults: Faults, way: str, announce: Announce
+    job: Job, faults: Faults, ways: Iterable[str], announce: Announce
 ) -> None:
     """No container ends meanwhile, though it has taken all nodes for lost.
 
     Back, it ends what runs there, and starts the next attempt.
     """
     with Scenario(job) as scenario:
-        before = scenario.moment()
-        course = Course(announce, way, "the ResourceManager's host")
-        WAYS[way](faults, "rm")
-        back_at = time.monotonic() + _RM_LOST_S
-        assert faults.is_lost("rm")
-        goes_on(scenario)
-        time.sleep(max(0.0, back_at - time.monotonic()))
-        are_untouched(before, job.containers(), *before.containers)
-        course.heals()
-        faults.heal()
-        faults.wait_until_whole()
-        job.url = page_of(job)
-        scenario.ends_well(course.is_calm)
+        for way in ways:
+            before = scenario.moment()
+            course = Course(announce, way, "the ResourceManager's host")
+            WAYS[way](faults, "rm")
+            back_at = time.monotonic() + _RM_LOST_S
+            assert faults.is_lost("rm")
+            goes_on(scenario)
+            time.sleep(max(0.0, back_at - time.monotonic()))
+            are_untouched(before, job.containers(), *before.containers)
+            course.heals()
+            faults.heal()
+            faults.wait_until_whole()
+            job.url = page_of(job)
+            course.ends_in(scenario)
+            job.url = job.get("v1/status")["coordinator_url"]
+        scenario.ends_well()
 
 
 def is_managed(job: Job) -> bool:
@@ -354,13 +372,15 @@ def a_host_that_starts_again(
         before = Moment(containers, {}, {})
         course = Course(announce, way, "a node")
         restart(host)
+        course.heals()
         scenario.succeeds(before, gone)
         course.is_around()
         after = scenario.recovers()
         assert after[gone]["host"] == host
         assert kinds(after, gone) <= TAIL
         are_untouched(before, after, *(p for p, c in containers.items() if c["host"] != host))
-        scenario.ends_well(course.is_calm)
+        course.ends_in(scenario)
+        scenario.ends_well()
 
 
 # ---------------------------------------------------------------------- a host without room

@@ -13,10 +13,10 @@ DISK_BYTES = 64 * 1024 * 1024
 
 
 @contextlib.contextmanager
-def small_disk(there: Sequence[str], folder: Path) -> Iterator[None]:
+def small_disk(folder: Path, there: Sequence[str] = ()) -> Iterator[None]:
     """The folder is a disk of its own, of DISK_BYTES.
 
-    ``there``: what runs a command on the machine that has the folder; [] is this one.
+    ``there``: what runs a command on the machine that has the folder; none: this one.
     """
     size = f"size={DISK_BYTES}"
     mounted = subprocess.run(

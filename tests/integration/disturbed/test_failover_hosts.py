@@ -34,7 +34,7 @@ def test_the_host_of_an_active_and_of_anothers_standby_dies(
     """The active goes where its standby was; both standbys find another host. It comes back."""
     job = make_job("one-host")
     with Faults(job.cluster) as faults:
-        lost_hosts.the_host_of_an_active(job, faults, "kill", announce)
+        lost_hosts.the_host_of_an_active(job, faults, ["kill"], announce)
 
 
 @pytest.mark.long
@@ -157,7 +157,7 @@ def test_a_host_that_stood_still_comes_back(
         have_ended(scenario.job, children)
 
     job = make_network_job("paused")
-    lost_hosts.the_host_of_an_active(job, faults, "pause", announce, wakes)
+    lost_hosts.the_host_of_an_active(job, faults, ["pause"], announce, wakes)
 
 
 @pytest.mark.long
@@ -216,7 +216,7 @@ def test_a_host_that_was_cut_off_comes_back(
         wait_for(lambda: until == "soon" or yarns_word(scenario.job, lost) == "LOST", scenario.job)
 
     job = make_network_job(f"cut-{until}")
-    lost_hosts.the_host_of_an_active(job, faults, "cut", announce, is_given_up)
+    lost_hosts.the_host_of_an_active(job, faults, ["cut"], announce, is_given_up)
 
 
 @pytest.mark.long
