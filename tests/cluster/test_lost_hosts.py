@@ -22,12 +22,11 @@ WAYS = ("kill", "pause", "disconnect", "one-way")
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.parametrize("way", WAYS)
 def test_the_host_of_an_active_is_lost(
-    make_job: MakeJob, faults: Faults, announce: Announce, way: str
+    make_job: MakeJob, faults: Faults, announce: Announce
 ) -> None:
     """Its standby takes its place."""
-    lost_hosts.the_host_of_an_active(make_job(f"active-{way}"), faults, [way], announce)
+    lost_hosts.the_host_of_an_active(make_job("active"), faults, WAYS, announce)
 
 
 def test_the_host_of_the_am_is_lost(make_job: MakeJob, faults: Faults, announce: Announce) -> None:
