@@ -19,6 +19,7 @@ from typing import Any
 import hypothesis
 import pytest
 import shared_clusters
+from run_summary import BACK_END, SEARCHED
 from worker_groups import GroupScheduling, turn_of
 
 _HERE = Path(__file__).parent
@@ -35,13 +36,15 @@ _MARKERS = {
 """Folder of tests -> the marker of everything in it."""
 
 _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
-_SEARCHED = "searched"
 _KEPT_LOGS = "kept_logs"
 _WORKER_LIMIT_S = 180.0
 """How long workers may take to stop what their tests started, when the run is interrupted."""
 _SHOWN = 15
+_IN_CONTAINERS = "tests/cluster/"
 
 _searched: list[str] = []
+_back_ends: set[str] = set()
+"""What tests of the cluster in containers ran on, or why they did not run."""
 _seconds: defaultdict[str, float] = defaultdict(float)
 
 
@@ -101,7 +104,7 @@ def announce(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Shows a line in the summary of the run: how much was searched, and what was found."""
 
     def say(what: str) -> None:
-        request.node.user_properties.append((_SEARCHED, f"{request.node.name}: {what}"))
+        request.node.user_properties.append((SEARCHED, f"{request.node.name}: {what}"))
 
     return say
 
@@ -109,8 +112,12 @@ def announce(request: pytest.FixtureRequest) -> Callable[[str], None]:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """The process that shows the summary has what each test took, and what it has to show."""
     _seconds[report.nodeid.partition("::")[0]] += report.duration
+    if report.nodeid.startswith(_IN_CONTAINERS):
+        _back_ends.update(str(v) for name, v in report.user_properties if name == BACK_END)
+        if report.skipped and isinstance(report.longrepr, tuple):
+            _back_ends.add(f"not run: {report.longrepr[2].removeprefix('Skipped: ')}")
     if report.when == "teardown":
-        _searched.extend(str(v) for name, v in report.user_properties if name == _SEARCHED)
+        _searched.extend(str(v) for name, v in report.user_properties if name == SEARCHED)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -151,6 +158,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("searched")
         for line in sorted(_searched):
             terminalreporter.line(line)
+    for line in sorted(_back_ends):
+        terminalreporter.line(f"cluster in containers: {line}")
     if sum(_seconds.values()) > _SHOWN:
         terminalreporter.section(f"slowest {_SHOWN} of {len(_seconds)} modules")
         slowest = sorted(_seconds.items(), key=lambda item: item[1], reverse=True)[:_SHOWN]

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from docker_cluster import credentials, image, observability, permissions
+from docker_cluster import credentials, image, names, observability, permissions
 from docker_cluster import engine as engines
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
@@ -137,6 +137,7 @@ class DockerCluster:
             started = self._record(before, running, wanted, packed.archive, scheduler)
             if before is None:
                 started = replace(started, secure=secure)
+                self._remove_remains(started, progress)
                 self._make_secrets(started)
             self._write(started)
             (self._folder / "work").mkdir(parents=True, exist_ok=True)
@@ -144,6 +145,8 @@ class DockerCluster:
             progress(f"starting {', '.join(services)} on {started.net}.0/24")
             self._write_variables(started)
             self._compose(started, "up", "--detach", "--remove-orphans", *services)
+            containers = {s: f"{started.name}-{s}" for s in _services(started)}
+            names.require(running, containers, self.addresses)
             archive = f"/homeport/environments/{packed.archive.name}"
             command = ("exec", f"{started.name}-client", "/opt/cluster/environment", archive)
             with ThreadPoolExecutor(1) as pool:
@@ -233,8 +236,9 @@ class DockerCluster:
     @property
     def faults(self) -> DockerFaults:
         """What may befall its containers."""
-        names = {service: self.container(service) for service in SERVICES}
-        return DockerFaults(self.engine, names, self.addresses)
+        containers = {service: self.container(service) for service in SERVICES}
+        network = f"{self._up().name}_cluster"
+        return DockerFaults(self.engine, network, containers, self.addresses)
 
     def _up(self) -> Started:
         started = self._started()
@@ -307,6 +311,13 @@ class DockerCluster:
             archive=str(archive),
             scheduler=scheduler or before.scheduler,
         )
+
+    def _remove_remains(self, started: Started, progress: Progress) -> None:
+        """Volumes of an earlier cluster are gone, whose record was lost: they may fit no more."""
+        own = f"label=com.docker.compose.project={started.name}"
+        if Engine(started.engine).run("volume", "ls", "-q", "--filter", own).strip():
+            progress("an earlier cluster has lost its record: it is removed, with its data")
+            self._remove(started)
 
     def _remove(self, started: Started) -> None:
         """Nothing of it is left. Its data goes with it, so no daemon needs an orderly end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from docker_cluster.engine import Engine
@@ -17,14 +18,20 @@ class DockerFaults:
 
     Args:
         engine: which runs them.
+        network: its name.
         names: {place: name of its container}.
         addresses: {place: its address}.
     """
 
     def __init__(
-        self, engine: Engine, names: Mapping[str, str], addresses: Mapping[str, str]
+        self,
+        engine: Engine,
+        network: str,
+        names: Mapping[str, str],
+        addresses: Mapping[str, str],
     ) -> None:
         self._engine = engine
+        self._network = network
         self._names = names
         self._addresses = addresses
 
@@ -47,6 +54,21 @@ class DockerFaults:
         else:
             self._rule(sender, "-A", "OUTPUT", "-d", self._address(receiver))
 
+    def disconnect(self, *places: str) -> None:
+        """Each of the places has no network: no address, and what it sends fails at once."""
+        for place in places:
+            self._engine.run("network", "disconnect", self._network, self._name(place))
+
+    def connect(self, *places: str) -> None:
+        """They have their addresses again, on interfaces of other names than before.
+
+        The engine has taken the names of all others out of their hosts files: from now on its own
+        name service answers, which has the names that are given here.
+        """
+        for place in places:
+            given = ("--ip", self._address(place), "--alias", place)
+            self._engine.run("network", "connect", *given, self._network, self._name(place))
+
     def heal(self, *places: str) -> None:
         """All cuts of the places are gone, or of all; what stands still goes on.
 
@@ -54,6 +76,8 @@ class DockerFaults:
         """
         for place in places or tuple(self._names):
             state = self._engine.run("inspect", "-f", "{{.State.Status}}", self._name(place))
+            if self._is_disconnected(place):
+                self.connect(place)
             if state.strip() == "paused":
                 self.resume(place)
             if state.strip() in {"paused", "running"}:
@@ -71,7 +95,9 @@ class DockerFaults:
     def is_cut(self, a: str, b: str) -> bool:
         """Whether what ``a`` sends to ``b`` is lost."""
         return (
-            self._drops(a, "OUTPUT", "! -o lo")
+            self._is_disconnected(a)
+            or self._is_disconnected(b)
+            or self._drops(a, "OUTPUT", "! -o lo")
             or self._drops(b, "INPUT", "! -i lo")
             or self._has_rule(a, self._address(b))
         )
@@ -91,6 +117,11 @@ class DockerFaults:
     def resume(self, place: str) -> None:
         """It goes on, believing that no time has passed."""
         self._engine.run("unpause", self._name(place))
+
+    def _is_disconnected(self, place: str) -> bool:
+        networks = "{{json .NetworkSettings.Networks}}"
+        found = json.loads(self._engine.run("inspect", "-f", networks, self._name(place)))
+        return self._network not in found
 
     def _has_rule(self, place: str, address: str) -> bool:
         return self._drops(place, "OUTPUT", f"-d {address}/32")

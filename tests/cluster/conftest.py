@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from clusters_in_containers import ContainersUnderTest
 from docker_cluster import engine
 from docker_cluster.errors import DockerError
+from run_summary import BACK_END
 from yarn_jobs import Job
 
 from local_setup.environment import cache_dir
@@ -21,18 +23,36 @@ BUILD = Path(__file__).resolve().parents[2] / "build"
 
 
 @pytest.fixture(scope="session")
-def containers() -> None:
-    """Skips what needs containers where no engine can be had."""
+def containers() -> str:
+    """Skips what needs containers where no engine can be had; the versions of what runs them."""
     try:
         found = engine.find(cache_dir())
+        if found is None and (os.geteuid() != 0 or shutil.which("dockerd") is None):
+            pytest.skip("no Docker engine answers, and none can be started here")
+        compose = (found or engine.Engine("")).compose()
     except DockerError as error:
         pytest.skip(str(error))
-    if found is None and (os.geteuid() != 0 or shutil.which("dockerd") is None):
-        pytest.skip("no Docker engine answers, and none can be started here")
+    if found is None:
+        version = _printed("dockerd", "--version").split()[2]
+    else:
+        version = found.run("version", "-f", "{{.Server.Version}}")
+    # Debian's, and that of an engine of our own before it is started, have more than a number.
+    number = version.strip().rstrip(",").partition("+")[0]
+    return f"engine {number}, compose {_printed(*compose, 'version', '--short')}"
+
+
+def _printed(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture(autouse=True)
+def back_end(request: pytest.FixtureRequest, containers: str) -> None:
+    """The summary of the run says what the test ran on."""
+    request.node.user_properties.append((BACK_END, containers))
 
 
 @pytest.fixture(scope="session")
-def cluster(containers: None) -> Iterator[ContainersUnderTest]:
+def cluster(containers: str) -> Iterator[ContainersUnderTest]:
     """Three hosts, HDFS, Kafka and a client; each test leaves all of them running.
 
     The tests look at the processes and volumes of the hosts, as root can.
@@ -42,9 +62,11 @@ def cluster(containers: None) -> Iterator[ContainersUnderTest]:
         pytest.skip("the tests look into volumes and processes of containers: run them as root")
     started = ContainersUnderTest(BUILD / "docker-tests")
     started.down(print)  # of a run that was killed
-    started.up(print)
-    yield started
-    started.down(print)
+    try:
+        started.up(print)
+        yield started
+    finally:
+        started.down(print)
 
 
 @pytest.fixture

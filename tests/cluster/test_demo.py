@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from demo_in_containers import verdicts_of
 from docker_cluster import engine
+from docker_cluster.cluster import DockerCluster
 
 from local_setup.environment import cache_dir
 
+BUILD = Path(__file__).resolve().parents[2] / "build"
 
-def test_a_host_without_our_packages_is_cut_off_and_the_result_is_exact(containers: None) -> None:
+
+def test_a_host_without_our_packages_is_cut_off_and_the_result_is_exact(containers: str) -> None:
     """Hosts have Java and Python alone: homeport comes with the job.
 
     A host with an active container is cut off in mid-run: the container ends by its lease, and its
@@ -25,5 +30,7 @@ def test_a_host_without_our_packages_is_cut_off_and_the_result_is_exact(containe
         assert part in texts
     found = engine.find(cache_dir())
     if found is not None:
-        listed = found.run("ps", "-aq", "--filter", "label=com.docker.compose.project")
+        # Of the demo's own: a cluster of another clone may be up.
+        project = f"com.docker.compose.project={DockerCluster(BUILD / 'docker-demo').name}"
+        listed = found.run("ps", "-aq", "--filter", f"label={project}")
         assert listed.strip() == ""

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def output(containers: None) -> Iterator[str]:
+def output(containers: str) -> Iterator[str]:
     """What the demo printed; its cluster and its job are still there."""
     del containers
     yield verdicts_of("--secure", "--keep")[1]

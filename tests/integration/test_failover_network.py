@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 
+import lost_hosts
 import pytest
 from cut_off_active import incarnation, isolate_an_active
-from failover_scenarios import LEASE_MS, Moment, Scenario, counted, more_than
+from failover_scenarios import LEASE_MS, Moment, Scenario
 from last_writes import LastWrites, ProcessEnd, stamped_by_the_broker
-from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
+from yarn_jobs import Job, alive, parent_of
 
-from homeport.config.errors import UnavailableError
 from tests.faults import Faults
 
 MakeJob = Callable[[str], Job]
+Announce = Callable[[str], None]
 LONG_ISOLATION_MS = 60_000
 """Long enough for the next attempt to begin while the isolated one's leases are renewed still."""
-RM_AWAY_S = 60.0
+PROGRAMS = ("supervisor", "lease_keeper", "application_master")
+"""Of the AM."""
 
 
 def on(moment: Moment, host: str) -> set[str]:
@@ -59,69 +60,25 @@ def test_an_isolated_active_ends_within_its_lease_and_writes_nothing_after_the_f
 
 @pytest.mark.long
 def test_an_isolated_am_is_followed_and_ends_by_itself(
-    make_network_job: MakeJob, faults: Faults
+    make_network_job: MakeJob, faults: Faults, announce: Announce
 ) -> None:
     """The next attempt begins while this one renews the leases of its host, and waits those out.
 
     This one goes while it is still cut off: driver, keeper and supervisor, then its launchers.
-    Containers on other hosts come home; those of the lost host go elsewhere.
     """
     job = make_network_job("orphaned")
-    values = {"job.coordinator.isolation.max.ms": str(LONG_ISOLATION_MS)}
-    with Scenario(job, **values) as scenario:
-        host = _has_an_active_beside_the_am(scenario)
-        before = scenario.moment()
-        attempt = job.get("v1/status")["job"]["attempt"]
-        here = on(before, host)
-        lonely = [before.containers[p]["pid"] for p in here]
-        first = pids_of(job.application_id)
-        programs = [job.program(n) for n in ("supervisor", "lease_keeper", "application_master")]
-        faults.cut(host)
-        _answers_as_attempt(job, attempt + 1)
-        assert all(alive(pid) for pid in programs if pid is not None)
+
+    def go(_: Scenario, lonely: Sequence[int], host: str) -> None:
+        there = [p for p in job.cluster.living() if p.node == host]
+        programs = [p.pid for p in there if any(f".{name}" in p.command for name in PROGRAMS)]
+        assert len(programs) >= len(PROGRAMS)
         assert any(alive(pid) for pid in lonely), "its leases are renewed for longer than that"
-        wait_for(lambda: not any(alive(pid) for pid in lonely), job)
-        wait_for(lambda: not any(alive(pid) for pid in programs if pid is not None), job)
-        after = scenario.recovers()
+        lost_hosts.have_ended(job, lonely)
+        lost_hosts.have_ended(job, programs)
         assert faults.is_cut(host, "rm")
-        for processor, container in before.containers.items():
-            assert after[processor]["epoch"] > container["epoch"]
-        actives = {p for p, c in before.containers.items() if c["replica_of"] is None}
-        assert {p: after[p]["host"] for p in actives - here} == {
-            p: before.containers[p]["host"] for p in actives - here
-        }
-        assert host not in {c["host"] for c in after.values()}
-        # The next attempt alone counts. It saw no failure: YARN has ended the first one's
-        # containers. A container that cannot come home takes the place of a standby, which does not
-        # run either.
-        assert more_than({}, counted(job)) == {"failed over to a standby": len(actives & here)}
-        faults.heal()
-        wait_for(lambda: not any(alive(pid) for pid in first), job)
-        assert job.get("v1/status")["job"]["attempt"] == attempt + 1
-        scenario.ends_well()
 
-
-def _has_an_active_beside_the_am(scenario: Scenario) -> str:
-    """The AM's host; an active container runs there, moved as an operator would if need be."""
-    host, hosts = scenario.am_host, scenario.hosts()
-    if not any(h == host and "-" not in p for p, h in hosts.items()):
-        free = next(p for p in hosts if "-" not in p and hosts[f"{p}-0"] != host)
-        moved = scenario.job.operator("move", free, host)
-        assert moved.returncode == 0, moved.stdout + moved.stderr
-    return host
-
-
-def _answers_as_attempt(job: Job, attempt: int) -> None:
-    """YARN's page of the application leads to that attempt, which answers."""
-    page = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
-
-    def answers() -> bool:
-        job.url = page
-        status = job.get("v1/status")
-        job.url = status["coordinator_url"]
-        return bool(status["job"]["attempt"] == attempt)
-
-    wait_for(answers, job)
+    values = {"job.coordinator.isolation.max.ms": str(LONG_ISOLATION_MS)}
+    lost_hosts.the_host_of_the_am(job, faults, ["cut"], announce, go, **values)
 
 
 @pytest.mark.long
@@ -248,35 +205,24 @@ def test_a_loss_in_one_direction_is_recovered_like_one_in_both(
 @pytest.mark.long
 def test_no_container_ends_in_a_minute_without_resource_manager(make_network_job: MakeJob) -> None:
     """A processor that needs no new YARN container returns at once, others with the RM."""
-    job = make_network_job("unmanaged")
-    with Scenario(job) as scenario, ThreadPoolExecutor(1) as pool:
-        before = scenario.moment()
-        attempt = job.get("v1/status")["job"]["attempt"]
-        back = pool.submit(job.cluster.restart_resource_manager, away_s=RM_AWAY_S)
-        wait_for(lambda: not _is_managed(job), job)
-        os.kill(before.containers["0"]["pid"], signal.SIGKILL)
-        wait_for(lambda: job.containers()["0"]["epoch"] > before.containers["0"]["epoch"], job)
-        wait_for(lambda: job.containers()["0"]["phase"] == "running", job)
-        assert not back.done()
-        os.kill(parent_of(before.containers["1-0"]["pid"]), signal.SIGKILL)
-        back.result()
-        scenario.succeeds(before, "0", "1-0")
-        untouched(scenario, before, {"1", "0-0"})
-        assert job.get("v1/status")["job"]["attempt"] == attempt
-        # The child's end is charged; no process reports the launcher's end, so that the end of its
-        # lease counts.
-        assert scenario.counted_since(before) == {
-            "active failures": 1,
-            "standby failures": 1,
-            "charged": 1,
-        }
-        scenario.ends_well()
+    lost_hosts.a_minute_without_resource_manager(make_network_job("unmanaged"))
 
 
-def _is_managed(job: Job) -> bool:
-    """Whether the ResourceManager answers."""
-    try:
-        job.application()
-    except UnavailableError:
-        return False
-    return True
+@pytest.mark.long
+def test_the_host_of_the_resource_manager_is_cut_off(
+    make_network_job: MakeJob, faults: Faults, announce: Announce
+) -> None:
+    """No container ends meanwhile; then YARN starts the next attempt."""
+    job = make_network_job("unheard-of")
+    lost_hosts.the_host_of_the_resource_manager(job, faults, ["cut"], announce)
+
+
+# ---------------------------------------------------------------------- Kafka's host
+
+
+@pytest.mark.long
+def test_the_host_of_kafka_is_cut_off(
+    make_network_job: MakeJob, faults: Faults, announce: Announce
+) -> None:
+    """All containers end, and come back with it."""
+    lost_hosts.the_host_of_kafka(make_network_job("drained"), faults, ["cut"], announce)

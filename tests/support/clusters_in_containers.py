@@ -6,12 +6,15 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from clusters_under_test import Process, read_process
-from docker_cluster.cluster import DockerCluster
+from docker_cluster.cluster import SERVICES, DockerCluster
+from docker_cluster.settings import STATE
+from small_disk import small_disk
 
 from local_cluster import hadoop_conf
 from local_cluster.processes import info
@@ -64,8 +67,22 @@ class ContainersUnderTest(DockerCluster):
         nodes = [{"host": n, "address": self.addresses[n]} for n in self.nodes]
         return {**super().status(), "nodes": nodes}
 
+    @property
+    def machines(self) -> Sequence[str]:
+        """All daemons: each has a container."""
+        return [service for service in SERVICES if service != "client"]
+
     def state_dir(self, node: str) -> Path:
-        """The node's volume, as this machine has it."""
+        """What the node has for its state, as this machine sees it; its volume where it is off."""
+        first = self._first(node)
+        return Path(f"/proc/{first}/root{STATE}") if first else self._volume(node)
+
+    def state_path(self, node: str) -> Path:
+        """The mount point, the same on every node."""
+        del node
+        return Path(STATE)
+
+    def _volume(self, node: str) -> Path:
         number = self.nodes.index(node) + 1
         volume = f"{self.name}_state{number}"
         text = self.engine.run("volume", "inspect", "-f", "{{.Mountpoint}}", volume)
@@ -147,6 +164,14 @@ class ContainersUnderTest(DockerCluster):
         """It is on again, with its volume."""
         self.faults.start(node)
 
+    def restart_node(self, node: str, *, orderly: bool) -> None:
+        """It was off for a moment, and is on again, with its volume."""
+        if orderly:
+            self.engine.run("restart", self.container(node))
+        else:
+            self.faults.kill(node)
+            self.faults.start(node)
+
     def pause_node(self, node: str) -> list[int]:
         """All of it stands still; the pids."""
         found = self._pids(node)
@@ -162,8 +187,12 @@ class ContainersUnderTest(DockerCluster):
             os.kill(manager, signal.SIGCONT)
         return self._pids(node)
 
+    def is_off(self, node: str) -> bool:
+        """Whether its container does not run."""
+        return self._first(node) == 0
+
     def is_paused(self, node: str) -> bool:
-        """Whether its NodeManager stands still: all of the node, or that process alone."""
+        """Whether its daemon stands still: all of the container, or a NodeManager alone."""
         manager = self.manager_pid(node)
         stands = manager is not None and (found := info(manager)) is not None and found.state == "T"
         return bool(self._inspect(node)["Paused"]) or stands
@@ -192,6 +221,16 @@ class ContainersUnderTest(DockerCluster):
         time.sleep(away_s)
         self.faults.start("rm")
         self._await_health("rm")
+
+    def silent_daemons(self) -> Sequence[str]:
+        """Those that say of themselves that they do not serve, or do not run."""
+        others = [service for service in self.machines if service not in self.nodes]
+        return [s for s in others if self.is_off(s) or not self._serves(self._up(), self.engine, s)]
+
+    def small_disk(self, node: str) -> AbstractContextManager[None]:
+        """Mounted over the node's volume, in its container."""
+        there = ["nsenter", "--target", str(self._first(node)), "--mount"]
+        return small_disk(Path(STATE), there)
 
     def _await_health(self, service: str) -> None:
         deadline = time.monotonic() + _HEALTH_LIMIT_S

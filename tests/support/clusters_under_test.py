@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+from small_disk import small_disk
 
 from local_cluster import processes
 from local_cluster.cluster import LocalCluster
@@ -38,6 +41,9 @@ class NetworkUnderTest(Protocol):
     def cut_one_way(self, sender: str, receiver: str) -> None:
         """What the sender sends is lost."""
 
+    def disconnect(self, *places: str) -> None:
+        """Each of the places has no network."""
+
     def slow(self, place: str, delay_ms: int) -> None:
         """Each packet of the place is late."""
 
@@ -56,6 +62,10 @@ class ClusterUnderTest(Protocol):
     @property
     def nodes(self) -> Sequence[str]:
         """Their names."""
+
+    @property
+    def machines(self) -> Sequence[str]:
+        """What ``kill_node`` and the like work on: the nodes; in containers all daemons."""
 
     @property
     def rm_url(self) -> str:
@@ -81,6 +91,9 @@ class ClusterUnderTest(Protocol):
 
     def state_dir(self, node: str) -> Path:
         """LOGGED_STORE_BASE_DIR of the node, as this machine has it."""
+
+    def state_path(self, node: str) -> Path:
+        """The same, as the node's own processes have it."""
 
     def kill_node(self, node: str) -> list[int]:
         """The node is off; the pids that died."""
@@ -128,11 +141,25 @@ class ClusterUnderTest(Protocol):
         """The NodeManager of the node; None where it does not run."""
 
     def is_paused(self, node: str) -> bool:
-        """Whether its NodeManager stands still."""
+        """Whether its daemon stands still."""
+
+    def is_off(self, node: str) -> bool:
+        """Whether its daemon does not run."""
+
+    def silent_daemons(self) -> Sequence[str]:
+        """The daemons, but for the NodeManagers, that should serve and do not."""
+
+    def small_disk(self, node: str) -> AbstractContextManager[None]:
+        """In the block the node's state is on a small disk of its own, empty at first."""
 
 
 class LocalUnderTest(LocalCluster):
     """A cluster of plain processes."""
+
+    @property
+    def machines(self) -> Sequence[str]:
+        """The nodes."""
+        return self.nodes
 
     def command(self, module: str) -> list[str]:
         """The interpreter of the tests."""
@@ -146,6 +173,10 @@ class LocalUnderTest(LocalCluster):
         """The same: nodes have no pids of their own."""
         del node
         return pid
+
+    def state_path(self, node: str) -> Path:
+        """The same as ``state_dir``: nodes have no files of their own."""
+        return self.state_dir(node)
 
     def broker_data(self) -> Path:
         """The folder of the first broker's logs."""
@@ -168,8 +199,20 @@ class LocalUnderTest(LocalCluster):
         return process.pid if processes.is_alive(process) else None
 
     def is_paused(self, node: str) -> bool:
-        """Whether its NodeManager stands still."""
+        """Whether its daemon stands still."""
         return processes.is_stopped(self._daemons_now()[node])
+
+    def is_off(self, node: str) -> bool:
+        """Whether its NodeManager does not run."""
+        return self.manager_pid(node) is None
+
+    def silent_daemons(self) -> Sequence[str]:
+        """None: a daemon that is started is waited for."""
+        return ()
+
+    def small_disk(self, node: str) -> AbstractContextManager[None]:
+        """Mounted over the node's state."""
+        return small_disk(self.state_dir(node))
 
     def _daemons_now(self) -> Mapping[str, processes.ProcessId]:
         record = read_record(self._layout.state)

@@ -63,14 +63,20 @@ class Feed:
         self.produced = 0
         self._job = job
         self._is_over = threading.Event()
-        self._pool = ThreadPoolExecutor(1, "feed")
         self._fed: Future[None] | None = None
 
     def begin(self) -> None:
         """A piece has come, and more of them come from now on."""
         self._job.produce(_PIECE)
         self.produced = _PIECE
-        self._fed = self._pool.submit(self._go_on)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """More of them come from now on, until it is stopped."""
+        self._is_over.clear()
+        pool = ThreadPoolExecutor(1, "feed")
+        self._fed = pool.submit(self._feed)
+        pool.shutdown(wait=False)
 
     def stop(self) -> int:
         """How many records there are, now that no more come; each came once.
@@ -78,12 +84,11 @@ class Feed:
         The feed waits for a broker that is away.
         """
         self._is_over.set()
-        self._pool.shutdown()
         if self._fed is not None:
             self._fed.result()
         return self.produced
 
-    def _go_on(self) -> None:
+    def _feed(self) -> None:
         # Idempotent: a record that is sent again, as its answer was lost, does not come twice.
         producer = Producer({"bootstrap.servers": self._job.servers, "enable.idempotence": True})
         while not self._is_over.wait(_PAUSE_S):

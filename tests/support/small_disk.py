@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,14 @@ DISK_BYTES = 64 * 1024 * 1024
 
 
 @contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """The folder is a disk of its own, of DISK_BYTES."""
+def small_disk(folder: Path, there: Sequence[str] = ()) -> Iterator[None]:
+    """The folder is a disk of its own, of DISK_BYTES.
+
+    ``there``: what runs a command on the machine that has the folder; none: this one.
+    """
+    size = f"size={DISK_BYTES}"
     mounted = subprocess.run(
-        ["/bin/mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "homeport-test", str(folder)],
+        [*there, "/bin/mount", "-t", "tmpfs", "-o", size, "homeport-test", str(folder)],
         capture_output=True,
         text=True,
         check=False,
@@ -26,7 +30,7 @@ def small_disk(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["/bin/umount", "--lazy", str(folder)], check=True)
+        subprocess.run([*there, "/bin/umount", "--lazy", str(folder)], check=True)
 
 
 def fill(folder: Path) -> Path:

@@ -58,6 +58,10 @@ class NetworkFaults:
         self._known([a, b])
         return a in self._lost_at(b)
 
+    def disconnect(self, *places: str) -> None:
+        """Not possible here: a place keeps its interface and its address."""
+        raise ClusterError(f"only containers can be disconnected: cut {', '.join(places)}")
+
     def slow(self, place: str, delay_ms: int) -> None:
         """Each packet that the place sends is late by so much; 0: by nothing.
 

@@ -10,11 +10,13 @@ import os
 import shutil
 import signal
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import lost_hosts
 import pytest
-from failover_scenarios import Containers, Moment, Scenario
+from failover_scenarios import Scenario
+from lost_hosts import are_untouched, have_ended, kinds, took_the_place
 from standby_jobs import standing_still
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
 
@@ -23,51 +25,16 @@ from local_cluster.resource_manager import node_states
 from tests.faults import Faults
 
 MakeJob = Callable[[str], Job]
-TAIL = {RestoreKind.NONE.value, RestoreKind.TAIL.value}
+Announce = Callable[[str], None]
 
 
-def kinds(containers: Containers, processor: str) -> set[str]:
-    """How its stores were restored."""
-    restored = containers[processor]["restored"]
-    return {how["kind"] for tasks in restored.values() for how in tasks.values()}
-
-
-def took_the_place(before: Moment, after: Containers, *actives: str) -> None:
-    """Each runs where its standby was, with what that had."""
-    for active in actives:
-        assert after[active]["host"] == before.containers[f"{active}-0"]["host"]
-        assert kinds(after, active) <= TAIL
-
-
-def are_untouched(before: Moment, after: Containers, *processors: str) -> None:
-    """These are the processes that they were."""
-    for p in processors:
-        assert (after[p]["epoch"], after[p]["pid"]) == (
-            before.containers[p]["epoch"],
-            before.containers[p]["pid"],
-        )
-
-
-def test_the_host_of_an_active_and_of_anothers_standby_dies(make_job: MakeJob) -> None:
+def test_the_host_of_an_active_and_of_anothers_standby_dies(
+    make_job: MakeJob, announce: Announce
+) -> None:
     """The active goes where its standby was; both standbys find another host. It comes back."""
-    with Scenario(make_job("one-host")) as scenario:
-        lost, _ = scenario.arrange([("0", "1-0"), ("0-0", "1")])
-        before = scenario.moment()
-        cluster = scenario.job.cluster
-        cluster.kill_node(lost)
-        try:
-            scenario.succeeds(before, "0", "0-0", "1-0")
-            after = scenario.recovers()
-            took_the_place(before, after, "0")
-            are_untouched(before, after, "1")
-            assert scenario.counted_since(before) == {
-                "active failures": 1,
-                "standby failures": 1,
-                "failed over to a standby": 1,
-            }
-        finally:
-            cluster.start_node(lost)
-        scenario.ends_well()
+    job = make_job("one-host")
+    with Faults(job.cluster) as faults:
+        lost_hosts.the_host_of_an_active(job, faults, ["kill"], announce)
 
 
 @pytest.mark.long
@@ -157,11 +124,12 @@ def test_all_hosts_fall_silent_at_once(make_network_job: MakeJob, faults: Faults
         before = scenario.moment()
         am_host, job = scenario.am_host, scenario.job
         others = [node for node in job.cluster.nodes if node != am_host]
+        there = [(c["pid"], c["host"]) for c in before.containers.values()]
         for node in others:
             faults.cut_pair(am_host, node)
         wait_for(lambda: bool(job.get("v1/status")["suspects_itself"]), job)
         assert job.get("v1/status")["excluded_hosts"] == []
-        have_ended_themselves(scenario, before)
+        have_ended(job, [pid for pid, host in there if host != am_host])
         # Of each pair one at least is not for the AM's host.
         wait_for(lambda: in_phase(job, "allocated") >= 2, job)
         faults.heal()
@@ -175,24 +143,21 @@ def test_all_hosts_fall_silent_at_once(make_network_job: MakeJob, faults: Faults
 
 
 @pytest.mark.long
-def test_a_host_that_stood_still_comes_back(make_network_job: MakeJob, faults: Faults) -> None:
+def test_a_host_that_stood_still_comes_back(
+    make_network_job: MakeJob, faults: Faults, announce: Announce
+) -> None:
     """Its containers end themselves as they wake up; the driver orders its launchers to exit."""
-    with Scenario(make_network_job("paused")) as scenario:
-        lost, _ = scenario.arrange([("0", "1-0"), ("0-0", "1")])
-        before = scenario.moment()
-        old = [before.containers[p]["pid"] for p in ("0", "1-0")]
-        launchers = [parent_of(pid) for pid in old]
-        faults.pause(lost)
-        scenario.succeeds(before, "0", "0-0", "1-0")
-        assert all(alive(pid) for pid in (*old, *launchers))
+
+    def wakes(scenario: Scenario, children: Sequence[int], lost: str) -> None:
+        assert faults.is_lost(lost)
+        assert all(alive(pid) for child in children for pid in (child, parent_of(child)))
         # At first no process kills them: only deadline and fence are left.
-        for pid in old:
+        for pid in children:
             os.kill(pid, signal.SIGCONT)
-        have_ended_themselves(scenario, before, "0", "1-0")
-        faults.resume(lost)
-        comes_back(scenario, before, launchers)
-        faults.heal()
-        scenario.ends_well()
+        have_ended(scenario.job, children)
+
+    job = make_network_job("paused")
+    lost_hosts.the_host_of_an_active(job, faults, ["pause"], announce, wakes)
 
 
 @pytest.mark.long
@@ -240,25 +205,30 @@ def test_a_node_manager_that_stands_still_at_a_start_delays_no_other_container(
 @pytest.mark.long
 @pytest.mark.parametrize("until", ["soon", "lost"])
 def test_a_host_that_was_cut_off_comes_back(
-    make_network_job: MakeJob, faults: Faults, until: str
+    make_network_job: MakeJob, faults: Faults, announce: Announce, until: str
 ) -> None:
     """Its containers have ended by themselves before another ran; its launchers are sent away.
 
     It comes back as soon as others have its work, or when YARN has given it up.
     """
-    with Scenario(make_network_job(f"cut-{until}")) as scenario:
-        job = scenario.job
-        lost, _ = scenario.arrange([("0", "1-0"), ("0-0", "1")])
-        before = scenario.moment()
-        launchers = [parent_of(before.containers[p]["pid"]) for p in ("0", "1-0")]
-        faults.cut(lost)
-        have_ended_themselves(scenario, before, "0", "1-0")
-        scenario.succeeds(before, "0", "0-0", "1-0")
-        if until == "lost":
-            wait_for(lambda: yarns_word(job, lost) == "LOST", job)
-        faults.heal()
-        comes_back(scenario, before, launchers)
-        scenario.ends_well()
+
+    def is_given_up(scenario: Scenario, _: Sequence[int], lost: str) -> None:
+        wait_for(lambda: until == "soon" or yarns_word(scenario.job, lost) == "LOST", scenario.job)
+
+    job = make_network_job(f"cut-{until}")
+    lost_hosts.the_host_of_an_active(job, faults, ["cut"], announce, is_given_up)
+
+
+@pytest.mark.long
+def test_a_node_that_starts_again_has_its_state(make_job: MakeJob, announce: Announce) -> None:
+    """State comes home: none is restored in full."""
+    job = make_job("restarted")
+
+    def restart(node: str) -> None:
+        job.cluster.kill_node(node)
+        job.cluster.start_node(node)
+
+    lost_hosts.a_host_that_starts_again(job, announce, restart, "kill and start")
 
 
 def forget_what_was_elsewhere(scenario: Scenario, active: str) -> None:
@@ -269,26 +239,6 @@ def forget_what_was_elsewhere(scenario: Scenario, active: str) -> None:
         for task in job.get("")["containers"][active]["tasks"]:
             folder = job.cluster.state_dir(node) / f"{job.name}-1" / "counts"
             shutil.rmtree(folder / task.replace(" ", "_"), ignore_errors=True)
-
-
-def have_ended_themselves(scenario: Scenario, before: Moment, *processors: str) -> None:
-    """The stream containers that those processors, or all, had before are gone."""
-    had = before.containers
-    pids = [had[p]["pid"] for p in processors or had if had[p]["host"] != scenario.am_host]
-    wait_for(lambda: not any(alive(pid) for pid in pids), scenario.job)
-
-
-def comes_back(scenario: Scenario, before: Moment, launchers: list[int]) -> None:
-    """The host's launchers have gone; one active and one standby were lost with it, no more."""
-    wait_for(lambda: not any(alive(pid) for pid in launchers), scenario.job)
-    after = scenario.recovers()
-    took_the_place(before, after, "0")
-    are_untouched(before, after, "1")
-    assert scenario.counted_since(before) == {
-        "active failures": 1,
-        "standby failures": 1,
-        "failed over to a standby": 1,
-    }
 
 
 def in_phase(job: Job, phase: str) -> int:

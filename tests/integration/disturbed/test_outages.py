@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import lost_hosts
 import pytest
-from small_disk import fill, small_disk
 from yarn_jobs import LIMIT_S, Job, parent_of, wait_for
 
 from homeport.config.config import Config
@@ -279,27 +279,4 @@ def test_one_of_two_simultaneous_submissions_is_refused(make_job: Callable[[str]
 
 def test_a_full_disk_is_named_and_costs_nothing(make_job: Callable[[str], Job]) -> None:
     """The container says which directory has no room; with room it goes on from what it had."""
-    job = make_job("full")
-    state = job.cluster.state_dir("nm1")
-    with small_disk(state):
-        job.produce(500)
-        job.run("task.commit.ms=1000", "cluster-manager.container.retry.count=-1")
-        job.settled()
-        job.expects(500)
-        victim = next(p for p, c in job.containers().items() if c["host"] == "nm1")
-        filler = fill(state)
-        job.produce(500, first=500)
-        wait_for(lambda: bool(job.get("v1/status")["failures"]), job)
-        failure = job.failures()[0]
-        assert (failure["processor_id"], failure["cause"]) == (victim, "failed")
-        line = failure["last_lines"][-1]
-        assert line.startswith(f"error: {state}/full-1/counts/")
-        assert "no room is left on its disk (0 bytes free); make room there, or " in line
-        filler.unlink()
-        after = job.settled()
-        job.expects(1000)
-        restored = job.containers()[victim]["restored"]["counts"]
-        assert {r["kind"] for r in restored.values()} <= {"none", "tail"}
-        assert len(after) == 3
-        assert job.kill() == f"stopped {job.application_id} in order"
-        job.judge_history()
+    lost_hosts.a_disk_that_is_full(make_job("full"))
