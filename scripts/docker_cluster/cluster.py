@@ -109,7 +109,8 @@ class DockerCluster:
             running = engines.ensure(self._cache, progress)
             running.compose()
             wanted = image.ensure(running, self._cache, progress)
-            packed = pack(self._cache, None, EXTRAS, progress)
+            java = image.host_java(running, wanted)
+            packed = pack(self._cache, None, EXTRAS, progress, java)
             before = self._started()
             if before is not None and (before.image, before.secure) != (wanted, secure):
                 what = "image has" if before.image != wanted else "locks have"
